@@ -6,7 +6,7 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// AddonFinalizer keeps a deleted Addon until it is removed from all members.
+// AddonFinalizer keeps a deleted Addon until the add-on is removed from all members.
 const AddonFinalizer = GroupName + "/members"
 
 // Conditions of an Addon.
@@ -20,13 +20,15 @@ const (
 // Reasons of the conditions of an Addon. The reasons Updated, Updating, Removing, NoAgent and AsDesired of a
 // MemberAddon apply to an Addon as a summary of all members.
 const (
-	// ReasonInvalid: the spec is invalid; the message says why.
+	// ReasonInvalid: the spec is invalid; the message contains the cause.
 	ReasonInvalid = "Invalid"
 	// ReasonPlacementNotFound: a Placement does not exist or has no decision yet.
 	ReasonPlacementNotFound = "PlacementNotFound"
-	// ReasonNotAllowed: the namespace of a Placement may not place on some members, which do not get the add-on.
+	// ReasonNotAllowed: the namespace of a Placement may not place on some of the members. These members do not get the
+	// add-on.
 	ReasonNotAllowed = "NotAllowed"
-	// ReasonEarlierAddon: MemberAddons of an earlier Addon are kept: no Placement has chosen their members.
+	// ReasonEarlierAddon: MemberAddons of an earlier Addon with the same name are kept, because no Placement has selected
+	// their members.
 	ReasonEarlierAddon = "EarlierAddon"
 	// ReasonClustersFailed: the add-on is degraded on some members.
 	ReasonClustersFailed = "ClustersFailed"
@@ -34,7 +36,7 @@ const (
 	ReasonRolloutHalted = "RolloutHalted"
 )
 
-// AddonStatus is the observed state of an add-on.
+// AddonStatus describes the observed state of an Addon.
 type AddonStatus struct {
 	// observedGeneration is the generation of the Addon that this status describes.
 	// +optional
@@ -49,7 +51,7 @@ type AddonStatus struct {
 	// +optional
 	Counts AddonCounts `json:"counts"`
 
-	// placements is the state of the rollout of each Placement of the install strategy, in the order of the spec.
+	// placements describes the rollout of each Placement in spec.install.placements, in the same order.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
@@ -61,7 +63,7 @@ type AddonStatus struct {
 	// +optional
 	ForcedRemovals []ForcedRemoval `json:"forcedRemovals,omitempty"`
 
-	// conditions of the Addon: Installed and Degraded.
+	// conditions of the Addon: Ready, Stalled, Installed, Available and Degraded.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
@@ -91,20 +93,19 @@ type AddonCounts struct {
 	Removing int32 `json:"removing,omitempty"`
 }
 
-// PlacementStatus is the rollout of an add-on to the clusters of one Placement.
+// PlacementStatus describes the rollout of an add-on to the clusters of one Placement.
 type PlacementStatus struct {
-	// namespace of the Placement. Empty: a ClusterPlacement.
+	// namespace of the Placement. Empty: name is the name of a ClusterPlacement.
 	// +required
 	Namespace string `json:"namespace"`
-	// name of the Placement.
+	// name of the Placement or ClusterPlacement.
 	// +required
 	Name string `json:"name"`
 	// message describes an error of the Placement, for example that the Placement does not exist. Empty: no error.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// rollout is the state of the rollout of the configuration. If the status is too long, the last stages are omitted;
-	// see
-	// [AddonStatus.Trim].
+	// see [AddonStatus.Trim].
 	// +optional
 	Rollout placementv1alpha1.RolloutStatus `json:"rollout,omitzero"`
 }
@@ -114,10 +115,10 @@ type ForcedRemoval struct {
 	// member from which the add-on was removed.
 	// +required
 	Member string `json:"member"`
-	// time at which the removal was forced.
+	// time is the time at which the removal was forced.
 	// +required
 	Time metav1.Time `json:"time"`
-	// message describes what the removal waited for and what may be left on the member.
+	// message names the incomplete step of the removal, and the objects that may remain on the member.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Message string `json:"message,omitempty"`

@@ -6,9 +6,9 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Limits of an Addon. The API server limits a whole object to 1536 KiB by default (the limit of etcd). This includes up
-// to 256 KiB of annotations and the managed fields, which can be a third longer than the spec. A test stores an Addon
-// in which every part has its maximum length.
+// Limits of an Addon. By default, etcd limits an object to 1536 KiB. This includes up to 256 KiB of annotations and the
+// managed fields, which can be a third longer than the spec. A test stores an Addon in which every part has its maximum
+// length.
 const (
 	// MaxAddonSpecBytes is the maximum length of the spec of an Addon in bytes, encoded as JSON.
 	MaxAddonSpecBytes = 256 << 10
@@ -70,7 +70,7 @@ type AddonSpec struct {
 	// +optional
 	Health HealthCheck `json:"health,omitzero"`
 
-	// removal defines how the add-on is removed from a member.
+	// removal defines how the add-on is removed from a member. Default: a deadline of 900 seconds.
 	// +kubebuilder:default={}
 	// +optional
 	Removal RemovalPolicy `json:"removal,omitzero"`
@@ -83,9 +83,9 @@ type InstallType string
 const (
 	// InstallManual means that users create the MemberAddons. It is the default.
 	InstallManual InstallType = "Manual"
-	// InstallPlacements creates a MemberAddon for each cluster that one of the Placements selects. MemberAddons that a
-	// user created are kept on every cluster. If a Placement selects the cluster of such a MemberAddon, the configs and
-	// the rollout of the Placement apply to it as well.
+	// InstallPlacements means that the controller creates a MemberAddon for each cluster that one of the Placements
+	// selects. The controller does not delete MemberAddons that a user created. If a Placement selects the cluster of such
+	// a MemberAddon, the configs and the rollout of the Placement also apply to it.
 	InstallPlacements InstallType = "Placements"
 )
 
@@ -143,8 +143,8 @@ type PlacementInstall struct {
 	Rollout placementv1alpha1.RolloutStrategy `json:"rollout,omitzero"`
 
 	// approvals open the approval gates of the rollout. The revision of an approval must be the revision of the rollout in
-	// status.placements. An approver can own a single entry by server-side apply. Approvals of earlier revisions have no
-	// effect.
+	// status.placements. The list is a map, so an approver can own a single entry by server-side apply. Approvals of
+	// earlier revisions have no effect.
 	// +listType=map
 	// +listMapKey=revision
 	// +listMapKey=stage
@@ -156,7 +156,7 @@ type PlacementInstall struct {
 	Approvals []placementv1alpha1.RolloutApproval `json:"approvals,omitempty"`
 }
 
-// HealthType is the source of the health of an add-on.
+// HealthType is the source from which the health of an add-on is determined.
 // +kubebuilder:validation:Enum=Works;Workloads;Lease;Custom;None
 type HealthType string
 
@@ -182,7 +182,8 @@ type HealthCheck struct {
 	// +kubebuilder:default=Works
 	// +optional
 	Type HealthType `json:"type,omitempty"`
-	// leaseDurationSeconds is how long a Lease is valid after the hub observed its last renewal. Default: 180.
+	// leaseDurationSeconds is the time in seconds for which a Lease is valid after the hub observed its last renewal. It
+	// can be set only with type Lease. Default: 180.
 	// +kubebuilder:validation:Minimum=5
 	// +kubebuilder:validation:Maximum=86400
 	// +optional
@@ -201,7 +202,7 @@ type RemovalPolicy struct {
 	DeadlineSeconds int32 `json:"deadlineSeconds,omitempty"`
 }
 
-// Addon is the definition of an add-on.
+// Addon defines an add-on, the members that get it and its default configuration.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=muster

@@ -8,9 +8,9 @@ import (
 // MaxAddonConfigBytes is the maximum length of the spec of an AddonConfig in bytes, encoded as JSON.
 const MaxAddonConfigBytes = 512 << 10
 
-// AddonConfigSpec is a configuration that many add-ons support. If several AddonConfigs apply to a member, later ones
-// take precedence over earlier ones: registries, resources and variables are merged, and the last nodePlacement and the
-// last proxy are used.
+// AddonConfigSpec defines a configuration that many add-ons support. If several AddonConfigs apply to a member, later
+// ones take precedence: registries, resources and variables are merged, and the last nodePlacement and the last proxy
+// are used.
 type AddonConfigSpec struct {
 	// installNamespace is the namespace of the add-on's agent on the member. If empty, this configuration does not set it.
 	// +kubebuilder:validation:MaxLength=63
@@ -18,8 +18,8 @@ type AddonConfigSpec struct {
 	// +optional
 	InstallNamespace string `json:"installNamespace,omitempty"`
 
-	// variables are values to which manifests can refer. Every user who can read AddonConfigs on the hub or the add-on on
-	// the member can read them, so do not store secrets here.
+	// variables are values to which manifests can refer. They must not contain confidential data: every user with the
+	// permission to read AddonConfigs on the hub, or the objects of the add-on on the member, can read them.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=128
@@ -30,8 +30,8 @@ type AddonConfigSpec struct {
 	// +optional
 	NodePlacement *NodePlacement `json:"nodePlacement,omitempty"`
 
-	// registries replace the registries of images. The first entry whose source is a prefix of the image is used, so put
-	// the longer of two sources first.
+	// registries replace the registries of images. The first entry whose source is a prefix of the image is used. If one
+	// source is a prefix of another, list the longer source first.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
@@ -48,10 +48,10 @@ type AddonConfigSpec struct {
 	Resources []ContainerResources `json:"resources,omitempty"`
 }
 
-// Variable is a name and its value.
+// Variable is a named value to which manifests can refer.
 type Variable struct {
-	// name of the variable: letters, digits and '_', not beginning with a digit. CLUSTER_NAME, ADDON_NAME and
-	// INSTALL_NAMESPACE are predefined and cannot be set.
+	// name of the variable. It consists of letters, digits and '_', and does not begin with a digit. CLUSTER_NAME,
+	// ADDON_NAME and INSTALL_NAMESPACE are predefined and cannot be set.
 	// +required
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",message="the name of a variable must be letters, digits and '_', and not begin with a digit"
@@ -100,7 +100,7 @@ type Registry struct {
 	Mirror string `json:"mirror"`
 }
 
-// Proxy defines the proxy of containers, as values of the usual environment variables.
+// Proxy defines the proxy of containers. It sets the environment variables HTTP_PROXY, HTTPS_PROXY and NO_PROXY.
 type Proxy struct {
 	// http is the value of HTTP_PROXY.
 	// +kubebuilder:validation:MaxLength=1024
@@ -119,7 +119,7 @@ type Proxy struct {
 	NoProxy string `json:"noProxy,omitempty"`
 }
 
-// ContainerResources are the resources of the containers that match.
+// ContainerResources replaces the resources of all containers that match.
 type ContainerResources struct {
 	// workload of the container in the form <kind>/<name>, for example Deployment/web. Either part can be *. If empty, all
 	// workloads match.

@@ -12,8 +12,8 @@ import (
 const (
 	// MaxTemplateManifests is the maximum number of manifests in an AddonTemplate.
 	MaxTemplateManifests = 200
-	// MaxTemplateBytes is the maximum total length of the manifests of an AddonTemplate in bytes, encoded as JSON. The
-	// manifests with variables replaced must fit into a Work, whose limit is half as much again.
+	// MaxTemplateBytes is the maximum total length of the manifests of an AddonTemplate in bytes, encoded as JSON. It is
+	// two thirds of the limit of a Work, because the manifests become longer when variables are replaced.
 	MaxTemplateBytes = 512 << 10
 	// MaxTemplateSpecBytes is the maximum length of the spec of an AddonTemplate in bytes, encoded as JSON.
 	MaxTemplateSpecBytes = 704 << 10
@@ -21,25 +21,26 @@ const (
 
 // AddonTemplateSpec defines an add-on without code.
 type AddonTemplateSpec struct {
-	// version is a version for users. It has no effect on the installation.
+	// version is a version of the add-on for users. It has no effect on the installation.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// manifests are the objects of the add-on on a member. In strings, ${NAME} is replaced by the value of a variable: the
-	// variables of AddonConfigs, CLUSTER_NAME, ADDON_NAME and INSTALL_NAMESPACE. Write $${ for a literal ${. A namespaced
-	// object without a namespace gets the install namespace. If the hub does not know the kind, the annotation
-	// addon.muster.dev/scope with the value Cluster or Namespaced defines its scope. The install namespace is created
-	// unless it is one of the manifests. Jobs and Pods with the annotation addon.muster.dev/pre-delete: "true" run before
-	// the add-on is removed. All of them run at the same time, and all must succeed. A failed one blocks the removal until
-	// it is fixed or the deadline passes. The manifests can be at most 512 KiB long in total.
+	// manifests are the objects of the add-on on a member. In strings, ${NAME} is replaced by the value of the variable
+	// NAME. The variables are those of AddonConfigs, CLUSTER_NAME, ADDON_NAME and INSTALL_NAMESPACE. Write $${ for a
+	// literal ${. A namespaced object without a namespace gets the install namespace. If the hub does not know the kind,
+	// the annotation addon.muster.dev/scope with the value Cluster or Namespaced defines its scope. The install namespace
+	// is created unless it is one of the manifests. Jobs and Pods with the annotation addon.muster.dev/pre-delete: "true"
+	// run before the add-on is removed. All of them run concurrently, and all must succeed. If one fails, the removal is
+	// blocked until it succeeds or the deadline passes. The manifests can be at most 512 KiB long in total.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
 	Manifests []TemplateManifest `json:"manifests"`
 
 	// apply defines how the manifests are applied. For example, set takeover to Always if the add-on was installed by
-	// other means before. The fieldOwner cannot be set because it could not change from one template to the next.
+	// other means before. fieldOwner cannot be set, because it is immutable and could not change from one template to the
+	// next.
 	// +kubebuilder:default={}
 	// +kubebuilder:validation:XValidation:rule="!has(self.fieldOwner) || size(self.fieldOwner) == 0",fieldPath=".fieldOwner",reason=FieldValueForbidden,message="fieldOwner cannot be set here, since it could not change from one template to the next: remove it"
 	// +optional
@@ -58,7 +59,8 @@ type AddonTemplateSpec struct {
 	// +optional
 	Waves workv1alpha1.WavePolicy `json:"waves,omitzero"`
 
-	// executor is the ServiceAccount of the member that applies, reads and deletes the objects.
+	// executor is the ServiceAccount of the member whose permissions the agent uses to apply, read and delete the objects.
+	// If unset, the agent uses its own permissions, if its policy allows that.
 	// +optional
 	Executor *workv1alpha1.Executor `json:"executor,omitempty"`
 
@@ -67,23 +69,23 @@ type AddonTemplateSpec struct {
 	Registration *TemplateRegistration `json:"registration,omitempty"`
 }
 
-// TemplateManifest is one object in the form that kubectl accepts, with variables. The API server does not validate it
-// as an object, unlike a [workv1alpha1.Manifest], because a namespace or label that contains a variable would be
-// rejected.
+// TemplateManifest is one Kubernetes object, in the form that kubectl apply accepts, with variables. Unlike a
+// [workv1alpha1.Manifest], the API server does not validate it as an object, because it would reject a namespace or
+// label that contains a variable.
 // +kubebuilder:pruning:PreserveUnknownFields
 type TemplateManifest struct {
 	runtime.RawExtension `json:",inline"`
 }
 
-// RegistrationCredential is the way in which an add-on's agent authenticates to the hub.
+// RegistrationCredential defines how an add-on's agent authenticates to the hub.
 // +kubebuilder:validation:Enum=Token;Certificate
 type RegistrationCredential string
 
 const (
 	// RegistrationToken is a bound token of a ServiceAccount in the member's namespace. It is the default.
 	RegistrationToken RegistrationCredential = "Token"
-	// RegistrationCertificate is a client certificate of the signer kubernetes.io/kube-apiserver-client, which some hubs
-	// do not have.
+	// RegistrationCertificate is a client certificate of the signer kubernetes.io/kube-apiserver-client. Some hubs do not
+	// support this signer.
 	RegistrationCertificate RegistrationCredential = "Certificate"
 )
 
@@ -114,16 +116,16 @@ type TemplateRegistration struct {
 	// +optional
 	Rules []rbacv1.PolicyRule `json:"rules,omitempty"`
 
-	// secretName is the name of the Secret with the agent's kubeconfig, in the install namespace, under the key
-	// kubeconfig. The kubeconfig refers to its token, or to its certificate and key, as files in the same directory: mount
-	// the Secret as a directory. Default: the name of the add-on followed by -hub-kubeconfig.
+	// secretName is the name of the Secret in the install namespace that contains the agent's kubeconfig in the key
+	// kubeconfig. The kubeconfig refers to its token, or to its certificate and key, as files in the same directory.
+	// Therefore, mount the Secret as a directory. Default: the name of the add-on followed by -hub-kubeconfig.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="secretName must be a DNS name: lower-case letters, digits, '-' and '.', with a letter or digit at either end of each part"
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
 }
 
-// AddonTemplate is an add-on without code. An Addon whose configs contain it needs no agent in Go.
+// AddonTemplate defines an add-on without code. An Addon whose configs contain an AddonTemplate needs no agent in Go.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=muster
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`

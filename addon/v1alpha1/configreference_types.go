@@ -17,15 +17,15 @@ type ConfigKind struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="resource must be the plural name of a kind in lower-case letters, such as addonconfigs"
 	Resource string `json:"resource"`
 	// defaults are the configurations of this kind that apply if no placement or member overrides them. The add-on defines
-	// the meaning of their order; usually later ones take precedence. If a configuration is listed twice, only its last
-	// position counts.
+	// the meaning of their order; usually later ones take precedence. If a configuration is listed twice, only the last
+	// entry is used.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Defaults []ObjectName `json:"defaults,omitempty"`
 }
 
-// ObjectName identifies an object of a known kind.
+// ObjectName identifies an object of a given kind.
 type ObjectName struct {
 	// namespace of the object. It must be empty if the kind is cluster-scoped.
 	// +kubebuilder:validation:MaxLength=63

@@ -8,7 +8,7 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// read is what an API server would make of a text, but for the defaults.
+// read decodes a text as the API server does, but without setting defaults.
 func read[T any](text string) *T {
 	object := new(T)
 	if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
@@ -17,9 +17,9 @@ func read[T any](text string) *T {
 	return object
 }
 
-// The add-on metrics is installed on the clusters of two Placements. The Placement canary is first in the list, so that
-// its settings apply to a cluster that both have selected: these clusters get the next version of the template. A
-// change reaches a quarter of the other clusters at a time, and stops when two have failed.
+// The add-on metrics is installed on the clusters of two Placements. The Placement canary is first in the list, so its
+// settings apply to clusters that both Placements select. The clusters of canary get the next version of the template.
+// A change is rolled out to a quarter of the other clusters at a time, and the rollout stops when two clusters failed.
 func ExampleAddon() {
 	addon := read[v1alpha1.Addon](`
 apiVersion: addon.muster.dev/v1alpha1
@@ -87,7 +87,7 @@ func ExampleAddonSpec() {
 	//   resource: addontemplates
 }
 
-// One member has its add-on elsewhere, and with a configuration of its own in place of all others of its kind.
+// On one member, the add-on has another install namespace, and configurations that replace all others of their kind.
 func ExampleMemberAddon() {
 	member := read[v1alpha1.MemberAddon](`
 apiVersion: addon.muster.dev/v1alpha1
@@ -106,7 +106,7 @@ spec:
 	// observability 2 0
 }
 
-// Variables for manifests, and where and how pods run that the manifests know nothing of.
+// An AddonConfig with variables for manifests, and with settings of Pods that the manifests do not contain.
 func ExampleAddonConfig() {
 	config := read[v1alpha1.AddonConfig](`
 apiVersion: addon.muster.dev/v1alpha1
@@ -139,8 +139,8 @@ spec:
 	// 1 .svc,.cluster.local,10.0.0.0/8 0
 }
 
-// An add-on without code: an agent that reads its settings on the hub with its own credential, a readiness rule, and a
-// Job that cleans up before the add-on is removed.
+// An add-on without code. It has an agent that reads its settings on the hub with its own credential, a readiness rule,
+// and a Job that cleans up before the add-on is removed.
 func ExampleAddonTemplate() {
 	template := read[v1alpha1.AddonTemplate](`
 apiVersion: addon.muster.dev/v1alpha1
@@ -202,7 +202,7 @@ spec:
 	// 3 manifests, and 0 mistakes
 }
 
-// Specs that do not come from an API server are checked here, by more rules than it has.
+// Validate checks a spec that was not read from an API server, and finds errors that the API server does not find.
 func ExampleAddonTemplateSpec_Validate() {
 	spec := read[v1alpha1.AddonTemplateSpec](`
 manifests:
@@ -224,7 +224,7 @@ manifests:
 	// spec.manifests[0].spec.restartPolicy: Invalid value: "": an object that runs before the removal must come to an end, and this would always start again: set it to Never or OnFailure
 }
 
-// What a placement gives must be what the add-on takes.
+// The add-on must support the configs of a placement.
 func ExampleAddonSpec_Validate() {
 	spec := read[v1alpha1.AddonSpec](`
 configs:

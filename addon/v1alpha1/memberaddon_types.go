@@ -5,18 +5,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Names that muster sets on MemberAddons and the objects that belong to them.
+// Finalizer, labels and annotations of MemberAddons and of the objects that belong to them.
 const (
 	// MemberAddonFinalizer keeps a deleted MemberAddon until all objects of the add-on are removed from the member or the
 	// deadline has passed.
 	MemberAddonFinalizer = GroupName + "/removal"
-	// AddonLabel is the name of the add-on, on every object that belongs to it.
+	// AddonLabel on an object is the name of the add-on that the object belongs to.
 	AddonLabel = GroupName + "/addon"
 	// HostedForLabel on a Work in the namespace of a hosting member is the namespace of the MemberAddon that owns the
 	// Work. This is the namespace of the member that the hosted agent manages.
 	HostedForLabel = GroupName + "/hosted-for"
-	// InstalledByAnnotation on a MemberAddon is the Placement for which it was created, as <namespace>/<name>, or
-	// /<name> of a ClusterPlacement. Without the annotation, a user created the MemberAddon, and only a user deletes it.
+	// InstalledByAnnotation on a MemberAddon is the Placement for which the controller created it, as <namespace>/<name>,
+	// or /<name> of a ClusterPlacement. A MemberAddon without the annotation was created by a user, and the controller
+	// does not delete it.
 	InstalledByAnnotation = GroupName + "/installed-by"
 	// AddonUIDAnnotation on a MemberAddon is the UID of the Addon for which it was created. A MemberAddon of an earlier
 	// Addon with the same name, for example after a restore of the hub, is not removed until a Placement has selected its
@@ -37,7 +38,7 @@ const (
 	// ScopeAnnotation is the scope of the kind, [ScopeCluster] or [ScopeNamespaced]. It is required if the hub does not
 	// know the kind.
 	ScopeAnnotation = GroupName + "/scope"
-	// LocationAnnotation is the member on which a manifest is applied if the agent runs on a hosting member:
+	// LocationAnnotation defines on which member a manifest is applied if the agent runs on a hosting member:
 	// [LocationHosting], or [LocationMember], which is the default. Without a hosting member, the annotation has no
 	// effect.
 	LocationAnnotation = GroupName + "/location"
@@ -52,7 +53,7 @@ const (
 	LocationHosting = "Hosting" // the member on which the agent runs
 )
 
-// MemberAddonSpec contains the overrides for one member.
+// MemberAddonSpec contains the overrides of an add-on for one member.
 type MemberAddonSpec struct {
 	// installNamespace is the namespace of the add-on's agent on the member. If empty, the namespace comes from an
 	// AddonConfig or from the Addon.
@@ -68,17 +69,17 @@ type MemberAddonSpec struct {
 	// +optional
 	Configs []ConfigReference `json:"configs,omitempty"`
 
-	// hostingMember is the member on which the agent for this member runs. It must be one of the Addon's hostingMembers;
-	// otherwise the condition Configured is False. If empty, the value of the Placement applies; without one, the agent
-	// runs on this member.
+	// hostingMember is the member on which the agent for this member runs. If it is not one of the Addon's hostingMembers,
+	// the condition Configured is False. If empty, the hostingMember of the Placement applies. If that is empty too, the
+	// agent runs on this member.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a member must be a DNS label: lower-case letters, digits and '-', starting and ending with a letter or digit"
 	// +optional
 	HostingMember string `json:"hostingMember,omitempty"`
 
-	// removalDeadlineSeconds overrides the Addon's removal.deadlineSeconds for this member. It starts when the MemberAddon
-	// is deleted and can be changed during the removal. 0 forces the removal at once, without hooks, for a member that no
-	// longer exists.
+	// removalDeadlineSeconds overrides the Addon's removal.deadlineSeconds for this member. The deadline starts when the
+	// MemberAddon is deleted, and can be changed during the removal. Zero forces the removal immediately, without hooks,
+	// for a member that does not exist any more. Unset: no override.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	// +optional
@@ -89,10 +90,10 @@ type MemberAddonSpec struct {
 const (
 	// ConditionConfigured is True when all configurations that apply exist and are valid.
 	ConditionConfigured = "Configured"
-	// ConditionReady is True when the add-on is up to date and available. For an Addon: on all of its members. It is
-	// derived from the other conditions.
+	// ConditionReady of a MemberAddon is True when the add-on is up to date and available on the member. ConditionReady of
+	// an Addon is True when this applies to all of its members. It is derived from the other conditions.
 	ConditionReady = "Ready"
-	// ConditionStalled exists, and is True, only while an error needs an action of a user.
+	// ConditionStalled exists only while an error requires an action by a user, and is then True.
 	ConditionStalled = "Stalled"
 	// ConditionRegistrationReady is True when the add-on's agent has a credential for the hub, or needs none.
 	ConditionRegistrationReady = "RegistrationReady"
@@ -110,7 +111,7 @@ const (
 	ReasonConfigured = "Configured"
 	// ReasonConfigNotFound: a configuration does not exist.
 	ReasonConfigNotFound = "ConfigNotFound"
-	// ReasonConfigInvalid: a configuration is invalid; the message says why.
+	// ReasonConfigInvalid: a configuration is invalid; the message contains the cause.
 	ReasonConfigInvalid = "ConfigInvalid"
 	// ReasonUnsupported: the add-on does not support the kind of a configuration, or does not list the hosting member.
 	ReasonUnsupported = "Unsupported"
@@ -148,18 +149,18 @@ const (
 	ReasonPreDelete = "PreDelete"
 	// ReasonRemoving: the add-on is being removed.
 	ReasonRemoving = "Removing"
-	// ReasonAsDesired: no failure.
+	// ReasonAsDesired: nothing is degraded.
 	ReasonAsDesired = "AsDesired"
-	// ReasonHookFailed: a pre-delete hook has failed.
+	// ReasonHookFailed: a pre-delete hook failed.
 	ReasonHookFailed = "HookFailed"
-	// ReasonRevokeFailed: the removal deadline has passed, and the agent's access cannot be revoked. The MemberAddon stays
-	// until it is revoked.
+	// ReasonRevokeFailed: the removal deadline has passed, and the agent's access cannot be revoked. The MemberAddon
+	// exists until the access is revoked.
 	ReasonRevokeFailed = "RevokeFailed"
 	// ReasonDeadlineExceeded: the removal was forced.
 	ReasonDeadlineExceeded = "DeadlineExceeded"
 )
 
-// ConfigStatus is a configuration that applies to a member.
+// ConfigStatus describes a configuration that applies to a member.
 type ConfigStatus struct {
 	// ConfigReference identifies the configuration.
 	ConfigReference `json:",inline"`
@@ -167,10 +168,10 @@ type ConfigStatus struct {
 	// is the hash of everything except metadata and status. Empty: the configuration does not exist.
 	// +optional
 	DesiredHash string `json:"desiredHash,omitempty"`
-	// appliedHash is the hash of the spec that the member has. Empty: the member has none yet.
+	// appliedHash is the hash of the configuration that the member has. Empty: the member has none yet.
 	// +optional
 	AppliedHash string `json:"appliedHash,omitempty"`
-	// from is where the configuration is listed: Default, Placement or Member.
+	// from is the source of the configuration: Default, Placement or Member.
 	// +required
 	From ConfigSource `json:"from"`
 }
@@ -185,20 +186,22 @@ type HostingStatus struct {
 	Namespace string `json:"namespace"`
 }
 
-// RegistrationStatus is the access of an add-on's agent to the hub.
+// RegistrationStatus describes the access of an add-on's agent to the hub.
 type RegistrationStatus struct {
 	// credential is the type of the credential.
 	// +required
 	Credential RegistrationCredential `json:"credential"`
-	// subject is the user, group or ServiceAccount that the agent authenticates as. Bind additional roles to this subject.
+	// subject is the user, group or ServiceAccount that the agent authenticates as. A hub administrator can bind
+	// additional roles to it.
 	// +required
 	Subject rbacv1.Subject `json:"subject"`
-	// expirationTime of the last issued credential, by the clock of the hub.
+	// expirationTime is the time at which the last issued credential expires, by the clock of the hub.
 	// +optional
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 }
 
-// ConfigSource is the place where a configuration is listed.
+// ConfigSource is the source of a configuration: the defaults of the Addon, a Placement of the Addon, or the
+// MemberAddon.
 // +kubebuilder:validation:Enum=Default;Placement;Member
 type ConfigSource string
 
@@ -209,7 +212,7 @@ const (
 	FromMember    ConfigSource = "Member"
 )
 
-// MemberAddonStatus is the observed state of an add-on on one member.
+// MemberAddonStatus describes the observed state of an add-on on one member.
 type MemberAddonStatus struct {
 	// observedGeneration is the generation of the MemberAddon that this status describes.
 	// +optional
@@ -224,17 +227,18 @@ type MemberAddonStatus struct {
 	// +optional
 	InstallNamespace string `json:"installNamespace,omitempty"`
 
-	// placement whose configs, hostingMember and rollout apply, as <namespace>/<name>. It is the Placement that installed
-	// the MemberAddon. For a MemberAddon that a user created, it is the Placement that selects the cluster. The value
-	// stays while the Placement does not exist.
+	// placement is the Placement whose configs, hostingMember and rollout apply, as <namespace>/<name>. It is the
+	// Placement for which the MemberAddon was created. For a MemberAddon that a user created, it is the Placement that
+	// selects the cluster. The value does not change while the Placement does not exist.
 	// +optional
 	Placement string `json:"placement,omitempty"`
 
-	// hosting is set if the agent runs on another member.
+	// hosting identifies the hosting member, if the agent runs on another member. Unset: the agent runs on this member.
 	// +optional
 	Hosting *HostingStatus `json:"hosting,omitempty"`
 
-	// registration is the access of the add-on's agent to the hub. Unset: no access, or none yet.
+	// registration describes the access of the add-on's agent to the hub. Unset: the agent has no access, or no access
+	// yet.
 	// +optional
 	Registration *RegistrationStatus `json:"registration,omitempty"`
 
@@ -245,7 +249,8 @@ type MemberAddonStatus struct {
 	// +optional
 	Configs []ConfigStatus `json:"configs,omitempty"`
 
-	// supportedConfigs are the kinds of configuration that spec.configs may contain. They come from the Addon.
+	// supportedConfigs are the kinds of configuration that spec.configs may contain, as listed in spec.configs of the
+	// Addon.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
@@ -259,11 +264,12 @@ type MemberAddonStatus struct {
 	// +optional
 	AppliedRevision string `json:"appliedRevision,omitempty"`
 
-	// revisionSince is the time at which the member was assigned AppliedRevision.
+	// revisionSince is the time at which the member was assigned appliedRevision.
 	// +optional
 	RevisionSince *metav1.MicroTime `json:"revisionSince,omitempty"`
 
-	// conditions of the MemberAddon: Configured, RegistrationReady, ManifestsApplied, Available, Progressing and Degraded.
+	// conditions of the MemberAddon: Ready, Stalled, Configured, RegistrationReady, ManifestsApplied, Available,
+	// Progressing and Degraded.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=12
@@ -271,7 +277,8 @@ type MemberAddonStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// MemberAddon is an add-on on one member. It has the name of the Addon and is in the member's namespace.
+// MemberAddon represents an add-on on one member. It has the name of the Addon and is in the member's namespace on the
+// hub.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=muster

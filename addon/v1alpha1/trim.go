@@ -6,14 +6,15 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// maxStages is the maximum number of stages of a strategy, including the stage for clusters in no other stage. The
-// state of these must be kept for their gates. Decision groups can be more; if the state of one is lost, the rollout
-// only waits longer.
+// maxStages is the maximum number of stages of a strategy, including the stage for clusters in no other stage. Trim
+// must keep the state of these stages for their gates. The number of decision groups can be greater. If the state of a
+// decision group is lost, the only effect is that the rollout waits longer.
 const maxStages = 33
 
 // Trim removes the last stages of rollouts by decision groups, starting with the longest rollout, until the status is
-// at most [MaxAddonStatusBytes] long. A status that is short enough, as almost all are, does not change. Other parts
-// are bounded as long as messages are bounded and are never cut. Call Trim before each write of a status.
+// at most [MaxAddonStatusBytes] long. It does not change a status that is short enough, which is the normal case. It
+// never shortens other parts of the status: their length is bounded if messages are bounded. The caller must call Trim
+// before each write of a status.
 func (s *AddonStatus) Trim() {
 	for excess := encoded(s) - MaxAddonStatusBytes; excess > 0; {
 		most := s.longestRollout()

@@ -45,7 +45,7 @@ func oneOf[T ~string](value T, path *field.Path, supported ...T) field.ErrorList
 	return field.ErrorList{field.NotSupported(path, value, supported)}
 }
 
-// between uses the messages of the CustomResourceDefinition.
+// between checks the range of a number, with the messages of the CustomResourceDefinition.
 func between(value, least, most int32, path *field.Path) field.ErrorList {
 	switch {
 	case value < least:
@@ -56,7 +56,7 @@ func between(value, least, most int32, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// longest limits the length of a string in characters, as the API server does.
+// longest checks the maximum length of a string in characters, as the API server does.
 func longest(value string, limit int, path *field.Path) field.ErrorList {
 	if utf8.RuneCountInString(value) <= limit {
 		return nil

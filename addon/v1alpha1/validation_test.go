@@ -15,7 +15,7 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// parsed reads a spec as a file has it.
+// parsed decodes a spec from YAML, and rejects unknown fields.
 func parsed[T any](t *testing.T, text string) *T {
 	t.Helper()
 	spec := new(T)
@@ -162,7 +162,7 @@ registration.secretName`},
 	}
 }
 
-// The zero values are valid, but for a template, which has to say that it is empty.
+// The zero values of all specs are valid, except that of an AddonTemplate, which requires manifests.
 func TestValidateEmpty(t *testing.T) {
 	require.Empty(t, (&v1alpha1.AddonSpec{}).Validate())
 	require.Empty(t, (&v1alpha1.MemberAddonSpec{}).Validate())
@@ -208,7 +208,7 @@ func TestValidateManyVariables(t *testing.T) {
 	require.Empty(t, spec.Validate())
 }
 
-// A status is cut at the ends of its longest rollouts, and only if it must be.
+// TestTrim checks that Trim removes the last stages of the longest rollouts, and only if the status is too long.
 func TestTrim(t *testing.T) {
 	status := func(rows ...int) (s v1alpha1.AddonStatus) {
 		for _, n := range rows {

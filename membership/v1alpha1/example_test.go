@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// A cluster that is announced and accepted before it comes: only the one with this ID gets in under the name.
+// A MemberCluster that is accepted before its cluster joins: only the cluster with this ID can join with this name.
 func ExampleMemberCluster() {
 	cluster := v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "east"},

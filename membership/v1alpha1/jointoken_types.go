@@ -4,66 +4,70 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// JoinTokenType is the type of the bootstrap credential.
+// JoinTokenType is the type of the bootstrap credential of a JoinToken.
 // +kubebuilder:validation:Enum=ServiceAccount;BootstrapToken
 type JoinTokenType string
 
 // The types of JoinTokens.
 const (
-	// JoinTokenServiceAccount provides expiring tokens of a separate ServiceAccount. It works on every hub.
+	// JoinTokenServiceAccount provides expiring tokens of a separate ServiceAccount. Every hub supports it. It is the
+	// default.
 	JoinTokenServiceAccount JoinTokenType = "ServiceAccount"
-	// JoinTokenBootstrapToken provides a bootstrap token of kubeadm, "<id>.<secret>", which a person can type. The hub's
-	// API server must run with --enable-bootstrap-token-auth, and muster's hub with the option BootstrapTokens.
+	// JoinTokenBootstrapToken provides a bootstrap token as kubeadm uses it, "<id>.<secret>", which is short enough to
+	// type. The hub's API server must run with --enable-bootstrap-token-auth, and the muster hub with the option
+	// BootstrapTokens.
 	JoinTokenBootstrapToken JoinTokenType = "BootstrapToken"
 )
 
-// JoinTokenSpec defines which clusters may use a token, and for how long.
+// JoinTokenSpec defines which clusters may use a JoinToken, and for how long.
 type JoinTokenSpec struct {
-	// type is ServiceAccount or BootstrapToken. With BootstrapToken the JoinToken is named bootstrap-token-<id>, where the
-	// id is six lower-case letters and digits.
+	// type is ServiceAccount or BootstrapToken. Default: ServiceAccount. The field is immutable. With BootstrapToken, the
+	// JoinToken must be named bootstrap-token-<id>, where the id consists of six lower-case letters and digits.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="type cannot change: create another JoinToken"
 	// +kubebuilder:default=ServiceAccount
 	// +optional
 	Type JoinTokenType `json:"type,omitempty"`
 
-	// ttlSeconds is how long the token may be used, counted from its creation. Unset, zero or negative: without limit. The
-	// credential inside is rotated and expires in any case.
+	// ttlSeconds is the time in seconds after its creation for which the JoinToken may be used. Unset, zero or negative:
+	// no limit. In any case, the credential in the Secret is rotated and expires.
 	// +optional
 	TTLSeconds *int64 `json:"ttlSeconds,omitempty"`
 
-	// credentialTTLSeconds is the lifetime of each credential in the token's Secret. The credential is replaced after half
-	// of that time, so a copy from the Secret is valid for at least half of it. A bootstrap token is not replaced but
-	// prolonged, so copies are valid as long as the hub prolongs it.
+	// credentialTTLSeconds is the lifetime in seconds of each credential in the Secret, from 600 to 31536000. The hub
+	// replaces the credential after half of its lifetime, so a copy of it is valid for at least the other half. The hub
+	// does not replace a bootstrap token but extends its expiration, so copies stay valid for as long as the hub extends
+	// it. Default: 86400.
 	// +kubebuilder:default=86400
 	// +kubebuilder:validation:XValidation:rule="self >= 600 && self <= 31536000",message="credentialTTLSeconds must be from 600 (the API server's minimum) to 31536000 (a year)"
 	// +optional
 	CredentialTTLSeconds int64 `json:"credentialTTLSeconds,omitempty"`
 
-	// maxUses limits how many clusters may join with the token. Unset: no limit.
+	// maxUses is the maximum number of clusters that may join with the JoinToken, from 1 to 10000. Unset: no limit.
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="maxUses must be from 1 to 10000; leave it out for no bound"
 	// +optional
 	MaxUses *int32 `json:"maxUses,omitempty"`
 
-	// autoAccept automatically accepts clusters that join with this token.
+	// autoAccept is true if the hub accepts clusters that join with this JoinToken without an action by an administrator.
+	// Default: false.
 	// +optional
 	AutoAccept bool `json:"autoAccept,omitempty"`
 
-	// clusterID restricts the token to one cluster.
+	// clusterID restricts the JoinToken to the cluster with this ID. Empty: no restriction.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?$')",message="clusterID must be letters, digits, '-', '_', '.' or ':', and start and end with a letter or digit"
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 
-	// labels are added to MemberClusters that are created with the token. They take precedence over the labels that an
+	// labels are added to MemberClusters that are created with the JoinToken. They take precedence over the labels that an
 	// agent requests.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && size(self[key]) <= 63)",message="a label's key has at most 317 characters, and its value at most 63"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// allowedLabels lists the labels that a cluster may request. The hub denies a JoinRequest for a new member that has
-	// another label. Unset: every label except those whose key a ClusterSet selects by, because such a label decides which
-	// namespaces place on the cluster.
+	// allowedLabels lists the labels that a cluster may request. The hub denies a JoinRequest for a new member that
+	// contains any other label. Unset: every label is allowed, except labels whose key is used by the selector of a
+	// ClusterSet, because such a label determines which namespaces can place on the cluster.
 	// +listType=map
 	// +listMapKey=key
 	// +kubebuilder:validation:MaxItems=64
@@ -109,39 +113,39 @@ const (
 	ReasonBootstrapTokenUnusable = "BootstrapTokenUnusable"
 )
 
-// JoinTokenStatus is the state of a token.
+// JoinTokenStatus describes the observed state of a JoinToken.
 type JoinTokenStatus struct {
-	// conditions are: Ready.
+	// conditions of the JoinToken: Ready.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// secretName is the name of the Secret in the same namespace whose key "join.yaml" is the agent's bootstrap
-	// credential.
+	// secretName is the name of the Secret in the same namespace that contains the agent's bootstrap credential in the key
+	// "join.yaml".
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
 
-	// expirationTime is when the token expires. Unset: never.
+	// expirationTime is the time at which the JoinToken expires. Unset: never.
 	// +optional
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 
-	// credentialExpirationTime is when the current credential in the Secret expires.
+	// credentialExpirationTime is the time at which the current credential in the Secret expires.
 	// +optional
 	CredentialExpirationTime *metav1.Time `json:"credentialExpirationTime,omitempty"`
 
-	// uses is the number of clusters that have used the token.
+	// uses is the number of clusters that have used the JoinToken.
 	// +optional
 	Uses int32 `json:"uses,omitempty"`
 
-	// usedUpTime is when the hub first observed that no use was left; ten minutes later copies of the credential become
-	// invalid.
+	// usedUpTime is the time at which the hub first observed that spec.maxUses was reached. Ten minutes later, copies of
+	// the credential become invalid.
 	// +optional
 	UsedUpTime *metav1.Time `json:"usedUpTime,omitempty"`
 
-	// usedBy lists the cluster IDs that were counted last, so that no cluster is counted twice.
+	// usedBy lists the cluster IDs that were counted last, at most 100. The hub does not count a listed cluster again.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +optional

@@ -5,23 +5,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MemberClusterSpec is the desired state of a member.
+// MemberClusterSpec describes the desired state of a member.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterID) || (has(self.clusterID) && self.clusterID == oldSelf.clusterID)",message="clusterID cannot change once it is set: delete this MemberCluster, or let it leave, and join the other cluster under a name of its own"
 // +kubebuilder:validation:XValidation:rule="!has(self.joinMode) || self.joinMode == 'Pull' || has(self.kubeConfigSecretRef)",message="kubeConfigSecretRef is required when joinMode is Push or Install: the hub has to reach the member"
 type MemberClusterSpec struct {
-	// accepted is true if the cluster may be a member. Unset: no decision. False: denied. If it is not true, the hub
-	// revokes all permissions of the member immediately; true restores them.
+	// accepted is the decision of an administrator whether the cluster may be a member. True: accepted. False: denied.
+	// Unset: not decided. Unless the value is true, the hub immediately revokes all permissions of the member. If the
+	// value becomes true again, the hub restores them.
 	// +optional
 	Accepted *bool `json:"accepted,omitempty"`
 
-	// state is Leave to make the cluster leave while this object is kept, and Join to make it join again.
+	// state is Join or Leave. Default: Join. Leave requests that the cluster leaves, while this object is kept. Join
+	// allows the cluster to join again.
 	// +kubebuilder:default=Join
 	// +optional
 	State DesiredState `json:"state,omitempty"`
 
-	// clusterID identifies the cluster, whatever its name is: by default the UID of its namespace kube-system. Set it
-	// before the cluster joins to reserve this name for that cluster.
+	// clusterID identifies the cluster independently of its name. By default, it is the UID of the cluster's namespace
+	// kube-system. Set it before the cluster joins to reserve the name of this MemberCluster for that cluster. It cannot
+	// change once it is set.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?$')",message="clusterID must be letters, digits, '-', '_', '.' or ':', and start and end with a letter or digit"
@@ -29,16 +32,16 @@ type MemberClusterSpec struct {
 	ClusterID string `json:"clusterID,omitempty"`
 
 	// claim is the fingerprint of the claim key of the agent that represents this cluster. The first accepted JoinRequest
-	// sets it. To allow a reinstalled agent to take over, set the fingerprint in the status of its pending JoinRequest.
-	// Clearing the field revokes the access of the current agent and allows the next one to join. The agent that had the
-	// claim keeps everything on the member; set the field again to restore its access.
+	// sets it. To allow a reinstalled agent to take over, set it to status.claim of the agent's pending JoinRequest. If
+	// you clear the field, the access of the current agent is revoked, and another agent can join. The agent that lost the
+	// claim deletes nothing on the member. To restore its access, set the field to the former value.
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	// +optional
 	Claim string `json:"claim,omitempty"`
 
-	// claimKeys are the keys that the agent with the claim has replaced its claim key with. The hub writes them. Unset:
-	// the claim key is the current one. Remove the field to accept the first key of an agent again that was restored from
-	// a backup.
+	// claimKeys identifies the current claim key of the agent, if the agent has replaced its first claim key. The hub
+	// writes it. Unset: the first claim key is the current one. If an agent was restored from a backup, remove the field
+	// to accept its first claim key again.
 	// +optional
 	ClaimKeys *ClaimKeys `json:"claimKeys,omitempty"`
 
@@ -47,27 +50,28 @@ type MemberClusterSpec struct {
 	// +optional
 	Credential CredentialType `json:"credential,omitempty"`
 
-	// identity is the subject that the agent authenticates as, if it has its own credential and the hub issues none.
+	// identity is the subject that the agent authenticates as. It is required if the agent uses an existing credential, so
+	// that the hub issues none.
 	// +kubebuilder:validation:XValidation:rule="self.kind in ['User', 'Group', 'ServiceAccount']",message="identity.kind must be User, Group or ServiceAccount"
 	// +kubebuilder:validation:XValidation:rule="self.kind != 'ServiceAccount' || has(self.__namespace__) && size(self.__namespace__) > 0",message="identity.namespace is required when identity.kind is ServiceAccount"
 	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 && !(self.name in ['system:authenticated', 'system:unauthenticated', 'system:anonymous', 'system:masters', 'system:serviceaccounts'])",message="identity.name must name one member's subject, not a system-wide group"
 	// +optional
 	Identity *rbacv1.Subject `json:"identity,omitempty"`
 
-	// heartbeatPeriodSeconds is the time between two heartbeats of the agent.
+	// heartbeatPeriodSeconds is the time in seconds between two heartbeats of the agent, from 1 to 600. Default: 60.
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 600",message="heartbeatPeriodSeconds must be from 1 to 600"
 	// +optional
 	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds,omitempty"`
 
-	// joinMode defines where the agent of this member runs and how it is installed.
+	// joinMode defines where the agent of this member runs and how it is installed: Pull, Push or Install. Default: Pull.
 	// +kubebuilder:default=Pull
 	// +optional
 	JoinMode JoinMode `json:"joinMode,omitempty"`
 
-	// kubeConfigSecretRef references the Secret with which the hub itself reaches the member. Its credential, address or
-	// certificate authority may change at any time, but it must lead to the same cluster. Unset: the hub does not connect
-	// to the member.
+	// kubeConfigSecretRef references the Secret that the hub uses to connect to the member. The credential, address and
+	// certificate authority in the Secret may change at any time, but must belong to the same cluster. It is required if
+	// joinMode is Push or Install. Unset: the hub does not connect to the member.
 	// +optional
 	KubeConfigSecretRef *KubeConfigSecretRef `json:"kubeConfigSecretRef,omitempty"`
 
@@ -76,8 +80,8 @@ type MemberClusterSpec struct {
 	// +optional
 	Leave LeavePolicy `json:"leave,omitempty"`
 
-	// taints exclude placements from the cluster. The hub adds and removes only taints with the prefix
-	// "membership.muster.dev/".
+	// taints exclude Placements that do not tolerate them from the cluster. The hub adds and removes only taints with the
+	// prefix "membership.muster.dev/". At most 62 other taints are allowed.
 	// +listType=map
 	// +listMapKey=key
 	// +listMapKey=effect
@@ -100,12 +104,13 @@ type ClaimKeys struct {
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	Current string `json:"current"`
 
-	// since is when the key became the current one.
+	// since is the time at which the key became the current one.
 	// +required
 	Since metav1.Time `json:"since"`
 
-	// reusedAt is when a request was first signed with replaced keys only: two parties use the credential of the agent.
-	// It is reported in the condition ClusterIDUnique until the field is removed.
+	// reusedAt is the time at which a request was first signed with replaced keys only. This means that two parties use
+	// the credential of the agent. The condition ClusterIDUnique reports it until the field is removed. Unset: no such
+	// request was observed.
 	// +optional
 	ReusedAt *metav1.Time `json:"reusedAt,omitempty"`
 }
@@ -115,20 +120,21 @@ type ClaimKeys struct {
 // +kubebuilder:validation:Enum=Pull;Push;Install
 type JoinMode string
 
-// The join modes. The join requests and the lifecycle are the same for all of them.
+// The join modes. JoinRequests and the lifecycle of a member do not depend on the join mode.
 const (
-	// JoinPull: the agent is installed by other means on the member, or near it, and the hub does not need to reach the
-	// member.
+	// JoinPull means that a user or another tool installs the agent on the member, or near it. The hub does not need
+	// network access to the member.
 	JoinPull JoinMode = "Pull"
-	// JoinPush: the agent runs on the hub, and uses kubeConfigSecretRef.
+	// JoinPush means that the agent runs on the hub, and connects to the member with kubeConfigSecretRef.
 	JoinPush JoinMode = "Push"
-	// JoinInstall: the hub installs the agent on the member with kubeConfigSecretRef, and does not need to reach the
-	// member after that.
+	// JoinInstall means that the hub installs the agent on the member with kubeConfigSecretRef. After that, the hub does
+	// not need network access to the member.
 	JoinInstall JoinMode = "Install"
 )
 
-// KubeConfigSecretRef references a Secret on the hub with the access to a member: a kubeconfig in one key, as
-// cluster-api writes it; or, if that key does not exist, the keys of package registration/kubeconfig.
+// KubeConfigSecretRef references a Secret on the hub that contains the address and the credential of a member. The
+// Secret contains a kubeconfig in one key, as cluster-api writes it. If that key does not exist, the Secret must
+// contain the keys of package registration/kubeconfig.
 type KubeConfigSecretRef struct {
 	// name of the Secret.
 	// +required
@@ -136,20 +142,20 @@ type KubeConfigSecretRef struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// namespace of the Secret. A hub reads Secrets only in the configured namespaces. Empty: the first of these, by
-	// default muster-connections.
+	// namespace of the Secret. The hub reads Secrets only in the namespaces that it is configured with. Empty: the first
+	// of these namespaces, by default muster-connections.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// key whose value is the kubeconfig.
+	// key of the Secret whose value is the kubeconfig. Default: value.
 	// +kubebuilder:default=value
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Key string `json:"key,omitempty"`
 }
 
-// Endpoint is the address of a member's API server and the data to verify it.
+// Endpoint is the address of a member's API server and the data to verify the server's certificate.
 type Endpoint struct {
 	// server is the URL of the API server.
 	// +required
@@ -167,13 +173,13 @@ type Endpoint struct {
 	// +optional
 	TLSServerName string `json:"tlsServerName,omitempty"`
 
-	// proxyURL is the URL of the proxy, without a password. Empty: none.
+	// proxyURL is the URL of the proxy, without a password. Empty: no proxy.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	ProxyURL string `json:"proxyURL,omitempty"`
 }
 
-// Phase summarizes the lifecycle of a member for people. Programs should use the conditions.
+// Phase summarizes the lifecycle of a member for users. Programs should use the conditions.
 //
 // +kubebuilder:validation:Enum=Pending;Accepted;Joining;Joined;Leaving;Left;Denied
 type Phase string
@@ -193,9 +199,9 @@ const (
 const (
 	// ConditionAccepted is True if the cluster is accepted.
 	ConditionAccepted = "Accepted"
-	// ConditionStalled exists, and is True, only while the cluster is denied.
+	// ConditionStalled exists only while the cluster is denied, and is then True.
 	ConditionStalled = "Stalled"
-	// ConditionReadyToJoin is True if all objects on the hub that an agent needs exist.
+	// ConditionReadyToJoin is True if all objects that an agent needs exist on the hub.
 	ConditionReadyToJoin = "ReadyToJoin"
 	// ConditionJoined is True when the cluster is in the fleet.
 	ConditionJoined = "Joined"
@@ -204,62 +210,63 @@ const (
 	ConditionHealthy = "Healthy"
 	// ConditionCredentialValid is False when the hub refused or failed to renew the agent's credential.
 	ConditionCredentialValid = "CredentialValid"
-	// ConditionClusterIDUnique is False while another agent or another MemberCluster has the cluster ID as well, while
-	// several agents use the credential of the member, or after a claim key was used that its agent had replaced. It
-	// exists only then.
+	// ConditionClusterIDUnique is False while another agent or another MemberCluster has the same cluster ID, while
+	// several agents use the credential of the member, or after a request was signed with a replaced claim key. Otherwise,
+	// the condition does not exist.
 	ConditionClusterIDUnique = "ClusterIDUnique"
 	// ConditionNoOrphans is False while the member has orphaned objects: objects that no Work contains any more although
-	// no user requested their deletion. After that it is True. It does not exist on a member that never had any.
+	// no user requested their deletion. After that, it is True. It does not exist on a member that never had orphaned
+	// objects.
 	ConditionNoOrphans = "NoOrphans"
-	// ConditionReachable is True if the hub itself reaches the member with kubeConfigSecretRef. It exists only if that is
-	// set.
+	// ConditionReachable is True if the hub can connect to the member with kubeConfigSecretRef. It exists only if
+	// kubeConfigSecretRef is set.
 	ConditionReachable = "Reachable"
 	// ConditionInstalled is True if the hub has installed the desired agent. It exists only if joinMode is Install.
 	ConditionInstalled = "Installed"
 )
 
-// Reasons of the conditions of a MemberCluster: a fixed set, which programs may match.
+// Reasons of the conditions of a MemberCluster. The set is fixed, so that programs may match them.
 const (
 	// ReasonAccepted: the cluster is accepted.
 	ReasonAccepted = "Accepted"
-	// ReasonNotDecided: no administrator has decided; set spec.accepted.
+	// ReasonNotDecided: no administrator has accepted or denied the cluster; set spec.accepted.
 	ReasonNotDecided = "NotDecided"
 	// ReasonDenied: spec.accepted is false: the cluster is denied, or its acceptance was withdrawn.
 	ReasonDenied = "Denied"
-	// ReasonNotAccepted: the hub installs the agent when the cluster is accepted; set spec.accepted.
+	// ReasonNotAccepted: the hub does not install the agent, because the cluster is not accepted; set spec.accepted.
 	ReasonNotAccepted = "NotAccepted"
 	// ReasonPrepared: the member's namespace and the permissions of its agent exist.
 	ReasonPrepared = "Prepared"
-	// ReasonPreparing: the hub creates the objects that the agent needs; the message contains the last error.
+	// ReasonPreparing: the hub is creating the objects that the agent needs; the message contains the last error.
 	ReasonPreparing = "Preparing"
-	// ReasonWaitingForAgent: no agent has joined as this member yet; the message says who starts it.
+	// ReasonWaitingForAgent: no agent has joined as this member yet; the message names the component that starts it.
 	ReasonWaitingForAgent = "WaitingForAgent"
 	// ReasonAgentJoined: the agent has reported that it joined.
 	ReasonAgentJoined = "AgentJoined"
-	// ReasonLeaving: the member is leaving; the message says what the hub waits for.
+	// ReasonLeaving: the member is leaving; the message contains the condition that the hub waits for.
 	ReasonLeaving = "Leaving"
-	// ReasonLeft: the member has left, and no user requested that it joins again.
+	// ReasonLeft: the member has left, and spec.state does not request that it joins again.
 	ReasonLeft = "Left"
-	// ReasonLeaveForced: the deadline of the leave passed: the member was removed without the confirmation that the
+	// ReasonLeaveForced: the deadline of the leave passed, and the member was removed without the confirmation that the
 	// message names.
 	ReasonLeaveForced = "LeaveForced"
-	// ReasonHeartbeating: heartbeats arrive, and the agent reports no problem.
+	// ReasonHeartbeating: heartbeats arrive, and the agent reports that its cluster is ready.
 	ReasonHeartbeating = "Heartbeating"
 	// ReasonHeartbeatLost: no heartbeat has arrived for longer than the grace period.
 	ReasonHeartbeatLost = "HeartbeatLost"
 	// ReasonHeartbeatAwaited: the member has joined, and the first heartbeat has not arrived yet.
 	ReasonHeartbeatAwaited = "HeartbeatAwaited"
-	// ReasonHeartbeatUnsteady: heartbeats arrive again after repeated interruptions; the message contains how long
-	// they must continue.
+	// ReasonHeartbeatUnsteady: heartbeats arrive again after repeated interruptions; the message contains the time for
+	// which they must continue.
 	ReasonHeartbeatUnsteady = "HeartbeatUnsteady"
-	// ReasonClusterNotReady: heartbeats arrive, and the agent reports a problem of its cluster; the message contains
-	// it.
+	// ReasonClusterNotReady: heartbeats arrive, and the agent reports that its cluster is not ready; the message contains
+	// the cause.
 	ReasonClusterNotReady = "ClusterNotReady"
 	// ReasonAgentCloned: several agents send the heartbeats of the member with the same credential; the message names
 	// their processes.
 	ReasonAgentCloned = "AgentCloned"
-	// ReasonClaimKeyReused: a request was signed with claim keys that the agent had replaced; the message says when, and
-	// what to do.
+	// ReasonClaimKeyReused: a request was signed with claim keys that the agent had replaced; the message contains the
+	// time and the next step.
 	ReasonClaimKeyReused = "ClaimKeyReused"
 	// ReasonNotJoined: the cluster is not in the fleet.
 	ReasonNotJoined = "NotJoined"
@@ -278,15 +285,14 @@ const (
 	ReasonReachable = "Reachable"
 	// ReasonUnreachable: the member's API server does not respond to the hub.
 	ReasonUnreachable = "Unreachable"
-	// ReasonUnauthorized: the member refuses the credential of kubeConfigSecretRef, or the credential lacks a
-	// permission.
+	// ReasonUnauthorized: the member rejects the credential of kubeConfigSecretRef, or the credential lacks a permission.
 	ReasonUnauthorized = "Unauthorized"
 	// ReasonKubeConfigMissing: the Secret of kubeConfigSecretRef does not exist.
 	ReasonKubeConfigMissing = "KubeConfigMissing"
 	// ReasonKubeConfigInvalid: the Secret of kubeConfigSecretRef is invalid, or in a namespace that the hub does not
 	// read.
 	ReasonKubeConfigInvalid = "KubeConfigInvalid"
-	// ReasonOtherCluster: the Secret leads to a cluster with another cluster ID.
+	// ReasonOtherCluster: the Secret of kubeConfigSecretRef belongs to a cluster with another cluster ID.
 	ReasonOtherCluster = "OtherCluster"
 	// ReasonInstalled: the hub has installed the desired agent.
 	ReasonInstalled = "Installed"
@@ -294,20 +300,21 @@ const (
 	ReasonInstalling = "Installing"
 	// ReasonInstallFailed: the installation failed and is retried; the message contains the cause.
 	ReasonInstallFailed = "InstallFailed"
-	// ReasonAgentNotReturned: the agent's credential expired, and the agent did not come back after repeated
+	// ReasonAgentNotReturned: the agent's credential expired, and the agent did not reconnect after repeated
 	// installations.
 	ReasonAgentNotReturned = "AgentNotReturned"
 	// ReasonInstallWaiting: the agent must be installed again, and waits for a rollout permit.
 	ReasonInstallWaiting = "InstallWaiting"
 	// ReasonAgentStarting: the agent was installed again, and its health is being observed.
 	ReasonAgentStarting = "AgentStarting"
-	// ReasonAgentNotHealthy: the agent was installed again and is not healthy; no other agent is installed until it is.
+	// ReasonAgentNotHealthy: the agent was installed again and is not healthy; the hub installs no other agent until this
+	// agent is healthy.
 	ReasonAgentNotHealthy = "AgentNotHealthy"
 )
 
-// InstallStatus is the state of the last installation by the hub.
+// InstallStatus describes the last installation of an agent by the hub.
 type InstallStatus struct {
-	// hash of what was installed, and of the hub's address and certificate authority.
+	// hash of the installed objects, and of the hub's address and certificate authority.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Hash string `json:"hash,omitempty"`
@@ -321,16 +328,16 @@ type InstallStatus struct {
 	// +optional
 	InstalledAt *metav1.Time `json:"installedAt,omitempty"`
 
-	// recovery counts the installations of the agent because its credential had expired while its heartbeat was lost.
-	// Unset: none since the last heartbeat.
+	// recovery counts the installations that the hub repeated because the agent's credential had expired while its
+	// heartbeat was lost. Unset: no such installation since the last heartbeat.
 	// +optional
 	Recovery *InstallRecovery `json:"recovery,omitempty"`
 }
 
-// InstallRecovery counts the installations of an agent because of one expired credential.
+// InstallRecovery counts the repeated installations of an agent because of one expired credential.
 type InstallRecovery struct {
-	// credentialExpirationTime is when that credential expired. The count ends when the agent comes back with another
-	// credential.
+	// credentialExpirationTime is the time at which the credential expired. The count ends when the agent reconnects with
+	// another credential.
 	// +required
 	CredentialExpirationTime metav1.Time `json:"credentialExpirationTime"`
 
@@ -339,22 +346,22 @@ type InstallRecovery struct {
 	Attempts int32 `json:"attempts"`
 }
 
-// LeaveStatus is the progress of a leave.
+// LeaveStatus describes the progress of a leave.
 type LeaveStatus struct {
-	// startedAt is when the leave began.
+	// startedAt is the time at which the leave began.
 	// +required
 	StartedAt metav1.Time `json:"startedAt"`
 
-	// deadline is when the leave is forced.
+	// deadline is the time after which the leave is forced.
 	// +required
 	Deadline metav1.Time `json:"deadline"`
 
-	// waiting is what the leave currently waits for: the name of a gate, "agent" or "namespace".
+	// waiting is the current blocker of the leave: the name of a gate, "agent" or "namespace". Empty: none.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Waiting string `json:"waiting,omitempty"`
 
-	// remaining lists what blocks the leave, at most twenty entries.
+	// remaining lists the objects and conditions that block the leave, at most twenty entries.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
@@ -364,8 +371,9 @@ type LeaveStatus struct {
 	// +optional
 	Forced bool `json:"forced,omitempty"`
 
-	// forcedAt is when the force was recorded, before it was carried out: at the deadline, or later if the deadline was
-	// set to a time in the past, or the hub was unavailable. Unset if forced is false.
+	// forcedAt is the time at which the hub recorded that it forces the leave. The hub records it before it removes the
+	// member: at the deadline, or later if the deadline was set to a time in the past, or if the hub was unavailable.
+	// Unset if forced is false.
 	// +optional
 	ForcedAt *metav1.Time `json:"forcedAt,omitempty"`
 
@@ -374,28 +382,28 @@ type LeaveStatus struct {
 	Ended bool `json:"ended,omitempty"`
 }
 
-// MemberClusterStatus is the observed state of a member.
+// MemberClusterStatus describes the observed state of a member.
 type MemberClusterStatus struct {
-	// Phase summarizes the conditions for people.
+	// phase summarizes the conditions for users. Programs should use the conditions.
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
 
-	// namespace of the member on the hub. It contains everything that the member's agents may access.
+	// namespace of the member on the hub. It contains all objects that the member's agents may access.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// subject is the subject of the member's permissions.
+	// subject is the user, group or ServiceAccount to which the permissions of the member are granted.
 	// +optional
 	Subject *rbacv1.Subject `json:"subject,omitempty"`
 
-	// credentialExpirationTime is when the joined agent has no valid credential any more, unless it renews its credential
-	// before: the latest expiration of its credentials. Unset if they do not expire.
+	// credentialExpirationTime is the time at which the last credential of the joined agent expires, unless the agent
+	// renews it before. Unset: the credentials do not expire.
 	// +optional
 	CredentialExpirationTime *metav1.Time `json:"credentialExpirationTime,omitempty"`
 
-	// conditions are: Accepted, ReadyToJoin, Joined, Healthy, CredentialValid, ClusterIDUnique, NoOrphans,
-	// PropertiesCollected, Reachable, Installed.
+	// conditions of the MemberCluster: Ready, Stalled, Accepted, ReadyToJoin, Joined, Healthy, CredentialValid,
+	// ClusterIDUnique, NoOrphans, PropertiesCollected, Reachable, Installed.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
@@ -417,19 +425,19 @@ type MemberClusterStatus struct {
 	// +optional
 	Properties []Property `json:"properties,omitempty"`
 
-	// apis are the kinds that the member serves, if its agent reports them. Empty: unknown.
+	// apis are the API kinds that the member serves. Empty: the agent does not report them.
 	// +listType=map
 	// +listMapKey=groupVersion
 	// +kubebuilder:validation:MaxItems=512
 	// +optional
 	APIs []ServedAPIs `json:"apis,omitempty"`
 
-	// orphans summarizes the orphaned objects on the member, as its agent reports them. Unset: none are reported.
+	// orphans summarizes the orphaned objects on the member, as its agent reports them. Unset: the agent reports none.
 	// +optional
 	Orphans *OrphanSummary `json:"orphans,omitempty"`
 
-	// memberPolicy summarizes which objects the member accepts from the hub. Unset: it accepts every object, or its agent
-	// does not report that.
+	// memberPolicy summarizes which objects the member accepts from the hub. Unset: the member accepts every object, or
+	// its agent does not report its MemberPolicies.
 	// +optional
 	MemberPolicy *MemberPolicySummary `json:"memberPolicy,omitempty"`
 
@@ -440,7 +448,8 @@ type MemberClusterStatus struct {
 	// +optional
 	Agents []AgentStatus `json:"agents,omitempty"`
 
-	// endpoint is the address at which the hub reaches the member, from the Secret of kubeConfigSecretRef.
+	// endpoint is the address at which the hub connects to the member, from the Secret of kubeConfigSecretRef. Unset: the
+	// hub does not connect to the member.
 	// +optional
 	Endpoint *Endpoint `json:"endpoint,omitempty"`
 
@@ -448,12 +457,12 @@ type MemberClusterStatus struct {
 	// +optional
 	Install *InstallStatus `json:"install,omitempty"`
 
-	// leave is the progress of a leave, and its outcome. It is removed when the cluster joins again.
+	// leave describes the progress and the result of a leave. It is removed when the cluster joins again.
 	// +optional
 	Leave *LeaveStatus `json:"leave,omitempty"`
 }
 
-// MemberCluster is one cluster of the fleet.
+// MemberCluster represents one cluster of the fleet.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// MembershipSpec is written by the hub for the agents of a member.
+// MembershipSpec describes the desired state of a member. The hub writes it, and the agents of the member read it.
 type MembershipSpec struct {
 	// memberName is the name of the MemberCluster.
 	// +required
@@ -16,41 +16,42 @@ type MembershipSpec struct {
 	// +required
 	MemberUID types.UID `json:"memberUID"`
 
-	// claim is spec.claim of the MemberCluster. An agent with this claim key that is registered with another MemberUID,
-	// for example that of a MemberCluster that was lost and created again, takes over the new one.
+	// claim is spec.claim of the MemberCluster. If an agent with this claim key is registered with another MemberUID, for
+	// example because the MemberCluster was lost and created again, the agent registers with the new MemberUID.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Claim string `json:"claim,omitempty"`
 
-	// hub identifies the hub of the member. Its epoch is the last one that the hub has confirmed to this member: the hub
-	// has read all of its objects since it began that epoch. The hub confirms an epoch when status.requiredHubEpoch
-	// requires it.
+	// hub identifies the hub of the member. Its epoch is the last epoch that the hub has confirmed to this member. A
+	// confirmed epoch means that the hub has read all of its objects since the epoch began. The hub confirms an epoch
+	// when status.requiredHubEpoch requires it.
 	// +optional
 	Hub *HubIdentity `json:"hub,omitempty"`
 
-	// state is the desired state: Join or Leave.
+	// state is the desired state: Join or Leave. Default: Join.
 	// +required
 	// +kubebuilder:default=Join
 	State DesiredState `json:"state"`
 
-	// rejoin is true if the MemberCluster is kept after a leave, so that an agent that left makes JoinRequests to come
-	// back.
+	// rejoin is true if the MemberCluster is kept after a leave. The agent then creates JoinRequests after it has left, so
+	// that the member can join again.
 	// +optional
 	Rejoin bool `json:"rejoin,omitempty"`
 
-	// clean is true after all gates of the hub have opened: the agent must then clean up the member and confirm that.
+	// clean is true after all gates of the hub have opened. The agent must then remove the objects of the hub from the
+	// member and confirm that.
 	// +optional
 	Clean bool `json:"clean,omitempty"`
 
-	// heartbeatPeriodSeconds is the time between two heartbeats.
+	// heartbeatPeriodSeconds is the time in seconds between two heartbeats. Default: 60.
 	// +required
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=600
 	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds"`
 
-	// leave is the leave policy. The agent stores it, in case the hub deregisters the member while the agent is
-	// disconnected.
+	// leave defines how the member leaves. The agent stores it and uses it if the hub deregisters the member while the
+	// agent is disconnected.
 	// +required
 	// +kubebuilder:default={}
 	Leave LeavePolicy `json:"leave"`
@@ -63,15 +64,15 @@ type MembershipSpec struct {
 	// +optional
 	Taints []Taint `json:"taints,omitempty"`
 
-	// renewal is the hub's answer to the renewal that the agent requested in its status.
+	// renewal is the hub's answer to status.renewal.
 	// +optional
 	Renewal *RenewalAnswer `json:"renewal,omitempty"`
 }
 
 // Conditions of a Membership, written by the agent.
 const (
-	// ConditionPropertiesCollected is False if a collector failed, or if there are more properties than the limit of a
-	// Membership. A MemberCluster has this condition while it is False.
+	// ConditionPropertiesCollected is False if a collector failed, or if the number of properties exceeds the limit of a
+	// Membership. A MemberCluster has this condition only while it is False.
 	ConditionPropertiesCollected = "PropertiesCollected"
 )
 
@@ -81,13 +82,13 @@ const (
 	ReasonCollected = "Collected"
 	// ReasonCollectorFailed: a collector failed; the message contains the cause.
 	ReasonCollectorFailed = "CollectorFailed"
-	// ReasonTruncated: there are more properties than the limit of a Membership; the message names the limit.
+	// ReasonTruncated: the number of properties exceeds the limit of a Membership; the message contains the limit.
 	ReasonTruncated = "Truncated"
-	// ReasonClusterReady: the agent observes no problem of its cluster.
+	// ReasonClusterReady: the agent reports that its cluster is ready.
 	ReasonClusterReady = "ClusterReady"
-	// ReasonCompanionReady: the companion has not failed, or has run for a minute since it failed.
+	// ReasonCompanionReady: the companion has not failed, or has run for a minute since its last failure.
 	ReasonCompanionReady = "CompanionReady"
-	// ReasonCompanionFailed: the companion failed and is called again; the message contains the last error.
+	// ReasonCompanionFailed: the companion failed and is restarted; the message contains the last error.
 	ReasonCompanionFailed = "CompanionFailed"
 	// ReasonCleaningUp: the member is leaving, and the agent removes the objects of the hub.
 	ReasonCleaningUp = "CleaningUp"
@@ -99,7 +100,7 @@ const (
 	ReasonCredentialIssued = "CredentialIssued"
 )
 
-// MembershipStatus is written by the agents of a member for the hub.
+// MembershipStatus describes the observed state of a member. The agents of the member write it, and the hub reads it.
 type MembershipStatus struct {
 	// claim is the fingerprint of the claim key of the agent that writes this status. The hub ignores the report of an
 	// agent that does not have the claim of the MemberCluster.
@@ -107,23 +108,23 @@ type MembershipStatus struct {
 	// +optional
 	Claim string `json:"claim,omitempty"`
 
-	// requiredHubEpoch is the minimum epoch that the agent waits for before it deletes anything on the member. An agent
-	// sets it when it notices that the hub was restored to an earlier state. The hub increases its epoch to at least this
-	// value. Zero: the agent does not wait.
+	// requiredHubEpoch is the minimum epoch that the hub must confirm before the agent deletes objects on the member. An
+	// agent sets it when it observes that the hub was restored to an earlier state. The hub then increases its epoch to at
+	// least this value. Zero: the agent does not wait.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	RequiredHubEpoch int64 `json:"requiredHubEpoch,omitempty"`
 
-	// conditions are: Joined, PropertiesCollected, CredentialValid. Joined=False with reason CleanedUp confirms that the
-	// member has no objects of the hub any more.
+	// conditions of the Membership: Joined, PropertiesCollected, CredentialValid. Joined=False with reason CleanedUp
+	// confirms that the member has no objects of the hub any more.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// remaining lists what the agent must still clean up, at most twenty entries. If more exist, the last entry says how
-	// many.
+	// remaining lists the objects that the agent must still clean up, at most twenty entries. If there are more, the last
+	// entry contains their number.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:MaxLength=4096
@@ -145,7 +146,7 @@ type MembershipStatus struct {
 	// +optional
 	Properties []Property `json:"properties,omitempty"`
 
-	// apis are the kinds that the member serves, if its agent reports them. Empty: unknown.
+	// apis are the API kinds that the member serves. Empty: the agent does not report them.
 	// +listType=map
 	// +listMapKey=groupVersion
 	// +kubebuilder:validation:MaxItems=512
@@ -156,8 +157,8 @@ type MembershipStatus struct {
 	// +optional
 	Orphans *OrphanSummary `json:"orphans,omitempty"`
 
-	// memberPolicy summarizes which objects the member accepts from the hub. Unset: it accepts every object, or its agent
-	// does not report that.
+	// memberPolicy summarizes which objects the member accepts from the hub. Unset: the member accepts every object, or
+	// its agent does not report its MemberPolicies.
 	// +optional
 	MemberPolicy *MemberPolicySummary `json:"memberPolicy,omitempty"`
 
@@ -168,13 +169,13 @@ type MembershipStatus struct {
 	// +optional
 	Agents []AgentStatus `json:"agents,omitempty"`
 
-	// renewal requests the next credential from the hub.
+	// renewal is the agent's request for its next credential. Unset: the agent requests none.
 	// +optional
 	Renewal *Renewal `json:"renewal,omitempty"`
 }
 
-// Membership is a member from the view of its agents: the desired state in its spec, and the agents' report in its
-// status. There is one in each member's namespace, with the name "self".
+// Membership represents a member for its agents. The hub writes the desired state to the spec, and the agents report
+// the observed state in the status. Each member's namespace contains one Membership, with the name "self".
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -11,13 +11,13 @@ import (
 type DesiredState string
 
 const (
-	// StateJoin requests that the cluster joins, or joins again after it left.
+	// StateJoin requests that the cluster joins, or joins again after it left. It is the default.
 	StateJoin DesiredState = "Join"
 	// StateLeave requests that the cluster leaves while its MemberCluster is kept.
 	StateLeave DesiredState = "Leave"
 )
 
-// HubIdentity distinguishes hubs, and an earlier state of a hub from a later one.
+// HubIdentity identifies a hub, and distinguishes an earlier state of the hub from a later one.
 type HubIdentity struct {
 	// id of the hub. It never changes.
 	// +required
@@ -36,21 +36,22 @@ type HubIdentity struct {
 type ResourcePolicy string
 
 const (
-	// DeleteResources deletes the objects.
+	// DeleteResources deletes the objects. It is the default.
 	DeleteResources ResourcePolicy = "Delete"
-	// OrphanResources keeps the objects unchanged on the member, without an owner.
+	// OrphanResources keeps the objects on the member, without an owner.
 	OrphanResources ResourcePolicy = "Orphan"
 )
 
 // LeavePolicy defines how a member leaves.
 type LeavePolicy struct {
-	// resources defines what happens to the objects of the hub on the member.
+	// resources defines what happens to the objects of the hub on the member: Delete or Orphan. Default: Delete.
 	// +kubebuilder:default=Delete
 	// +optional
 	Resources ResourcePolicy `json:"resources,omitempty"`
 
-	// deadlineSeconds limits the duration of the leave. After that, what is still missing (for example a dead agent, or a
-	// closed gate) is recorded and the member is removed from the hub without it.
+	// deadlineSeconds is the maximum duration of the leave in seconds. After this time, the hub records the steps that are
+	// still incomplete, for example because of an unavailable agent or a closed gate, and removes the member without them.
+	// Default: 900.
 	// +kubebuilder:default=900
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=604800
@@ -58,7 +59,7 @@ type LeavePolicy struct {
 	DeadlineSeconds int32 `json:"deadlineSeconds,omitempty"`
 }
 
-// Taint excludes placements that do not tolerate it from a member.
+// Taint excludes Placements that do not tolerate it from a member.
 type Taint struct {
 	// key of the taint, a qualified name such as "example.com/maintenance".
 	// +required
@@ -73,19 +74,20 @@ type Taint struct {
 	// +optional
 	Value string `json:"value,omitempty"`
 
-	// effect of the taint: NoSchedule prevents new placements, PreferNoSchedule does so if there is an alternative,
-	// NoExecute also moves existing placements away.
+	// effect of the taint. NoSchedule prevents that Placements newly select the member. PreferNoSchedule does so if there
+	// is an alternative. NoExecute also removes the member from Placements that have selected it.
 	// +required
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	Effect corev1.TaintEffect `json:"effect"`
 
-	// timeAdded is when the taint was added; toleration seconds count from it. Unset: they count from when the reader of
-	// the taint first observed it, again after each restart of the reader.
+	// timeAdded is the time at which the taint was added. The tolerationSeconds of a toleration start at this time. Unset:
+	// they start when the component that evaluates the taint first observes it, and start again after each restart of that
+	// component.
 	// +optional
 	TimeAdded *metav1.Time `json:"timeAdded,omitempty"`
 }
 
-// Property is a fact about a member, such as its region. Placements can select by it.
+// Property describes a member, such as its region. Placements can select members by properties.
 type Property struct {
 	// name of the property, a qualified name.
 	// +required
@@ -107,12 +109,12 @@ type OrphanSummary struct {
 	// +kubebuilder:validation:Minimum=0
 	Objects int64 `json:"objects"`
 
-	// works is the number of Works, existing or missing, whose objects are orphaned.
+	// works is the number of Works whose objects are orphaned, including Works that do not exist any more.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Works int64 `json:"works"`
 
-	// workNames are the names of the first of these Works in alphabetical order, at most ten.
+	// workNames are the names of these Works in alphabetical order. Only the first ten are listed.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:items:MaxLength=253
@@ -120,16 +122,17 @@ type OrphanSummary struct {
 	WorkNames []string `json:"workNames,omitempty"`
 }
 
-// MemberPolicySummary summarizes what a member accepts from the hub. The MemberPolicies of the member decide; the
-// summary only informs the hub.
+// MemberPolicySummary summarizes which objects a member accepts from the hub. It is informational: the agent enforces
+// the MemberPolicies of the member.
 type MemberPolicySummary struct {
-	// policies is the number of MemberPolicies. Zero: the agent requires a MemberPolicy, and the member has none.
+	// policies is the number of MemberPolicies on the member. Zero: the agent requires a MemberPolicy, and the member has
+	// none.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Policies int32 `json:"policies"`
 
-	// kinds are the kinds of which the member accepts some objects, in alphabetical order, as kind.group. A kind of the
-	// core group has no group, and "*" means every kind or every group. Empty: the member accepts no object.
+	// kinds are the kinds of which the member accepts some objects, in the form kind.group and in alphabetical order. A
+	// kind of the core group has no suffix. "*" means every kind or every group. Empty: the member accepts no object.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=317
@@ -149,25 +152,25 @@ type MemberPolicySummary struct {
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// ResourceUsage is the sum over the nodes of a member.
+// ResourceUsage contains the resources of a member, summed over its nodes.
 type ResourceUsage struct {
 	// capacity is the total capacity of all nodes.
 	// +kubebuilder:validation:MaxProperties=1024
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// allocatable is the part of the capacity that pods may use, on nodes that are ready and schedulable.
+	// allocatable is the part of the capacity that Pods may use, on nodes that are ready and schedulable.
 	// +kubebuilder:validation:MaxProperties=1024
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 
-	// available is the part of allocatable that no pod has requested.
+	// available is the part of allocatable that no Pod requests.
 	// +kubebuilder:validation:MaxProperties=1024
 	// +optional
 	Available corev1.ResourceList `json:"available,omitempty"`
 }
 
-// ServedAPIs are the kinds of one version of an API group that a member serves.
+// ServedAPIs lists the kinds of one API group version that a member serves.
 type ServedAPIs struct {
 	// groupVersion such as "apps/v1", or "v1" for the core group.
 	// +required
@@ -185,20 +188,20 @@ type ServedAPIs struct {
 
 // VersionInfo contains the versions of a member.
 type VersionInfo struct {
-	// kubernetes is the git version of the member's API server.
+	// kubernetes is the version of the member's API server, as gitVersion in its version information.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Kubernetes string `json:"kubernetes,omitempty"`
 
-	// agent is the version of the agent's program.
+	// agent is the version of the agent.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Agent string `json:"agent,omitempty"`
 }
 
-// AgentStatus is the state of one agent of a member.
+// AgentStatus describes the observed state of one agent of a member.
 type AgentStatus struct {
-	// type of the agent; "Membership" is the agent that joins, sends heartbeats and leaves.
+	// type of the agent. "Membership" is the agent that joins, sends heartbeats and leaves.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -211,9 +214,9 @@ type AgentStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// lastHeartbeat is the last heartbeat that the hub had observed when it last wrote this status. It is not kept
-	// current, because a heartbeat costs the hub one Lease write only. The Lease "heartbeat" in the member's namespace
-	// contains the latest.
+	// lastHeartbeat is the time of the last heartbeat that the hub had observed when it last wrote this status. The hub
+	// does not update this field for each heartbeat, so that a heartbeat costs only one write of a Lease. The Lease
+	// "heartbeat" in the member's namespace contains the time of the latest heartbeat.
 	// +optional
 	LastHeartbeat *metav1.MicroTime `json:"lastHeartbeat,omitempty"`
 }
@@ -231,29 +234,33 @@ const (
 	CredentialCertificate CredentialType = "Certificate"
 	// CredentialToken is a bound token of a ServiceAccount in the member's namespace.
 	CredentialToken CredentialType = "Token"
-	// CredentialIdentity is an existing credential of the agent, of a subject that an administrator has set.
+	// CredentialIdentity is an existing credential of the agent. An administrator sets its subject in spec.identity of the
+	// MemberCluster.
 	CredentialIdentity CredentialType = "Identity"
 )
 
-// CredentialRequest requests a credential that only the requesting agent can use. The hub checks the fields that each
-// type requires, and not a validation rule: the API server's CEL decodes byte fields with another base64 than its JSON.
+// CredentialRequest requests a credential that only the requesting agent can use. The hub checks that the fields which
+// the type requires are set. A validation rule cannot check this, because the API server decodes the base64 of byte
+// fields in CEL differently than in JSON.
 type CredentialRequest struct {
 	// type of the requested credential.
 	// +required
 	Type CredentialType `json:"type"`
 
-	// certificateRequest is a PEM-encoded PKCS#10 request. Its private key never leaves the agent.
+	// certificateRequest is a PEM-encoded PKCS#10 certificate request, for type Certificate. The private key never leaves
+	// the agent.
 	// +kubebuilder:validation:MaxLength=8192
 	// +optional
 	CertificateRequest []byte `json:"certificateRequest,omitempty"`
 
-	// publicKey is an X25519 key of 32 bytes, created for this request only. The hub seals the token for it with HPKE (RFC
-	// 9180).
+	// publicKey is an X25519 key of 32 bytes that the agent created for this request only, for type Token. The hub
+	// encrypts the token for this key with HPKE (RFC 9180).
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	PublicKey []byte `json:"publicKey,omitempty"`
 
-	// expirationSeconds is the requested lifetime. The hub may grant less. The API server's minimum is 600.
+	// expirationSeconds is the requested lifetime in seconds. The hub may grant less. The minimum of the API server is
+	// 600. Unset: the hub decides.
 	// +kubebuilder:validation:Minimum=600
 	// +kubebuilder:validation:Maximum=31536000
 	// +optional
@@ -271,25 +278,26 @@ type Credential struct {
 	// +optional
 	Certificate []byte `json:"certificate,omitempty"`
 
-	// sealedToken is the token, sealed with HPKE for the public key of the request.
+	// sealedToken is the token, encrypted with HPKE for the public key of the request.
 	// +kubebuilder:validation:MaxLength=65536
 	// +optional
 	SealedToken []byte `json:"sealedToken,omitempty"`
 
-	// issuedAt is when the credential was issued, by the hub's clock.
+	// issuedAt is the time at which the credential was issued, by the clock of the hub.
 	// +optional
 	IssuedAt *metav1.Time `json:"issuedAt,omitempty"`
 
-	// expirationTime is when the credential expires, by the hub's clock. Empty: unknown to the hub.
+	// expirationTime is the time at which the credential expires, by the clock of the hub. Unset: the hub does not know
+	// the time.
 	// +optional
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 }
 
-// Renewal is the agent's request for its next credential. The current credential is not sufficient to get the next one,
-// because a thief of a credential would have access for ever. The claim key, which never leaves the agent, must sign
-// the request.
+// Renewal is the agent's request for its next credential. The claim key, which never leaves the agent, must sign the
+// request. The current credential alone is not sufficient: otherwise, an attacker who obtained a credential could renew
+// it indefinitely.
 type Renewal struct {
-	// id distinguishes this request from the agent's earlier ones.
+	// id distinguishes this request from earlier requests of the agent.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -299,27 +307,28 @@ type Renewal struct {
 	// +required
 	Request CredentialRequest `json:"request"`
 
-	// claimKey is the agent's claim key, a P-256 public key in PKIX form. The hub refuses one whose fingerprint is not
-	// the spec.claim of the MemberCluster.
+	// claimKey is the claim key of the agent, a P-256 public key in PKIX form. The hub rejects a key whose fingerprint is
+	// not spec.claim of the MemberCluster.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	ClaimKey []byte `json:"claimKey,omitempty"`
 
-	// signature by the claim key of all fields above and the UID of the MemberCluster. The hub refuses a renewal without
-	// it.
+	// signature of all fields above and of the UID of the MemberCluster by the claim key. The hub rejects a renewal
+	// without a signature.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Signature []byte `json:"signature,omitempty"`
 
-	// keys are the later claim keys of the agent, newest first. When the hub issues the credential, the newest one
-	// becomes spec.claimKeys.current of the MemberCluster. The hub refuses a renewal that does not prove the current key.
+	// keys are the claim keys with which the agent has replaced claimKey, newest first. When the hub issues the
+	// credential, the newest key becomes spec.claimKeys.current of the MemberCluster. The hub rejects a renewal that does
+	// not prove that the agent has the current key. Empty: the agent has not replaced claimKey.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Keys []KeyProof `json:"keys,omitempty"`
 }
 
-// KeyProof proves that an agent has a claim key.
+// KeyProof proves that an agent has the private key of a claim key.
 type KeyProof struct {
 	// key is a P-256 public key in PKIX form.
 	// +required
@@ -327,7 +336,7 @@ type KeyProof struct {
 	// +kubebuilder:validation:MaxLength=256
 	Key []byte `json:"key"`
 
-	// signature by the key of all that the first claim key signs, and of all keys in the list.
+	// signature by the key. It covers the data that the first claim key signs, and all keys in the list.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
@@ -341,11 +350,11 @@ type RenewalAnswer struct {
 	// +kubebuilder:validation:MaxLength=63
 	ID string `json:"id"`
 
-	// credential is the issued credential. Empty if Refused is set.
+	// credential is the issued credential. Unset if refused is set.
 	// +optional
 	Credential *Credential `json:"credential,omitempty"`
 
-	// refused is why no credential was issued, and what to do.
+	// refused contains the reason why the hub issued no credential, and the next step. Empty if credential is set.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Refused string `json:"refused,omitempty"`

@@ -2,11 +2,12 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// GlobalClusterSet is the name of the ClusterSet that selects every cluster. The hub creates it when it starts.
+// GlobalClusterSet is the name of the ClusterSet that selects every cluster. The hub creates the ClusterSet when the
+// hub starts.
 const GlobalClusterSet = "global"
 
-// Finalizer is on every ClusterSet that has bindings, and on every ClusterSetBinding. A binding grants clusters from
-// when it has the finalizer.
+// Finalizer is on every ClusterSet that has bindings, and on every ClusterSetBinding. A binding grants clusters only
+// after it has the finalizer.
 const Finalizer = GroupName + "/in-use"
 
 // ConditionReady of a ClusterSet is True if its selector is valid and the set is not being deleted. ConditionReady of a
@@ -21,23 +22,25 @@ const (
 	ReasonInvalidSelector = "InvalidSelector"
 	// ReasonClusterSetNotFound means that the binding's set does not exist. The binding grants no new cluster.
 	ReasonClusterSetNotFound = "ClusterSetNotFound"
-	// ReasonInUse means that the object is being deleted and waits for its users.
+	// ReasonInUse means that the object is being deleted and is still in use: a ClusterSet has bindings, or Placements
+	// have clusters that only the ClusterSetBinding grants.
 	ReasonInUse = "InUse"
 )
 
-// ClusterSetSpec describes the clusters of a set.
+// ClusterSetSpec describes the desired clusters of a ClusterSet.
 type ClusterSetSpec struct {
-	// Selector selects MemberClusters by their labels. The empty selector selects every cluster. A change takes effect at
-	// once: placements leave the clusters that the selector does not match any more, unless another binding grants them.
+	// Selector selects MemberClusters by their labels. The empty selector selects every cluster. A change takes effect
+	// immediately: Placements leave the clusters that the selector does not match any more, unless another binding grants
+	// them.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn', 'Exists', 'DoesNotExist'])",message="the operator of each of matchExpressions must be In, NotIn, Exists or DoesNotExist"
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, (e.operator in ['In', 'NotIn']) == (has(e.values) && size(e.values) > 0))",message="the values of each of matchExpressions must be set with In and NotIn, and only then"
 	Selector *metav1.LabelSelector `json:"selector"`
 }
 
-// ClusterSetStatus describes the observed state of a set.
+// ClusterSetStatus describes the observed state of a ClusterSet.
 type ClusterSetStatus struct {
-	// ObservedGeneration is the generation that the status describes.
+	// ObservedGeneration is the generation of the ClusterSet that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 

@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ClusterSetBindingSpec describes what a namespace may use.
+// ClusterSetBindingSpec describes the clusters on which a namespace may place, and the limits for its WorkSets.
 type ClusterSetBindingSpec struct {
 	// ClusterSetName is the name of the ClusterSet on whose clusters the namespace may place. The field is immutable. The
 	// user who creates the binding needs the verb bind on the ClusterSet. The set may be created later.
@@ -19,23 +19,23 @@ type ClusterSetBindingSpec struct {
 	// +optional
 	Kinds []ObjectKind `json:"kinds,omitempty"`
 
-	// ServiceAccount is the ServiceAccount of each member in whose name the agent applies the WorkSets of the namespace. A
-	// WorkSet with another executor changes nothing on these clusters. If the field is not set, each WorkSet selects its
-	// executor, and a WorkSet without one has the permissions of the agent.
+	// ServiceAccount is the ServiceAccount on each member whose permissions the agent uses to apply the WorkSets of the
+	// namespace. A WorkSet with another executor changes nothing on these clusters. Unset: each WorkSet selects its
+	// executor, and the agent applies a WorkSet without an executor with its own permissions.
 	// +optional
 	ServiceAccount *ServiceAccount `json:"serviceAccount,omitempty"`
 }
 
-// MaxUsers is how many Placements a status names.
+// MaxUsers is the maximum number of Placements in status.users of a ClusterSetBinding.
 const MaxUsers = 20
 
-// ClusterSetBindingStatus describes the observed state of a binding.
+// ClusterSetBindingStatus describes the observed state of a ClusterSetBinding.
 type ClusterSetBindingStatus struct {
-	// ObservedGeneration is the generation that the status describes.
+	// ObservedGeneration is the generation of the ClusterSetBinding that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// UserCount is the number of Placements that have a chosen cluster which only this binding grants.
+	// UserCount is the number of Placements that have selected at least one cluster that only this binding grants.
 	// +optional
 	UserCount int32 `json:"userCount"`
 
@@ -52,8 +52,9 @@ type ClusterSetBindingStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ClusterSetBinding allows its namespace to place on the clusters of a ClusterSet. The deletion of a binding makes the
-// Placements of the namespace leave the clusters that no other binding grants. The binding exists until they have left.
+// ClusterSetBinding allows its namespace to place on the clusters of a ClusterSet. After the deletion of a binding, the
+// Placements of the namespace leave the clusters that no other binding grants. A finalizer keeps the binding until they
+// have left.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

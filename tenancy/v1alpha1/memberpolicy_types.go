@@ -2,17 +2,17 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MemberPolicySpec contains the rules of a policy.
+// MemberPolicySpec contains the rules of a MemberPolicy.
 type MemberPolicySpec struct {
-	// Rules accept objects. The agent applies an object if a rule of any MemberPolicy accepts it. A policy without rules
-	// accepts nothing.
+	// Rules define the objects that the member accepts. The agent applies an object if at least one rule of any
+	// MemberPolicy accepts it. A policy without rules accepts no object.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Rules []MemberPolicyRule `json:"rules,omitempty"`
 }
 
-// MemberPolicyRule accepts the objects to which all of its fields apply.
+// MemberPolicyRule accepts the objects that match all of its fields.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.namespaces) && size(self.namespaces) > 0) || (has(self.clusterScoped) && self.clusterScoped)",message="namespaces or clusterScoped must be set, or the rule accepts nothing"
 type MemberPolicyRule struct {
@@ -33,8 +33,9 @@ type MemberPolicyRule struct {
 	Kinds []ObjectKind `json:"kinds"`
 
 	// Namespaces are the namespaces of the objects. An entry that ends with "*" applies to every namespace with this
-	// prefix, and "*" to every namespace. A Namespace counts as an object in itself: a rule for the namespace "shop" and
-	// the kind Namespace accepts the Namespace "shop".
+	// prefix, and "*" to every namespace. A Namespace object is treated as if it were in the namespace with its name: a
+	// rule with the namespace "shop" and the kind Namespace accepts the Namespace "shop". Empty: the rule accepts only
+	// cluster-scoped objects, and requires clusterScoped.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=63
@@ -42,13 +43,13 @@ type MemberPolicyRule struct {
 	// +optional
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// ClusterScoped extends the rule to cluster-scoped objects of its kinds, and to every Namespace if Namespace is one of
-	// the kinds.
+	// ClusterScoped extends the rule to cluster-scoped objects of its kinds. If Namespace is one of the kinds, this
+	// includes every Namespace. Default: false.
 	// +optional
 	ClusterScoped bool `json:"clusterScoped,omitempty"`
 
-	// ServiceAccounts are those in spec.executor of a Work. If the list is not empty, the rule does not apply to Works
-	// without an executor. If it is empty, the rule applies to every Work.
+	// ServiceAccounts are the values of spec.executor to which the rule applies. If the list is not empty, the rule does
+	// not apply to Works without an executor. If the list is empty, the rule applies to every Work.
 	// +listType=map
 	// +listMapKey=namespace
 	// +listMapKey=name
@@ -56,9 +57,9 @@ type MemberPolicyRule struct {
 	// +optional
 	ServiceAccounts []ServiceAccount `json:"serviceAccounts,omitempty"`
 
-	// Addons are the names of add-ons, or "*". If the list is not empty, the rule applies only to the Works of these
-	// add-ons. If it is empty, the rule applies only to Works that belong to no add-on. The hub says to which add-on a
-	// Work belongs.
+	// Addons are the names of add-ons, or "*" for every add-on. If the list is not empty, the rule applies only to the
+	// Works of these add-ons. If the list is empty, the rule applies only to Works that belong to no add-on. The hub
+	// defines to which add-on a Work belongs.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
@@ -67,13 +68,12 @@ type MemberPolicyRule struct {
 	Addons []string `json:"addons,omitempty"`
 }
 
-// MemberPolicy is an object of a member cluster, whose administrator owns it. It limits which objects the agent applies
-// and reads for its hubs. A member without a MemberPolicy accepts every object that the permissions of the agent allow.
-// A member with at least one accepts only what a rule accepts.
+// MemberPolicy limits the objects that the agent applies and reads for its hubs. It is an object on a member cluster,
+// and the administrator of the member owns it. A member without MemberPolicies accepts every object that the
+// permissions of the agent allow. A member with at least one MemberPolicy accepts only objects that a rule accepts.
 //
-// A change takes effect at once. An object that was applied before and is not accepted any more stays as it is: the
-// agent neither changes nor reads it, and still deletes it with its Work. The agent never applies a MemberPolicy for a
-// hub.
+// A change takes effect immediately. If an object was applied before and is not accepted any more, the agent neither
+// changes nor reads it, but still deletes it with its Work. The agent never applies a MemberPolicy for a hub.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=mpol,categories=muster

@@ -2,7 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// SelectionGrantSpec describes which objects of the hub some namespaces may select.
+// SelectionGrantSpec describes the objects of the hub that a SelectionGrant allows, and the namespaces that may select
+// them.
 type SelectionGrantSpec struct {
 	// Namespaces are the namespaces whose WorkSets may select the objects. An entry that ends with "*" applies to every
 	// namespace with this prefix, and "*" to every namespace.
@@ -22,7 +23,7 @@ type SelectionGrantSpec struct {
 	Objects []SelectableObjects `json:"objects"`
 }
 
-// SelectableObjects are objects of one kind in one namespace, or cluster-scoped objects of one kind.
+// SelectableObjects identifies objects of one kind in one namespace, or cluster-scoped objects of one kind.
 type SelectableObjects struct {
 	// Group is the API group of the objects. The empty group is the core group.
 	// +kubebuilder:validation:MaxLength=253
@@ -40,8 +41,8 @@ type SelectableObjects struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Names are the names of the objects. A WorkSet must then select an object by its name. Empty: all objects of the
-	// kind, also those that are created later.
+	// Names are the names of the objects. If the list is not empty, a WorkSet must select an object by its name. Empty:
+	// all objects of the kind, including objects that are created later.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MinLength=1
@@ -50,13 +51,13 @@ type SelectableObjects struct {
 	Names []string `json:"names,omitempty"`
 }
 
-// SelectionGrant allows WorkSets to select objects of the hub outside of their own namespace. The administrator of the
-// hub owns it: a user who may create SelectionGrants can read every object that the controller of WorkSets may read.
-// Without a SelectionGrant, a WorkSet may select the objects in its namespace, and this Namespace by name. The
-// controller also needs the permissions to list and watch the kinds.
+// SelectionGrant allows WorkSets to select objects of the hub outside of their own namespace. Only administrators of
+// the hub should be able to create SelectionGrants: a user with this permission can read every object that the
+// controller of WorkSets can read. Without a SelectionGrant, a WorkSet may select the objects in its namespace, and
+// this Namespace by name. The controller also needs the permissions to list and watch the kinds.
 //
-// When a grant ends, the clusters keep the objects that WorkSets have selected by it, and the WorkSets report that they
-// may not select them any more.
+// When a SelectionGrant is deleted or changed, the clusters keep the objects that WorkSets selected with it. The
+// WorkSets report that they may not select these objects any more.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=selgrant,categories=muster

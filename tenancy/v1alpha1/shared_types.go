@@ -1,6 +1,6 @@
 package v1alpha1
 
-// ObjectKind identifies kinds of objects.
+// ObjectKind identifies one kind, or several kinds by a wildcard.
 type ObjectKind struct {
 	// Group is an API group, or "*" for every group. The empty group is the core group.
 	// +kubebuilder:validation:MaxLength=253
@@ -14,7 +14,7 @@ type ObjectKind struct {
 	Kind string `json:"kind"`
 }
 
-// ServiceAccount identifies a ServiceAccount of the member.
+// ServiceAccount identifies a ServiceAccount on a member.
 type ServiceAccount struct {
 	// Namespace is the namespace of the ServiceAccount.
 	// +kubebuilder:validation:MinLength=1
@@ -29,7 +29,7 @@ type ServiceAccount struct {
 	Name string `json:"name"`
 }
 
-// Matches reports whether the kind is one of those that k identifies.
+// Matches reports whether k identifies the kind.
 func (k ObjectKind) Matches(group, kind string) bool {
 	return (k.Group == "*" || k.Group == group) && (k.Kind == "*" || k.Kind == kind)
 }

@@ -13,24 +13,26 @@ type WorkReference struct {
 	Namespace string `json:"namespace"`
 	// Name of the Work.
 	Name string `json:"name"`
-	// UID of the Work. A Work that is created again under the name has another UID, and adopts the inventory.
+	// UID of the Work. A Work that is created again with the same name has another UID, and adopts the inventory.
 	UID types.UID `json:"uid"`
-	// Generation of the Work when this AppliedWork was written last. A Work with the UID and a lower generation comes from
-	// a restored hub.
+	// Generation is the generation of the Work at the last write of this AppliedWork. If a Work with the same UID has a
+	// lower generation, the hub was restored to an earlier state.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
-	// HubRestored is the last epoch of the hub that followed a restore, when this AppliedWork was written last.
-	// Objects that a Work lacks when it is reconciled for the first time after a restore are orphaned.
+	// HubRestored is the epoch that the hub began after its last restore, as known at the last write of this AppliedWork.
+	// Zero: no restore was observed. When the agent first reconciles the Work after a restore, it orphans the objects that
+	// the Work does not contain.
 	// +optional
 	HubRestored int64 `json:"hubRestored,omitempty"`
 }
 
-// AppliedWorkSpec identifies the Work of an inventory, and defines how its objects are deleted without the Work.
+// AppliedWorkSpec identifies the Work of an inventory, and defines how the objects are deleted if the Work does not
+// exist any more.
 type AppliedWorkSpec struct {
 	// Work is the Work that applied the objects.
 	Work WorkReference `json:"work"`
 
-	// FieldOwner is the field manager of the objects.
+	// FieldOwner is the name of the field manager that applied the objects.
 	FieldOwner string `json:"fieldOwner"`
 
 	// Delete is the last known spec.delete of the Work.
@@ -42,21 +44,21 @@ type AppliedWorkSpec struct {
 	Executor *Executor `json:"executor,omitempty"`
 }
 
-// AppliedResource is an object that the Work has applied, or is about to apply.
+// AppliedResource is an object that the agent has applied, or is about to apply, for the Work.
 type AppliedResource struct {
-	// ResourceIdentifier is the object.
+	// ResourceIdentifier identifies the object.
 	ResourceIdentifier `json:",inline"`
 
-	// UID is the UID of the object. Empty: the first apply is not known to have succeeded.
+	// UID is the UID of the object. Empty: the first apply has not succeeded, or its result is unknown.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
-	// RanHash is the hash of the manifest of a Job with ttlSecondsAfterFinished that was created. If the Job does not
-	// exist any more, it is not created again for the same manifest. Empty for all other objects.
+	// RanHash is the hash of the manifest from which a Job with ttlSecondsAfterFinished was created. If the Job does not
+	// exist any more, the agent does not create it again from the same manifest. Empty for all other objects.
 	// +optional
 	RanHash string `json:"ranHash,omitempty"`
 
-	// Delete overrides spec.delete for this object.
+	// Delete overrides spec.delete.action for this object. Empty: spec.delete.action applies.
 	// +optional
 	Delete DeleteAction `json:"delete,omitempty"`
 
@@ -64,29 +66,29 @@ type AppliedResource struct {
 	// +optional
 	Wave int32 `json:"wave,omitempty"`
 
-	// OrphanedTime is when the agent observed that no Work contains the object any more, although no user requested its
-	// deletion. The object stays unchanged until a Work contains it again, or it is released. Unset: the object is not
-	// orphaned.
+	// OrphanedTime is the time at which the agent observed that no Work contains the object any more, although no user
+	// requested its deletion. The object stays unchanged until a Work contains it again, or it is released. Unset: the
+	// object is not orphaned.
 	// +optional
 	OrphanedTime *metav1.Time `json:"orphanedTime,omitempty"`
 
 	// Released is true if a user requested the deletion of the orphaned object with the annotation
-	// work.muster.dev/release.
+	// work.muster.dev/release on the AppliedWork.
 	// +optional
 	Released bool `json:"released,omitempty"`
 }
 
-// DeletionRequest is an observed deletion of a Work that a user requested.
+// DeletionRequest records that the agent observed the deletion of a Work, and that a user requested this deletion.
 type DeletionRequest struct {
 	// WorkUID is the UID of the Work that was deleted.
 	WorkUID types.UID `json:"workUID"`
-	// ObservedTime is when the agent observed the deletion.
+	// ObservedTime is the time at which the agent observed the deletion.
 	ObservedTime metav1.Time `json:"observedTime"`
 }
 
-// AppliedWorkStatus is the inventory.
+// AppliedWorkStatus contains the inventory of a Work.
 type AppliedWorkStatus struct {
-	// Resources are the objects of the inventory. An object is added before the first write to it.
+	// Resources are the objects of the inventory. The agent adds an object before its first write to the object.
 	// +listType=atomic
 	// +optional
 	Resources []AppliedResource `json:"resources,omitempty"`
@@ -96,7 +98,7 @@ type AppliedWorkStatus struct {
 	// +optional
 	DeletionRequest *DeletionRequest `json:"deletionRequest,omitempty"`
 
-	// Conditions of the AppliedWork: Orphaned.
+	// Conditions of the AppliedWork: Orphaned, which exists only while the inventory has orphaned objects.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=4
@@ -104,14 +106,14 @@ type AppliedWorkStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// AppliedWork is the inventory of one Work, on the member. The deletion of an AppliedWork deletes no objects: while the
-// Work exists the agent creates it again from the Work and from the marks on the objects.
+// AppliedWork is the inventory of one Work on the member. The deletion of an AppliedWork deletes no objects. While the
+// Work exists, the agent creates the AppliedWork again from the Work and from its marks on the objects.
 //
-// Objects whose Work is missing on the hub without a request to delete it are orphaned: they stay as they are, and a
-// Work with the same namespace and name adopts them. To delete them, set the annotation work.muster.dev/release to the
-// UID of the AppliedWork.
+// If a Work does not exist on the hub and no request to delete it was observed, its objects are orphaned. Orphaned
+// objects stay unchanged, and a Work with the same namespace and name adopts them. To delete them, set the annotation
+// work.muster.dev/release to the UID of the AppliedWork.
 //
-// It has no status subresource, so that an inventory is written by the request that creates it.
+// AppliedWork has no status subresource: the request that creates it also writes the inventory.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=muster

@@ -1,15 +1,15 @@
-// Package v1alpha1 holds the API objects of work:
+// Package v1alpha1 contains the API objects of work:
 //
-//   - [Work] is what the hub wants on one member: manifests, and how to apply them. It lives in the member's namespace
-//     on the hub, and its status is what the member's agent answers.
-//   - [AppliedWork] is the agent's inventory on the member, one for each Work: the objects that it applied. It owns
-//     them, so that a member's administrator can take all of them back with the hub gone, by deleting it.
+//   - [Work] contains manifests for one member and the policies to apply them. It is in the member's namespace on the
+//     hub. The member's agent applies the manifests and reports the result in the status.
+//   - [AppliedWork] is the inventory of one Work on the member: the objects that the agent applied. An administrator of
+//     the member can delete orphaned objects with an annotation on the AppliedWork, even if the hub does not exist any
+//     more.
 //
-// The API server checks a Work by the rules of the CustomResourceDefinition. [WorkSpec.Validate] has those rules and
-// the ones that are beyond the API server, for a writer that would rather know before it writes.
+// The API server validates a Work by the rules of the CustomResourceDefinition. [WorkSpec.Validate] checks these rules
+// and the rules that the API server cannot check. A client can call it before it writes a Work.
 //
-// The package depends on nothing but apimachinery and k8s.io/api; its CustomResourceDefinitions are in
-// package crds beside it.
+// The package depends only on apimachinery and k8s.io/api. Its CustomResourceDefinitions are in package crds.
 //
 // +kubebuilder:object:generate=true
 // +groupName=work.muster.dev

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// A Deployment whose replicas are left to an autoscaler.
+// A Deployment whose replicas an autoscaler sets.
 func ExampleWorkSpec() {
 	spec := v1alpha1.WorkSpec{
 		Manifests: []v1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(
@@ -45,7 +45,7 @@ func ExampleWorkSpec() {
 	// waves: {}
 }
 
-// A Work is checked before it is written, by more rules than the API server has.
+// Validate checks a Work before it is written, and finds errors that the API server does not find.
 func ExampleWorkSpec_Validate() {
 	const namespace = `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}`
 	spec := of(namespace, `{"apiVersion": "v1", "kind": "ConfigMap"}`, namespace)
@@ -58,7 +58,7 @@ func ExampleWorkSpec_Validate() {
 	// spec.manifests[2]: Duplicate value: "Namespace shop": the manifest has the object of spec.manifests[0] as well: remove one of them
 }
 
-// One manifest that cannot be right does not keep the others from being applied.
+// An invalid manifest does not prevent that the others are applied.
 func ExampleWorkSpec_Decode() {
 	spec := of(
 		`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login", "namespace": "shop"}, "stringData": {"user": `+
@@ -78,7 +78,7 @@ func ExampleWorkSpec_Decode() {
 	// refused: spec.manifests[1].items: Forbidden: a list is no object: put its items into spec.manifests
 }
 
-// A path as it is in a conflict of the API server leads to the field in any object.
+// The path of a server-side apply conflict identifies the field in an object.
 func ExampleParseFieldPath() {
 	path, err := v1alpha1.ParseFieldPath(`.spec.template.spec.containers[name="web"].image`)
 	if err != nil {

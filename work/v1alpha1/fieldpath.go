@@ -10,22 +10,22 @@ import (
 	"unicode/utf8"
 )
 
-// FieldPath leads to a field of an object. It is written as the API server writes the fields of a conflict of
-// server-side apply, and as differences are reported:
+// FieldPath identifies a field of an object. Its text has the syntax that the API server uses for the fields of a
+// server-side apply conflict. Reported differences use the same syntax:
 //
-//   - .spec.replicas: fields. One whose name has other than plain characters is written .data["game.properties"].
-//   - .spec.containers[name="web"].image: the item of a list that has these keys. There may be several, such as
+//   - .spec.replicas: a field. A name with special characters is quoted, as in .data["game.properties"].
+//   - .spec.containers[name="web"].image: a field of the list item with this key. Several keys are possible, such as
 //     [containerPort=80,protocol="TCP"].
-//   - .metadata.finalizers[="example.com/a"]: an item of a list of plain values.
-//   - .spec.args[0]: the item of a list at that index.
-//   - .spec.containers[*].image: in all items of a list, or all fields of a map. [FieldPath.Expand] finds them; Get,
-//     Set and Remove do not.
+//   - .metadata.finalizers[="example.com/a"]: the item with this value, in a list of strings, numbers or booleans.
+//   - .spec.args[0]: the list item at this index.
+//   - .spec.containers[*].image: a field of all items of a list, or of all fields of a map. [FieldPath.Expand] replaces
+//     [*]; Get, Set and Remove do not support it.
 //
-// The API server writes a name as it is, whatever it contains. What follows .metadata.labels or
-// .metadata.annotations is therefore taken to be one name, up to the end: .metadata.annotations.example.com/note is the
-// annotation example.com/note. Elsewhere a name with dots has to be in brackets and quotes.
+// The API server does not quote names. The text after .metadata.labels or .metadata.annotations is therefore parsed as
+// one name, up to the end: .metadata.annotations.example.com/note is the annotation example.com/note. Everywhere else,
+// a name with dots must be in brackets and quotes.
 //
-// The zero value is the whole object. A FieldPath is never changed: its methods return new ones.
+// The zero value is the path of the whole object. A FieldPath is immutable: its methods return new paths.
 //
 // +kubebuilder:object:generate=false
 type FieldPath []element
@@ -147,7 +147,8 @@ func (p FieldPath) String() string {
 	return text.String()
 }
 
-// isFreeForm says whether the path leads to a map whose keys usually have dots, and whose values have no fields.
+// isFreeForm reports whether the path is that of labels or annotations: maps whose keys usually contain dots, and whose
+// values are strings.
 func (p FieldPath) isFreeForm() bool {
 	if len(p) < 2 {
 		return false
@@ -157,8 +158,8 @@ func (p FieldPath) isFreeForm() bool {
 		e.kind == fieldElement && (e.name == "labels" || e.name == "annotations")
 }
 
-// isPlain says whether a name may be written without quotes. A name that begins with an asterisk has quotes, because an
-// asterisk in brackets stands for all items.
+// isPlain reports whether a name needs no quotes. A name that begins with an asterisk needs quotes, because [*] matches
+// all items.
 func isPlain(name string) bool {
 	return name != "" && name[0] != '*' && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool {
 		return r == '.' || !isPlainRune(r)
@@ -169,7 +170,8 @@ func isPlainRune(r rune) bool {
 	return r != utf8.RuneError && unicode.IsGraphic(r) && !unicode.IsSpace(r) && !strings.ContainsRune(`[]"=,`, r)
 }
 
-// scalar has whole numbers as int64, however they came, so that equal ones are equal; what is no scalar becomes nil.
+// scalar returns a string, number or boolean in a form in which equal values compare equal: integers of all types
+// become int64. For any other value, it returns nil.
 func scalar(value any) any {
 	switch v := value.(type) {
 	case string, bool, int64:

@@ -6,12 +6,13 @@ import (
 	"slices"
 )
 
-// Objects are what JSON decodes to: map[string]any, []any, string, bool, nil, and numbers as int64 or float64.
+// The methods of this file work on decoded JSON: map[string]any, []any, string, bool, nil, and numbers as int64 or
+// float64.
 
-// Get returns the value at the path, which is not a copy. A value that is found and nil is null.
+// Get returns the value at the path, without a copy. If the value is null, Get returns nil and true.
 //
-// An item without the key protocol matches protocol "TCP", the default of Kubernetes: the API server writes paths with
-// all keys, and manifests may omit it.
+// A list item without the key protocol matches protocol "TCP", the default of Kubernetes: the paths of the API server
+// contain all keys, but a manifest may omit the protocol.
 func (p FieldPath) Get(object map[string]any) (value any, found bool) {
 	value = object
 	for _, e := range p {
@@ -22,9 +23,9 @@ func (p FieldPath) Get(object map[string]any) (value any, found bool) {
 	return value, true
 }
 
-// Expand returns the paths that match this path: each [*] is replaced by the items and fields that one of the objects
-// has at that place. Items with a name are identified by name, others by index. A path without [*] is returned
-// unchanged, even if no object has a value there.
+// Expand replaces each [*] of the path by the items and fields that exist in at least one of the objects, and returns
+// the resulting paths. Items with a field name are identified by the name, other items by their index. A path without
+// [*] is returned unchanged, even if no object has a value at the path.
 func (p FieldPath) Expand(objects ...map[string]any) []FieldPath {
 	at := slices.IndexFunc(p, func(e element) bool { return e.kind == anyElement })
 	if at < 0 {
@@ -47,7 +48,7 @@ func (p FieldPath) Expand(objects ...map[string]any) []FieldPath {
 	return paths
 }
 
-// childrenOf are the elements that name each item of a list, or each field of a map, in order.
+// childrenOf returns the path elements of the items of a list, in order, or of the fields of a map, sorted by name.
 func childrenOf(parent any) []element {
 	var children []element
 	switch parent := parent.(type) {
@@ -68,9 +69,10 @@ func childrenOf(parent any) []element {
 	return children
 }
 
-// Set sets the value at the path. Missing fields on the way are created. If the last element of the path is an item
-// with keys or a plain item, the item is appended to its list; the value must be that item. The value becomes part of
-// the object. On an error, which names the existing part of the path, nothing has changed.
+// Set sets the value at the path, and creates missing parent fields. If the last element of the path identifies a list
+// item by keys or by value, the value must match that element; if no item matches, the value is appended to the list.
+// The object refers to the value without a copy. If Set returns an error, the object is unchanged; the error contains
+// the path up to the element that failed.
 func (p FieldPath) Set(object map[string]any, value any) error {
 	if len(p) == 0 {
 		return fmt.Errorf("the whole object cannot be set")
@@ -96,7 +98,7 @@ func (p FieldPath) Remove(object map[string]any) bool {
 		delete(fields, p[last].name)
 		return true
 	}
-	// A list that is shorter has to be put in the place of the old one, whose array others may hold.
+	// Build a new list: other objects may share the array of the existing one.
 	var rest []any
 	for i, item := range parent.([]any) {
 		if !p[last].is(i, item) {
@@ -109,7 +111,7 @@ func (p FieldPath) Remove(object map[string]any) bool {
 	return p[:last].Set(object, rest) == nil
 }
 
-// set returns what holder becomes by setting the path from the i-th element on.
+// set sets the value at the elements of the path from index i on, relative to holder, and returns the changed holder.
 func (p FieldPath) set(i int, holder, value any) (any, error) {
 	if i == len(p) {
 		return value, nil
@@ -150,7 +152,7 @@ func (p FieldPath) set(i int, holder, value any) (any, error) {
 	return items, err
 }
 
-// get is the child of holder that the element names.
+// get returns the child of holder that the element identifies.
 func (e element) get(holder any) (any, bool) {
 	switch holder := holder.(type) {
 	case map[string]any:
@@ -166,7 +168,7 @@ func (e element) get(holder any) (any, bool) {
 	return nil, false
 }
 
-// find is the index of the first item that the element names, or -1.
+// find returns the index of the first item that the element identifies, or -1.
 func (e element) find(items []any) int {
 	for i, item := range items {
 		if e.is(i, item) {
@@ -176,7 +178,7 @@ func (e element) find(items []any) int {
 	return -1
 }
 
-// is says whether the element names the item that is at index i of a list.
+// is reports whether the element identifies the item at index i of a list.
 func (e element) is(i int, item any) bool {
 	switch e.kind {
 	case indexElement:
@@ -199,7 +201,8 @@ func (e element) is(i int, item any) bool {
 	return false
 }
 
-// accepts says whether a value that is set to an item is that item afterwards.
+// accepts reports whether a value may be set at the element: an item that is identified by keys or by value must match
+// the element.
 func (e element) accepts(value any) bool {
 	return e.kind == fieldElement || e.kind == indexElement || e.is(0, value)
 }

@@ -153,8 +153,8 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// A list of the object that is shared with another one, as after a shallow copy, is not written into by removing from
-// it.
+// TestRemoveLeavesTheOldListAlone checks that Remove does not write to a list that another object shares, for example
+// after a shallow copy.
 func TestRemoveLeavesTheOldListAlone(t *testing.T) {
 	shared := []any{"a", "b", "c"}
 	parsed(t, ".l[0]").Remove(map[string]any{"l": shared})
@@ -163,8 +163,8 @@ func TestRemoveLeavesTheOldListAlone(t *testing.T) {
 	}
 }
 
-// walk has the path of everything in an object, in each way that leads there; the last step is into a map, or into a
-// list.
+// walk calls visit with every path of every value in an object: an item is visited by index and by its keys. intoMap is
+// true if the last element of the path is a field of a map.
 func walk(path v1alpha1.FieldPath, value any, visit func(path v1alpha1.FieldPath, intoMap bool)) {
 	switch value := value.(type) {
 	case map[string]any:

@@ -46,7 +46,7 @@ func (p *pathParser) element(parent FieldPath) (element, error) {
 	return element{}, fmt.Errorf("expected a field such as .spec, or an item such as [0] or [name=\"web\"]")
 }
 
-// bracket reads what follows "[", and the closing bracket.
+// bracket parses the content of brackets and the closing bracket. The opening bracket is already consumed.
 func (p *pathParser) bracket() (e element, err error) {
 	switch {
 	case p.take("*"):
@@ -106,7 +106,7 @@ func (p *pathParser) keyName() (string, error) {
 		`as "example.com/note"`)
 }
 
-// scalar reads a string, number or boolean.
+// scalar parses a string, number or boolean.
 func (p *pathParser) scalar() (any, error) {
 	if p.next() == '"' {
 		return p.quoted()
@@ -129,7 +129,7 @@ func (p *pathParser) scalar() (any, error) {
 	return nil, fmt.Errorf("%s", expected)
 }
 
-// quoted reads a string as Go writes it, which is how the API server does.
+// quoted parses a string with the quotes and escape sequences of Go, which the API server uses.
 func (p *pathParser) quoted() (string, error) {
 	prefix, err := strconv.QuotedPrefix(p.text[p.at:])
 	if err != nil {
@@ -149,20 +149,20 @@ func (p *pathParser) number() (int, error) {
 	return int(number), nil
 }
 
-// plain reads a name without quotes, which may have dots only if it is the last of a path.
+// plain parses a name without quotes. The name may contain dots only if dots is true.
 func (p *pathParser) plain(dots bool) string {
 	start := p.at
 	p.at += strings.IndexFunc(p.text[start:]+"[", func(r rune) bool { return !isPlainRune(r) || r == '.' && !dots })
 	return p.text[start:p.at]
 }
 
-// plainAhead is what is ahead up to the end of the bracket.
+// plainAhead returns the text up to the closing bracket, without consuming it.
 func (p *pathParser) plainAhead() string {
 	ahead, _, _ := strings.Cut(p.text[p.at:], "]")
 	return ahead
 }
 
-// next is the byte ahead, 0 at the end.
+// next returns the next byte without consuming it, or 0 at the end of the text.
 func (p *pathParser) next() byte {
 	if p.at == len(p.text) {
 		return 0

@@ -131,7 +131,7 @@ func TestFieldPathPrefixes(t *testing.T) {
 	}
 }
 
-// Two paths that begin alike must not write into each other.
+// TestFieldPathsAreNeverChanged checks that two paths with the same parent do not overwrite each other.
 func TestFieldPathsAreNeverChanged(t *testing.T) {
 	parent := root.Field("a").Field("b").Field("c")
 	first := parent.Field("d")
@@ -141,7 +141,7 @@ func TestFieldPathsAreNeverChanged(t *testing.T) {
 	}
 }
 
-// What is no string, number or boolean must do no more harm than finding nothing.
+// TestFieldPathOfOtherValues checks that a path with a value other than a string, number or boolean matches nothing.
 func TestFieldPathOfOtherValues(t *testing.T) {
 	object := map[string]any{"list": []any{nil, math.NaN(), map[string]any{"k": nil}, []any{}}}
 	for _, value := range []any{nil, math.NaN(), math.Inf(1), []any{}, map[string]any{}} {

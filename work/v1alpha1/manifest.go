@@ -8,37 +8,38 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// DecodedManifest is a manifest as it is to be applied, or why it cannot be.
+// DecodedManifest is the result of decoding one manifest: the object to apply, or the errors of the manifest.
 //
 // +kubebuilder:object:generate=false
 type DecodedManifest struct {
-	// ResourceIdentifier is the object, without its resource. If the manifest is refused it has what could be read.
+	// ResourceIdentifier identifies the object; Resource is empty. If the manifest is rejected, the identifier contains
+	// the parts that could be decoded.
 	ResourceIdentifier
 
 	// Object is the object to apply. Nil: the manifest is rejected. The caller may change it.
 	Object *unstructured.Unstructured
 
-	// Exported is true if the manifest was read from a cluster, as by kubectl get -o yaml: its metadata have fields that
-	// only an API server writes.
+	// Exported is true if the manifest was read from a cluster, for example by kubectl get -o yaml: its metadata contain
+	// fields that only an API server writes.
 	Exported bool
 
 	// Errors are the reasons why the manifest is rejected. They name its fields, such as spec.manifests[3].metadata.name.
 	Errors field.ErrorList
 }
 
-// Decode reads the manifests, each by itself: the entry at index i is of manifest i, and one that is refused does not
-// keep the others from being applied. If there are too many, or they are too long together, there are no entries at
-// all, and the first result is nil. The errors are all that there are, those of single manifests included.
+// Decode decodes the manifests independently: the entry at index i is the result of manifest i, and a rejected manifest
+// does not prevent that others are applied. If the manifests exceed [MaxManifests] or [MaxManifestBytes], the first
+// result is nil. The second result contains all errors, including those of single manifests.
 //
-// What an object cannot have from a manifest is left out: its status; the fields of metadata that the API server
-// writes, such as uid, resourceVersion and managedFields; and fields that are null, which server-side apply would take
-// for wanted. The stringData of a Secret becomes data, as which alone it can be read back. Numbers are int64 or
-// float64.
+// Decode removes fields that must not be applied: the status; the fields of metadata that the API server writes, such
+// as uid, resourceVersion and managedFields; and fields that are null, which server-side apply would own. It moves the
+// stringData of a Secret to data, because the API server never returns stringData. Numbers are int64 or float64.
 //
-// Manifests of the same object are all refused: by group, kind, namespace and name, whatever the version. While a
-// manifest is refused, the object that it used to be may be unknown: prune nothing until there are no errors.
+// If several manifests have the same group, kind, namespace and name, Decode rejects all of them, even if their
+// versions differ. The identity of a rejected manifest may be unknown. Therefore, the caller must not prune objects
+// while there are errors.
 //
-// It takes about twice as long as parsing the JSON.
+// Decode takes about twice as long as parsing the JSON.
 func (s *WorkSpec) Decode() ([]DecodedManifest, field.ErrorList) {
 	at := field.NewPath("spec", "manifests")
 	if len(s.Manifests) > MaxManifests {
@@ -61,7 +62,8 @@ func (s *WorkSpec) Decode() ([]DecodedManifest, field.ErrorList) {
 	return decoded, errs
 }
 
-// rawManifests are the manifests as JSON, where they are not too long together. One that cannot be JSON is empty.
+// rawManifests returns the manifests as JSON, or an error if they exceed MaxManifestBytes in total. A manifest that
+// cannot be encoded is empty.
 func (s *WorkSpec) rawManifests(at *field.Path) ([][]byte, *field.Error) {
 	raw, size := make([][]byte, len(s.Manifests)), 0
 	for i := range s.Manifests {
@@ -74,8 +76,8 @@ func (s *WorkSpec) rawManifests(at *field.Path) ([][]byte, *field.Error) {
 	return nil, tooLong(at, size, MaxManifestBytes)
 }
 
-// StoredBytes returns the size in bytes of a JSON text in the storage of the API server, to which limits apply: the API
-// server writes <, > and &, and the separators U+2028 and U+2029, as escapes of six bytes.
+// StoredBytes returns the size in bytes of a JSON text in the storage of the API server. The limits apply to this size.
+// The API server encodes <, > and &, and the separators U+2028 and U+2029, as escape sequences of six bytes.
 func StoredBytes(text []byte) int {
 	n := len(text)
 	for _, c := range []string{"<", ">", "&"} {
@@ -87,7 +89,7 @@ func StoredBytes(text []byte) int {
 	return n
 }
 
-// refuseDuplicates refuses all manifests of an object that has several, and lets each name another one.
+// refuseDuplicates rejects all manifests of an object that has several. The error of each manifest names another one.
 func refuseDuplicates(decoded []DecodedManifest, at *field.Path) {
 	object := func(i int) ResourceIdentifier {
 		id := decoded[i].ResourceIdentifier

@@ -23,7 +23,7 @@ func deployments(n int) v1alpha1.WorkSpec {
 	return of(texts...)
 }
 
-// The floor is to parse the JSON, which any agent must.
+// BenchmarkDecode compares Decode with the lower bound, which is the time to parse the JSON.
 func BenchmarkDecode(b *testing.B) {
 	const n = 1000
 	spec := deployments(n)

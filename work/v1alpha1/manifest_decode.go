@@ -17,7 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// decode reads one manifest. Errors have no values but those of names and metadata, since others may be secret.
+// decode decodes one manifest. Errors contain only values of names and metadata, because other values may be
+// confidential.
 func decode(raw []byte, at *field.Path) (d DecodedManifest) {
 	var content map[string]any
 	switch {
@@ -85,14 +86,14 @@ func decodeKind(content map[string]any, at *field.Path) (schema.GroupVersionKind
 	return version.WithKind(kind), errs
 }
 
-// writtenByAPIServer are the fields of metadata that come back with every object, and that no manifest can set.
+// writtenByAPIServer are the fields of metadata that the API server writes and that a manifest cannot set.
 var writtenByAPIServer = []string{
 	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
 	"resourceVersion", "selfLink", "uid",
 }
 
-// exported reports whether the metadata of a manifest come from an API server. The generation alone does not tell,
-// since some tools write it.
+// exported reports whether the metadata of a manifest were read from an API server. It ignores the generation, because
+// some tools write it.
 func exported(metadata map[string]any) bool {
 	for _, name := range []string{"creationTimestamp", "managedFields", "resourceVersion", "selfLink", "uid"} {
 		switch value := metadata[name].(type) {
@@ -109,7 +110,7 @@ func exported(metadata map[string]any) bool {
 	return false
 }
 
-// validateMetadata has the API server's rules for the metadata of all objects, and what a Work is stricter about.
+// validateMetadata checks the API server's rules for the metadata of all objects, and the stricter rules of a Work.
 func validateMetadata(metadata any, at *field.Path) field.ErrorList {
 	var meta metav1.ObjectMeta
 	text, err := utiljson.Marshal(metadata)
@@ -138,16 +139,16 @@ func validateMetadata(metadata any, at *field.Path) field.ErrorList {
 			"one on each cluster: remove it; the Work is what the object is deleted with"))
 		meta.OwnerReferences = nil
 	}
-	// What more a name must be depends on the kind, and is for the member to say.
+	// Further rules for names depend on the kind. The member's API server checks them.
 	inPaths := func(name string, _ bool) []string { return content.IsPathSegmentName(name) }
 	more := apivalidation.ValidateObjectMeta(&meta, meta.Namespace != "", inPaths, at)
-	// labels are in the order of a map
+	// The order of the errors of labels is random, because labels are a map.
 	slices.SortFunc(more, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
 	return append(errs, more...)
 }
 
-// encodeStringData moves the stringData of a Secret into its data, as the API server does when it stores one:
-// stringData cannot be read back, and so would differ from the object for ever.
+// encodeStringData moves the stringData of a Secret to its data, as the API server does when it stores a Secret. The
+// API server never returns stringData, so a manifest with stringData would always differ from the object.
 func encodeStringData(secret map[string]any, at *field.Path) field.ErrorList {
 	texts, found := secret["stringData"]
 	if !found {
@@ -184,7 +185,7 @@ func encodeStringData(secret map[string]any, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// dropNulls leaves out the fields that are null. An item of a list that is null stays, for the API server to refuse.
+// dropNulls removes the fields that are null. It keeps items of lists that are null; the API server rejects these.
 func dropNulls(value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -199,7 +200,7 @@ func dropNulls(value any) {
 	}
 }
 
-// depth is how deep the maps and lists of a JSON text are nested.
+// depth returns the nesting depth of the maps and lists of a JSON text.
 func depth(raw []byte) int {
 	level, deepest, quoted := 0, 0, false
 	for i := 0; i < len(raw); i++ {

@@ -26,7 +26,7 @@ func of(manifests ...string) v1alpha1.WorkSpec {
 	return spec
 }
 
-// thing is a manifest with more to it than it must have.
+// thing returns a manifest with additional fields.
 func thing(more string) string {
 	return `{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, ` + more + `}`
 }
@@ -203,7 +203,7 @@ func TestDecodeRefusesWhatIsThereTwice(t *testing.T) {
 	}
 }
 
-// What a status needs of a manifest that is refused.
+// TestDecodeSaysWhatItCouldRead checks the identifiers of rejected manifests, which the status of a Work contains.
 func TestDecodeSaysWhatItCouldRead(t *testing.T) {
 	spec := of(
 		`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}`,
@@ -257,7 +257,7 @@ func TestDecodeLimits(t *testing.T) {
 	require.NotNil(t, decoded, "nothing is wanted, which is not the same as nothing being known")
 }
 
-// Works that are made in Go have typed objects.
+// TestDecodeTypedObjects checks manifests with typed objects, as in Works that are built in Go.
 func TestDecodeTypedObjects(t *testing.T) {
 	typed := func(object runtime.Object) v1alpha1.WorkSpec {
 		return v1alpha1.WorkSpec{Manifests: []v1alpha1.Manifest{{RawExtension: runtime.RawExtension{Object: object}}}}
@@ -280,7 +280,8 @@ func TestDecodeTypedObjects(t *testing.T) {
 	require.Equal(t, "spec.manifests[0].kind", errs[1].Field)
 }
 
-// Errors end up in conditions, events and logs.
+// TestDecodeKeepsSecrets checks that errors contain no confidential values, because conditions, Events and logs contain
+// the errors.
 func TestDecodeKeepsSecrets(t *testing.T) {
 	const hidden = "hunter2"
 	for _, manifest := range []string{
@@ -302,7 +303,7 @@ func TestDecodeKeepsSecrets(t *testing.T) {
 	}
 }
 
-// Decode looks and does not touch: the spec may be that of a cache.
+// TestDecodeChangesNothing checks that Decode does not modify the spec, which may be shared with a cache.
 func TestDecodeChangesNothing(t *testing.T) {
 	spec := of(secret(`"stringData": {"a": "b"}, "status": {}`), "{}")
 	before := spec.DeepCopy()
@@ -344,7 +345,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// What the API server stores is what limits are about; encoding/json writes as it does.
+// TestStoredBytes checks that StoredBytes returns the length of the output of encoding/json, which escapes as the API
+// server does.
 func TestStoredBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.SampledFrom([]rune("ab<>&\u2028\u2029\u2030é\"\\\n"))).Draw(t, "text")
@@ -365,7 +367,7 @@ func TestEscapesCount(t *testing.T) {
 	require.ErrorContains(t, spec.Validate().ToAggregate(), "spec.manifests")
 }
 
-// TestDecode_Exported has which manifests were read from a cluster.
+// TestDecode_Exported checks the detection of manifests that were read from a cluster.
 func TestDecode_Exported(t *testing.T) {
 	for metadata, want := range map[string]bool{
 		`{}`:                          false,

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// EffectiveOptions say how one manifest is treated, with all defaults filled in.
+// EffectiveOptions are the options of one manifest, with all defaults.
 //
 // +kubebuilder:object:generate=false
 type EffectiveOptions struct {
@@ -30,8 +30,8 @@ type EffectiveOptions struct {
 	Wave *int32
 }
 
-// Orphan changes the spec so that the deletion of the Work keeps all objects, with any manifestOptions. It reports
-// whether the spec has changed.
+// Orphan changes the spec so that the deletion of the Work keeps all objects: it sets delete.action, and removes the
+// overrides of manifestOptions. It reports whether the spec has changed.
 func (s *WorkSpec) Orphan() (changed bool) {
 	changed = s.Delete.Action != OrphanObject
 	s.Delete.Action = OrphanObject
@@ -43,9 +43,9 @@ func (s *WorkSpec) Orphan() (changed bool) {
 }
 
 // OptionsFor returns the effective options of an object: apply and delete of the spec, overridden field by field by the
-// manifestOptions that select the object, of which the last one has precedence. A list in an option replaces the
-// previous list. Empty fields get the documented defaults, so the spec need not come from the API server. The result
-// shares lists and pointers with the spec.
+// manifestOptions that select the object. The last option has precedence. A list in an option replaces the previous
+// list. Empty fields get the documented defaults, so the spec need not come from the API server. The result shares
+// lists and pointers with the spec.
 func (s *WorkSpec) OptionsFor(object ResourceIdentifier) EffectiveOptions {
 	effective := EffectiveOptions{
 		Mode:          cmp.Or(s.Apply.Mode, ServerSideApply),
@@ -92,8 +92,7 @@ func (s *ManifestSelector) Selects(object ResourceIdentifier) bool {
 		(s.Name == "" || s.Name == object.Name)
 }
 
-// Timeout is how long a wave may take to be ready until the Work is reported as degraded: TimeoutSeconds, or its
-// default.
+// Timeout returns TimeoutSeconds as a duration, or its default of ten minutes.
 func (w WavePolicy) Timeout() time.Duration {
 	return time.Duration(cmp.Or(w.TimeoutSeconds, 600)) * time.Second
 }

@@ -4,33 +4,37 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Names that the agent puts on what it touches.
+// Finalizer, labels and annotations of Works, AppliedWorks and applied objects.
 const (
-	// Finalizer keeps a Work until the member has no object of the Work any more.
+	// Finalizer keeps a deleted Work until the clean-up on the member is complete.
 	Finalizer = GroupName + "/cleanup"
-	// AppliedLabel has the value "true" on every object that a Work applied. Agents watch objects with this label.
+	// AppliedLabel has the value "true" on every object that an agent applied for a Work. Agents watch objects with this
+	// label.
 	AppliedLabel = GroupName + "/applied"
-	// DisabledAnnotation on an object of the member prevents changes by Works. The member's administrator sets it to
-	// "Apply", "Delete" or "Apply,Delete". The Work reports it. Other values have no effect.
+	// DisabledAnnotation on an object of the member prevents that Works apply or delete the object. An administrator of
+	// the member sets it to "Apply", "Delete" or "Apply,Delete". Other values have no effect. The status of the Work
+	// reports the annotation.
 	DisabledAnnotation = GroupName + "/disabled"
-	// HubLabel on an AppliedWork contains the name of the hub of its Work, so that one member can serve several hubs.
+	// HubLabel on an AppliedWork is the name of the hub of its Work. It distinguishes the AppliedWorks of a member that
+	// has several hubs.
 	HubLabel = GroupName + "/hub"
-	// GeneratedByAnnotation is on a Work that a controller generates, and names the object that it is generated from, such
-	// as "WorkSet shop/web". The deletion of such a Work is a request only with [DeletionRequestedByAnnotation]: otherwise
-	// the agent keeps the objects, and the Work that the controller creates again adopts them.
+	// GeneratedByAnnotation on a Work names the object from which a controller generates the Work, such as
+	// "WorkSet shop/web". The agent handles the deletion of such a Work as a request to delete the objects only if the
+	// Work has [DeletionRequestedByAnnotation]. Otherwise, the agent keeps the objects, and the Work that the controller
+	// creates again adopts them.
 	GeneratedByAnnotation = GroupName + "/generated-by"
-	// DeletionRequestedByAnnotation is set on a Work, before it is deleted, by the controller that deletes it. Its value
-	// is the UID of the object on whose behalf the Work is deleted.
+	// DeletionRequestedByAnnotation is set on a generated Work by its controller before the controller deletes the Work.
+	// Its value is the UID of the object on whose behalf the Work is deleted.
 	DeletionRequestedByAnnotation = GroupName + "/deletion-requested-by"
-	// ReleaseAnnotation on an AppliedWork asks the agent to delete the orphaned objects of its inventory. Its value must
-	// be the UID of the AppliedWork; any other value has no effect.
+	// ReleaseAnnotation on an AppliedWork requests that the agent deletes the orphaned objects of the inventory. Its value
+	// must be the UID of the AppliedWork. Any other value has no effect.
 	ReleaseAnnotation = GroupName + "/release"
 )
 
-// ResourceIdentifier identifies an object on a member. The limits also admit what a manifest names and no API server
-// accepts, so that one invalid manifest does not prevent the report about the others.
+// ResourceIdentifier identifies an object on a member. The maximum lengths are greater than those of valid names, so
+// that the status can also report a manifest with invalid names.
 type ResourceIdentifier struct {
-	// Group of the object's API, empty for the core one.
+	// Group of the object's API. Empty: the core group.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Group string `json:"group,omitempty"`
@@ -40,11 +44,11 @@ type ResourceIdentifier struct {
 	// Kind of the object.
 	// +kubebuilder:validation:MaxLength=1024
 	Kind string `json:"kind"`
-	// Resource is the plural name of the kind; empty while the member does not know the kind.
+	// Resource is the plural name of the kind. Empty: the member does not serve the kind.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Resource string `json:"resource,omitempty"`
-	// Namespace of the object, empty where it is cluster-scoped.
+	// Namespace of the object. Empty: the object is cluster-scoped.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
@@ -53,7 +57,7 @@ type ResourceIdentifier struct {
 	Name string `json:"name"`
 }
 
-// GroupVersionKind of the object.
+// GroupVersionKind returns the group, version and kind of the object.
 func (r ResourceIdentifier) GroupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
 }
@@ -77,11 +81,12 @@ type DeleteAction string
 const (
 	// DeleteObject deletes the object from the member.
 	DeleteObject DeleteAction = "Delete"
-	// OrphanObject keeps the object unchanged, without an owner.
+	// OrphanObject keeps the object on the member, without an owner.
 	OrphanObject DeleteAction = "Orphan"
 )
 
-// Executor is the ServiceAccount on the member with whose permissions a Work is applied.
+// Executor identifies the ServiceAccount on the member whose permissions the agent uses to apply, read and delete the
+// objects of a Work.
 type Executor struct {
 	// Namespace of the ServiceAccount.
 	// +kubebuilder:validation:MaxLength=63

@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns all errors of the spec, manifests first. Nil: the spec is valid.
+// Validate returns all errors of the spec, those of manifests first. Nil means that the spec is valid.
 //
-// It checks the rules of the CustomResourceDefinition and rules that the API server cannot check: the errors of
-// [WorkSpec.Decode], and whether ignored fields can be ignored. Empty fields with a default are valid. Validate does
-// not compile CEL expressions and JSONPaths, and does not check whether the member serves the kinds; the agent does.
-// Only the API server can check that apply.fieldOwner does not change.
+// Validate checks the rules of the CustomResourceDefinition and rules that the API server cannot check: the errors of
+// [WorkSpec.Decode], and whether ignored fields can be ignored. Empty fields with a default are valid. Validate neither
+// compiles CEL expressions and JSONPaths nor checks whether the member serves the kinds; the agent does. Only the API
+// server can check that apply.fieldOwner does not change.
 func (s *WorkSpec) Validate() field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec")
@@ -109,7 +109,8 @@ func (r *FeedbackRule) validate(path *field.Path) field.ErrorList {
 	)
 }
 
-// validateIgnoredField also refuses what would leave an object without its identity, or would change nothing.
+// validateIgnoredField validates the syntax of an ignored field. It rejects fields that identify the object, and the
+// status, which is never applied.
 func validateIgnoredField(text *string, at *field.Path) field.ErrorList {
 	if errs := length(*text, 2, 512, at); len(errs) > 0 {
 		return errs

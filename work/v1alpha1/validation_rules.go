@@ -33,7 +33,7 @@ func validateAction(action DeleteAction, path *field.Path) field.ErrorList {
 	return oneOf(action, path, DeleteObject, OrphanObject)
 }
 
-// each checks every entry of a list, unless there are too many.
+// each checks every entry of a list, unless the list exceeds its limit.
 func each[T any](list []T, limit int, path *field.Path, check func(*T, *field.Path) field.ErrorList) field.ErrorList {
 	if len(list) > limit {
 		return field.ErrorList{field.TooMany(path, len(list), limit)}
@@ -45,7 +45,7 @@ func each[T any](list []T, limit int, path *field.Path, check func(*T, *field.Pa
 	return errs
 }
 
-// unique finds the entries of a list that have the key of one before them.
+// unique returns an error for each entry of a list that repeats the key of an earlier entry.
 func unique[T any, K comparable](list []T, path *field.Path, key func(T) K) field.ErrorList {
 	var errs field.ErrorList
 	seen := make(map[K]bool, len(list))
@@ -59,7 +59,7 @@ func unique[T any, K comparable](list []T, path *field.Path, key func(T) K) fiel
 	return errs
 }
 
-// oneOf checks a value that may be empty, for its default.
+// oneOf checks that a value is supported. An empty value means the default and is valid.
 func oneOf[T ~string](value T, path *field.Path, supported ...T) field.ErrorList {
 	if value == "" || slices.Contains(supported, value) {
 		return nil
@@ -77,7 +77,7 @@ func inRange(value, least, most int32, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// length bounds a text as the API server does: by characters, not bytes.
+// length checks the length of a string in characters, as the API server does, and not in bytes.
 func length(value string, least, most int, path *field.Path) field.ErrorList {
 	switch n := utf8.RuneCountInString(value); {
 	case n < least:
@@ -88,14 +88,14 @@ func length(value string, least, most int, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// tooLong refuses a list for what it takes of the object that it is stored in.
+// tooLong returns the error of a list that exceeds its size limit, in bytes of JSON.
 func tooLong(path *field.Path, size, limit int) *field.Error {
 	err := field.TooLong(path, "", limit)
 	err.Detail = fmt.Sprintf("must have at most %d bytes as JSON, got %d: split the Work into several", limit, size)
 	return err
 }
 
-// form is what a text must look like, in the words of the CustomResourceDefinition and in ours.
+// form is the syntax of a string, with the pattern of the CustomResourceDefinition and a message that explains it.
 type form struct {
 	pattern *regexp.Regexp
 	limit   int

@@ -10,8 +10,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// The rules that Validate has in common with the API server are tested in package crds, by one table for both. Here are
-// those that it has alone; those of manifests are in manifest_test.go.
+// The rules that Validate shares with the API server are tested in package crds, by one table for both. This file tests
+// the rules that only Validate has; manifest_test.go tests the rules of manifests.
 
 func option(option v1alpha1.ManifestOption) v1alpha1.WorkSpec {
 	spec := of()
@@ -81,7 +81,7 @@ func TestValidateAcceptsIgnoredFields(t *testing.T) {
 	}
 }
 
-// All mistakes are said at once, manifests first, and always in the same order.
+// TestValidateSaysAll checks that Validate returns all errors at once, those of manifests first, in a stable order.
 func TestValidateSaysAll(t *testing.T) {
 	spec := option(v1alpha1.ManifestOption{Mode: "No", Wave: new(int32(1000)),
 		Feedback: []v1alpha1.FeedbackRule{{Name: "a b"}}, IgnoredFields: []string{".kind"}})
