@@ -236,11 +236,11 @@ func (r *Rules) Bound() bool {
 func NotBound(namespace string) string {
 	return fmt.Sprintf("Namespace %s has no ClusterSetBinding, so its Placements cannot choose new clusters. A user who "+
 		"has the verb "+
-		"bind on ClusterSet global allows all clusters with: %s", namespace, BindCommand(namespace, "global"))
+		"bind on ClusterSet global allows all clusters with: %s", namespace, bindCommand(namespace, "global"))
 }
 
-// BindCommand returns the shell command that binds a ClusterSet to a namespace.
-func BindCommand(namespace, set string) string {
+// bindCommand returns the shell command that binds a ClusterSet to a namespace.
+func bindCommand(namespace, set string) string {
 	return fmt.Sprintf(`echo '{"apiVersion":"tenancy.muster.dev/v1alpha1","kind":"ClusterSetBinding",`+
 		`"metadata":{"namespace":%q,"name":%q},"spec":{"clusterSetName":%q}}' | kubectl apply -f -`, namespace, set, set)
 }

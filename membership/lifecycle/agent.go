@@ -129,7 +129,7 @@ func register(o AgentObserved) AgentStep {
 	if !o.Record.Claim {
 		return AgentStep{Phase: Unregistered, Message: "Making a request to join.", Actions: []AgentAction{MakeRequest}}
 	}
-	step := AgentStep{Phase: Registering, Actions: []AgentAction{CheckJoinRequest}, After: growing(JoinRequestPoll,
+	step := AgentStep{Phase: Registering, Actions: []AgentAction{CheckJoinRequest}, After: growing(joinRequestPoll,
 		o.JoinRequestSince, o.Now)}
 	switch o.JoinRequest {
 	case JoinRequestNotAsked:
@@ -276,7 +276,7 @@ func beatOn(o AgentObserved) AgentStep {
 		step.Phase = Joined
 	} else {
 		// The agent may have received access a moment ago, and not every API server of the hub has observed that yet.
-		step.After = growing(JoinRequestPoll, o.HubSince, o.Now)
+		step.After = growing(joinRequestPoll, o.HubSince, o.Now)
 	}
 	return step
 }
@@ -312,7 +312,7 @@ func shutOut(o AgentObserved) AgentStep {
 		step.After = 0
 		step.Actions = append(step.Actions, MakeRequest)
 	case JoinRequestNoRequest, JoinRequestPending:
-		step.After = growing(JoinRequestPoll, o.JoinRequestSince, o.Now)
+		step.After = growing(joinRequestPoll, o.JoinRequestSince, o.Now)
 	case JoinRequestNotAskable:
 		step.Message = "The hub refuses the agent, which cannot make a JoinRequest for a local reason; trying again."
 		step.After = growing(RetryPoll, o.JoinRequestSince, o.Now)

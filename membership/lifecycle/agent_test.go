@@ -95,7 +95,7 @@ func TestNextAgent(t *testing.T) {
 			name: "request gone", reason: "it is made again, in no hurry",
 			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestNoRequest }),
 			want: AgentStep{Phase: Registering, Message: "Asking to join.", Actions: []AgentAction{CheckJoinRequest},
-				After: JoinRequestPoll},
+				After: joinRequestPoll},
 		},
 		{
 			name: "issued", reason: "it is what was waited for",
@@ -163,7 +163,7 @@ func TestNextAgent(t *testing.T) {
 			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestPending }),
 			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.",
 				Actions: []AgentAction{CheckJoinRequest},
-				After:   JoinRequestPoll},
+				After:   joinRequestPoll},
 		},
 		{
 			name: "asked a while ago", reason: "whatever keeps the hub busy, it is not to be the answering of such looks",
@@ -217,7 +217,7 @@ func TestNextAgent(t *testing.T) {
 			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince, o.Beating = HubRefused, epoch, false }),
 			want: AgentStep{
 				Phase: Joining, Message: "The hub refuses the agent's credential; trying again.",
-				Actions: []AgentAction{ReadMembership}, After: JoinRequestPoll,
+				Actions: []AgentAction{ReadMembership}, After: joinRequestPoll,
 			},
 		},
 		{

@@ -355,12 +355,12 @@ func TestNextAgentAlways(t *testing.T) {
 		if step.Phase == "" || step.Message == "" || step.After < 0 {
 			t.Fatalf("%+v", step)
 		}
-		if len(step.Actions) == 0 && step.After < JoinRequestPoll {
+		if len(step.Actions) == 0 && step.After < joinRequestPoll {
 			t.Fatalf("it has nothing to do, and asks again in %s", step.After)
 		}
 		// How long it waits depends on the ages of what it sees, so it is bounded here, and named in TestNextAgent.
 		asks := slices.Contains(step.Actions, CheckJoinRequest) || slices.Contains(step.Actions, ReadMembership)
-		if asks && step.After != 0 && (step.After < JoinRequestPoll || step.After > BlockedPoll) {
+		if asks && step.After != 0 && (step.After < joinRequestPoll || step.After > BlockedPoll) {
 			t.Fatalf("it asks the hub again in %s", step.After)
 		}
 		shut := o.Record.Registered && !o.Record.Deregistered && !o.Record.Out && (o.Hub == HubRefused || o.Hub == HubGone)

@@ -12,7 +12,7 @@ func reregister(o AgentObserved, step AgentStep) AgentStep {
 	if !o.Reregister || step.Phase == Leaving || step.Phase == Left || slices.Contains(step.Actions, CheckJoinRequest) {
 		return step
 	}
-	poll := growing(JoinRequestPoll, o.JoinRequestSince, o.Now)
+	poll := growing(joinRequestPoll, o.JoinRequestSince, o.Now)
 	switch o.JoinRequest {
 	case JoinRequestIssued:
 		return AgentStep{Phase: Joining, Message: "A new registration is issued.", Actions: []AgentAction{Register}}

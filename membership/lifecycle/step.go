@@ -15,9 +15,9 @@ const (
 	// stops waiting for a namespace that still exists, from the time when the force was recorded or from the deadline,
 	// whichever is later.
 	NamespaceTimeout = time.Minute
-	// JoinRequestPoll is the minimum interval between two reads of a request that the hub is processing. The interval
+	// joinRequestPoll is the minimum interval between two reads of a request that the hub is processing. The interval
 	// increases with the time that the hub needs, up to BlockedPoll.
-	JoinRequestPoll = 500 * time.Millisecond
+	joinRequestPoll = 500 * time.Millisecond
 	// BlockedPoll is the interval between two reads of a request that waits for an administrator, and of a hub that
 	// refuses.
 	BlockedPoll = 10 * time.Second

@@ -15,9 +15,9 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// RequestName returns the name of the only JoinRequest of a claim key, given its fingerprint. After a create whose
+// requestName returns the name of the only JoinRequest of a claim key, given its fingerprint. After a create whose
 // response was lost, the request can be read with this name.
-func RequestName(fingerprint string) string {
+func requestName(fingerprint string) string {
 	const enough = 40 // hexadecimal digits, 160 bits
 	return "join-" + fingerprint[:min(enough, len(fingerprint))]
 }
@@ -29,7 +29,7 @@ func RequestName(fingerprint string) string {
 // result in the same request. The request also proves the later keys of the agent, newest first.
 func Sign(request *v1alpha1.JoinRequest, claim *ClaimKey, bootstrap *Bootstrap, later ...*ClaimKey) error {
 	spec := &request.Spec
-	request.Name = RequestName(claim.Fingerprint())
+	request.Name = requestName(claim.Fingerprint())
 	spec.ClaimKey = claim.Public()
 	if bootstrap != nil {
 		request.Namespace = bootstrap.Namespace
@@ -57,7 +57,7 @@ func Verify(request *v1alpha1.JoinRequest) error {
 	if err != nil {
 		return &membership.InvalidError{Field: "spec.claimKey", Problem: err.Error()}
 	}
-	if want := RequestName(Fingerprint(spec.ClaimKey)); request.Name != want {
+	if want := requestName(Fingerprint(spec.ClaimKey)); request.Name != want {
 		return &membership.InvalidError{Field: "metadata.name", Problem: fmt.Sprintf("must be %q, after the claim key", want)}
 	}
 	signed := canonical(spec)

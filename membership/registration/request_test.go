@@ -137,7 +137,7 @@ func TestSignIsRepeatable(t *testing.T) {
 	again := &v1alpha1.JoinRequest{Spec: testSpec()}
 	require.NoError(t, Sign(again, claim, testBootstrap(t)))
 	require.Empty(t, cmp.Diff(request, again), "an agent that restarts before it has stored anything must ask the same")
-	require.Equal(t, RequestName(claim.Fingerprint()), request.Name)
+	require.Equal(t, requestName(claim.Fingerprint()), request.Name)
 	require.Equal(t, "muster-registration", request.Namespace)
 
 	own := &v1alpha1.JoinRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "own"}}

@@ -22,16 +22,16 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// DefaultMaxRequests is the default of assembly.HubOptions.Membership.MaxRequests for a hub that StartHub starts. It
+// defaultMaxRequests is the default of assembly.HubOptions.Membership.MaxRequests for a hub that StartHub starts. It
 // allows thousands of members to join at once.
-const DefaultMaxRequests = 20_000
+const defaultMaxRequests = 20_000
 
 // timeout limits each wait for the hub. It is generous, because machines that run many tests at once are slow.
 const timeout = 2 * time.Minute
 
 // HubOptions are the options of a hub. The zero value is a complete hub without a product.
 type HubOptions struct {
-	// Assembly are the options of the complete hub. Default of Membership.MaxRequests: [DefaultMaxRequests].
+	// Assembly are the options of the complete hub. Default of Membership.MaxRequests: 20,000.
 	Assembly assembly.HubOptions
 
 	// Setups add the product's controllers to the hub's manager, in this order and after muster's. Default: none.
@@ -71,7 +71,7 @@ func StartHub(t testing.TB, admin *rest.Config, o HubOptions) *Hub {
 		o.Config = admin
 	}
 	if o.Assembly.Membership.MaxRequests == 0 {
-		o.Assembly.Membership.MaxRequests = DefaultMaxRequests
+		o.Assembly.Membership.MaxRequests = defaultMaxRequests
 	}
 	h := &Hub{
 		t: t, config: rest.CopyConfig(admin), scheme: scheme,

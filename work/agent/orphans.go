@@ -272,7 +272,7 @@ type OrphanSummary struct {
 	Works int
 	// Objects is the number of orphaned objects.
 	Objects int
-	// First are the names of the first Works, in alphabetical order; at most [MaxOrphanNames].
+	// First are the names of the first Works, in alphabetical order; at most ten.
 	First []string
 }
 
@@ -284,8 +284,8 @@ type orphanCounts struct {
 	noted     map[string]bool // the Works that were noted before that
 }
 
-// MaxOrphanNames is the maximum length of [OrphanSummary.First].
-const MaxOrphanNames = 10
+// maxOrphanNames is the maximum length of [OrphanSummary.First].
+const maxOrphanNames = 10
 
 // Orphans returns the orphaned objects that the agent has observed. It may be called concurrently.
 func (a *Agent) Orphans() OrphanSummary {
@@ -301,7 +301,7 @@ func summaryOf(orphans map[string]int) OrphanSummary {
 		s.First = append(s.First, work)
 	}
 	slices.SortFunc(s.First, strings.Compare)
-	s.First = s.First[:min(len(s.First), MaxOrphanNames)]
+	s.First = s.First[:min(len(s.First), maxOrphanNames)]
 	return s
 }
 

@@ -15,7 +15,7 @@
 // A path comes from the hub and an object from a member, so neither is trusted:
 //
 //   - The syntax is limited. Recursive descent (..), range and literals are rejected, because they visit the whole
-//     object or nothing of it. The evaluation visits at most [MaxVisits] values, which takes some milliseconds.
+//     object or nothing of it. The evaluation visits at most 100,000 values, which takes some milliseconds.
 //   - A value of more than [MaxValueBytes] is an error. It is never cut, because a part of a JSON value is invalid.
 //   - Of a Secret, only the type and identifying metadata are reported, without annotations and managed fields. An
 //     annotation of kubectl contains all the data.

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// MaxPathLength is the maximum number of characters of a path, as in the API.
-const MaxPathLength = 512
+// maxPathLength is the maximum number of characters of a path, as in the API.
+const maxPathLength = 512
 
 // Path is a compiled JSONPath. It is immutable, and may be used concurrently.
 type Path struct {
@@ -23,8 +23,8 @@ type Path struct {
 
 // Compile compiles a path. An error describes why the path is invalid.
 func Compile(path string) (compiled *Path, err error) {
-	if length := utf8.RuneCountInString(path); length > MaxPathLength {
-		return nil, fmt.Errorf("has %d characters, more than %d", length, MaxPathLength)
+	if length := utf8.RuneCountInString(path); length > maxPathLength {
+		return nil, fmt.Errorf("has %d characters, more than %d", length, maxPathLength)
 	}
 	defer func() {
 		if cause := recover(); cause != nil { // the parser is not ours

@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// MaxVisits is the maximum number of values that an evaluation visits. It suffices for lists of tens of thousands of
+// maxVisits is the maximum number of values that an evaluation visits. It suffices for lists of tens of thousands of
 // items, with a filter.
-const MaxVisits = 100_000
+const maxVisits = 100_000
 
 // walk is one evaluation of a path for an object.
 type walk struct{ visits int }
@@ -27,8 +27,8 @@ func (w *walk) along(nodes []jsonpath.Node, from []any) ([]any, error) {
 				return nil, err
 			}
 			to = append(to, found...)
-			if w.visits += 1 + len(found); w.visits > MaxVisits {
-				return nil, fmt.Errorf("looks at more than %d values", MaxVisits)
+			if w.visits += 1 + len(found); w.visits > maxVisits {
+				return nil, fmt.Errorf("looks at more than %d values", maxVisits)
 			}
 		}
 		from = to

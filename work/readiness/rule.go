@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// MaxRuleLength is the maximum number of characters of an expression, as in the API.
-const MaxRuleLength = 2048
+// maxRuleLength is the maximum number of characters of an expression, as in the API.
+const maxRuleLength = 2048
 
 // CostLimit is the maximum cost of a rule for one object: a hundredth of the limit of one expression that validates a
 // request in Kubernetes (PerCallLimit in k8s.io/apiserver/pkg/apis/cel), because readiness is evaluated at every
@@ -38,8 +38,8 @@ type Rule struct {
 // The standard functions of CEL and its optional types are available. To read a field that may not exist, write
 // has(object.status.phase) or object.?status.?phase.orValue(""). The current time is not available.
 func CompileCEL(expression string) (*Rule, error) {
-	if length := utf8.RuneCountInString(expression); length > MaxRuleLength {
-		return nil, fmt.Errorf("has %d characters, more than %d", length, MaxRuleLength)
+	if length := utf8.RuneCountInString(expression); length > maxRuleLength {
+		return nil, fmt.Errorf("has %d characters, more than %d", length, maxRuleLength)
 	}
 	env, err := environment()
 	if err != nil {
