@@ -170,7 +170,7 @@ func (l *memberReconciliation) jobs(ctx context.Context, p *preDelete) (removal.
 		all = append(all, hook)
 	}
 	if p.err != nil && len(l.observed.hooks) == 0 {
-		all = append(all, removal.Hook{State: removal.Failed, Message: fmt.Sprintf("Nobody can say which hooks there are: %s",
+		all = append(all, removal.Hook{State: removal.Failed, Message: fmt.Sprintf("The hooks of the add-on are unknown: %s",
 			p.err)})
 	}
 	for _, s := range p.sites {

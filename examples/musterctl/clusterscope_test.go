@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,6 +44,23 @@ func TestDrain_ClusterPlacement(t *testing.T) {
 	}
 	require.Equal(t, []string{"clusterplacement/web", "web"},
 		[]string{placementOf(evictions[0]), placementOf(evictions[1])})
+}
+
+// TestEvictionName checks that no two evictions of a drain have the same name.
+func TestEvictionName(t *testing.T) {
+	long := strings.Repeat("x", 253)
+	names := map[string]bool{}
+	specs := []placementv1alpha1.PlacementEvictionSpec{
+		{Cluster: "a-b", Placement: "c"}, {Cluster: "a", Placement: "b-c"}, {Cluster: "a", ClusterPlacement: "b-c"},
+		{Cluster: "a", Placement: long + "a"}, {Cluster: "a", Placement: long + "b"},
+	}
+	for _, spec := range specs {
+		name := evictionName(spec)
+		require.Equal(t, name, evictionName(spec), "a repeated drain continues")
+		require.LessOrEqual(t, len(name), maxNameLength)
+		names[name] = true
+	}
+	require.Len(t, names, len(specs))
 }
 
 // TestClusterScopedObjects checks that a request for an object without a namespace uses the cluster-scoped kind.

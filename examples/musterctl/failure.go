@@ -145,7 +145,7 @@ func (a *app) hint(err error) string {
 	case exitDenied:
 		if untrusted(err) {
 			return "Nothing secret was sent. Compare the address, the token and the pins with those that were printed on the " +
-				"hub; if they are right, somebody is in between."
+				"hub; if they are right, another server answers at the address."
 		}
 		if errors.Is(err, admin.ErrExpired) || errors.Is(err, discovery.ErrUnknownToken) {
 			return fmt.Sprintf("Create another token on the hub: %s token create", a.program)

@@ -39,7 +39,7 @@ with the member's kubeconfig. For a cluster that the hub does not reach, see reg
 	flags.StringVar(&o.ClusterID, "cluster-id", "",
 		"what tells the cluster from others (default the UID of its namespace kube-system)")
 	flags.StringToStringVar(&o.Labels, "label", nil, "labels of the member, key=value")
-	flags.BoolVar(&o.Hold, "hold", false, "leave it to somebody else to accept the member")
+	flags.BoolVar(&o.Hold, "hold", false, "do not accept the member: another user accepts it")
 	flags.BoolVar(&works, "works", true, "install what an agent of Works needs on the member")
 	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long to wait until it has joined (negative: not at all)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {

@@ -340,17 +340,11 @@ func evictionsFor(ctx context.Context, hub *hubClient, member string) ([]*placem
 		if placement == "" {
 			continue
 		}
-		evictions = append(evictions, &placementv1alpha1.PlacementEviction{
-			TypeMeta: metav1.TypeMeta{APIVersion: placementv1alpha1.GroupVersion.String(), Kind: "PlacementEviction"},
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: decision.Namespace, Name: evictionName(member, placement),
-				Labels: map[string]string{drainLabel: member},
-			},
-			Spec: placementv1alpha1.PlacementEvictionSpec{Placement: placement, Cluster: member},
-		})
+		evictions = append(evictions, newEviction(decision.Namespace,
+			placementv1alpha1.PlacementEvictionSpec{Placement: placement, Cluster: member}))
 	}
 	slices.SortFunc(evictions, func(a, b *placementv1alpha1.PlacementEviction) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(placementOf(a), placementOf(b)))
 	})
 	return evictions, nil
 }
@@ -364,13 +358,18 @@ func clusterEviction(decision *placementv1alpha1.PlacementDecision,
 		decision.Namespace != placementv1alpha1.ClusterScopeNamespace {
 		return nil
 	}
+	return newEviction(decision.Namespace,
+		placementv1alpha1.PlacementEvictionSpec{ClusterPlacement: owner.Name, Cluster: member})
+}
+
+func newEviction(namespace string,
+	spec placementv1alpha1.PlacementEvictionSpec) *placementv1alpha1.PlacementEviction {
 	return &placementv1alpha1.PlacementEviction{
 		TypeMeta: metav1.TypeMeta{APIVersion: placementv1alpha1.GroupVersion.String(), Kind: "PlacementEviction"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: decision.Namespace, Name: evictionName(member, "clusterplacement-"+owner.Name),
-			Labels: map[string]string{drainLabel: member},
+			Namespace: namespace, Name: evictionName(spec), Labels: map[string]string{drainLabel: spec.Cluster},
 		},
-		Spec: placementv1alpha1.PlacementEvictionSpec{ClusterPlacement: owner.Name, Cluster: member},
+		Spec: spec,
 	}
 }
 
@@ -382,14 +381,12 @@ func placementOf(e *placementv1alpha1.PlacementEviction) string {
 	return e.Spec.Placement
 }
 
-// evictionName returns the name of an eviction. Each drain uses the same name, so that a repeated drain continues.
-func evictionName(member, placement string) string {
-	name := "drain-" + member + "-" + placement
-	if len(name) > maxNameLength {
-		sum := sha256.Sum256([]byte(name))
-		name = name[:maxNameLength-17] + "-" + hex.EncodeToString(sum[:8])
-	}
-	return name
+// evictionName returns the name of an eviction. Each drain uses the same name, so that a repeated drain continues. The
+// hash tells apart member a-b with placement c from member a with placement b-c, and Placements from ClusterPlacements.
+func evictionName(spec placementv1alpha1.PlacementEvictionSpec) string {
+	sum := sha256.Sum256([]byte(spec.Cluster + "/" + spec.Placement + "/" + spec.ClusterPlacement))
+	name := "drain-" + spec.Cluster + "-" + cmp.Or(spec.Placement, spec.ClusterPlacement)
+	return name[:min(len(name), maxNameLength-17)] + "-" + hex.EncodeToString(sum[:8])
 }
 
 // evict creates the evictions and waits until all are executed.

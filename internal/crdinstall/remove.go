@@ -104,7 +104,7 @@ func unserved(c client.Client, err error) (user, waiting string, _ error) {
 		return "", "", fmt.Errorf("look whether it is in use: %w", err)
 	}
 	meta.MaybeResetRESTMapper(c.RESTMapper())
-	return "", "it is not served, so nobody knows whether it is in use", nil
+	return "", "it is not served, so whether it is in use is unknown", nil
 }
 
 // Claimed returns the reason why a definition does not belong to [Install] alone: a hub or another client has installed
@@ -124,7 +124,7 @@ func Claimed(definition metav1.Object) string {
 		}
 	}
 	if !ours {
-		return "somebody else has installed it"
+		return "another owner has installed it"
 	}
 	return ""
 }

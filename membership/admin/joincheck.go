@@ -92,7 +92,7 @@ func (j *join) checkNames(ctx context.Context, p *preflight) (err error) {
 		p.add(Finding{Check: "name",
 			Problem: fmt.Sprintf("the hub has a Secret %s/%s that was not made by a join", secret.Namespace, secret.Name),
 			Err:     ErrNameTaken,
-			Fix:     "delete that Secret if nobody uses it, or choose another name"})
+			Fix:     "delete that Secret if it is not in use, or choose another name"})
 	}
 	return nil
 }

@@ -148,6 +148,40 @@ func TestQuota_LimitsObjectCounts(t *testing.T) {
 	require.NoError(t, secret("b"))
 }
 
+// TestQuota_RejectedRequestIsNotCounted checks that a request which exceeds one quota is not counted by another one,
+// and that a quota whose status has no usage counts from zero.
+func TestQuota_RejectedRequestIsNotCounted(t *testing.T) {
+	s := start(t, apiserver.Options{})
+	c := clients(t, s.Admin()).CoreV1()
+	for name, hard := range map[string]string{"a": "5", "b": "0"} {
+		_, err := c.ResourceQuotas("default").Create(t.Context(),
+			&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/secrets": apiresource.MustParse(hard)}}},
+			metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	s.Settle()
+	quota := func(name string) *corev1.ResourceQuota {
+		q, err := c.ResourceQuotas("default").Get(t.Context(), name, metav1.GetOptions{})
+		require.NoError(t, err)
+		return q
+	}
+	before := quota("a")
+	_, err := c.Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "x"}},
+		metav1.CreateOptions{})
+	require.ErrorContains(t, err, "exceeded quota: b")
+	require.Equal(t, before.ResourceVersion, quota("a").ResourceVersion)
+
+	require.NoError(t, c.ResourceQuotas("default").Delete(t.Context(), "b", metav1.DeleteOptions{}))
+	s.Settle()
+	before.Status.Used = nil
+	before, err = c.ResourceQuotas("default").UpdateStatus(t.Context(), before, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	_, err = c.Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "x"}},
+		metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
 func TestFaults_BeforeAndAfterTheEffect(t *testing.T) {
 	lost := errors.New("lost")
 	var fault *apiserver.Fault

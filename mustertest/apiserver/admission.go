@@ -192,6 +192,7 @@ func countNames(r *request) []corev1.ResourceName {
 func (s *Server) countQuota(tx *store.Tx, r *request, name string) error {
 	counted := countNames(r)
 	one := resource.MustParse("1")
+	var put []func() // after all quotas were checked
 	for _, item := range tx.List(resourceQuotas, r.namespace) {
 		var quota corev1.ResourceQuota
 		if err := kinds.FromObject(item.Object, &quota); err != nil {
@@ -211,6 +212,9 @@ func (s *Server) countQuota(tx *store.Tx, r *request, name string) error {
 					"exceeded quota: %s, requested: %s=1, used: %s=%s, limited: %s=%s",
 					quota.Name, resourceName, resourceName, used.String(), resourceName, hard.String()))
 			}
+			if quota.Status.Used == nil {
+				quota.Status.Used = corev1.ResourceList{}
+			}
 			quota.Status.Used[resourceName] = after
 			changed = true
 		}
@@ -223,7 +227,10 @@ func (s *Server) countQuota(tx *store.Tx, r *request, name string) error {
 		}
 		updated := runtime.DeepCopyJSON(item.Object)
 		updated["status"] = content["status"]
-		tx.Put(item.Key, updated)
+		put = append(put, func() { tx.Put(item.Key, updated) })
+	}
+	for _, do := range put {
+		do()
 	}
 	return nil
 }

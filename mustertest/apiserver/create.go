@@ -194,9 +194,7 @@ func (s *Server) track(r *request, subresource string, live, obj kinds.Object, m
 	if !ok {
 		return fmt.Errorf("update managed fields: got %T", updated)
 	}
-	if &content.Object != &obj {
-		replaceContent(obj, content.Object)
-	}
+	replaceContent(obj, content.Object)
 	s.stampManagedFields(live, obj)
 	return nil
 }

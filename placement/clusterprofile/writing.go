@@ -85,7 +85,7 @@ func (x *export) notify(source runtime.Object, foreign *unstructured.Unstructure
 	if known {
 		return
 	}
-	x.log.Info("An object of somebody else has the name of one to be exported, and is left alone.",
+	x.log.Info("An object of another owner has the name of an exported object, and is not changed.",
 		"resource", x.resource.GroupResource().String(), "object", k.String(), "whose", whose)
 	// +event:object=MemberCluster, PlacementDecision
 	x.recorder.Eventf(source, nil, corev1.EventTypeWarning, "NameTaken", "Export",

@@ -72,7 +72,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errors.New("workset.Options.Writers: must not be negative")
 	}
 	if o.Clusters != nil && o.Namespace == nil {
-		return o, errors.New("workset.Options.Namespace: is required with Clusters, of which nobody else knows the " +
+		return o, errors.New("workset.Options.Namespace: is required with Clusters, because only the caller knows the " +
 			"namespaces")
 	}
 	if o.Clusters == nil && o.Namespace != nil {

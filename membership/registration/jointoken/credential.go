@@ -186,7 +186,7 @@ func (r *reconciler) bind(ctx context.Context, t *assets, want *rbacv1.RoleBindi
 	if t.binding != nil { // Its role cannot be changed.
 		if err := client.IgnoreNotFound(
 			r.client.Delete(ctx, t.binding, precondition.Unchanged(t.binding))); err != nil {
-			return fmt.Errorf("delete RoleBinding %s, which somebody has changed: %w", t.binding.Name, err)
+			return fmt.Errorf("delete RoleBinding %s, which another client has changed: %w", t.binding.Name, err)
 		}
 	}
 	t.binding = want

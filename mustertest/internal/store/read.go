@@ -82,8 +82,8 @@ func (s *Store) Compact() {
 	}
 }
 
-// Changed returns a channel that the next write closes. If the current revision is already greater than since, the
-// returned channel is closed.
+// Changed returns a channel that the next write or Restore closes. If the current revision is already greater than
+// since, the returned channel is closed.
 func (s *Store) Changed(since uint64) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,5 +195,9 @@ func (s *Store) Restore(state State) {
 	for resource, items := range state.tables {
 		tab := s.table(resource)
 		maps.Copy(tab.items, items)
+	}
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
 	}
 }

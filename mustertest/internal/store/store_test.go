@@ -123,7 +123,13 @@ func TestRestore_RevisionDecreasesAndObjectsReturn(t *testing.T) {
 	saved := s.Save()
 	put(s, "a", "2")
 	put(s, "b", "1")
+	changed := s.Changed(s.Revision())
 	s.Restore(saved)
+	select {
+	case <-changed:
+	default:
+		require.Fail(t, "a waiter does not learn about the restore")
+	}
 	items, revision := s.List(things, "")
 	require.Equal(t, saved.revision, revision)
 	require.Len(t, items, 1)
