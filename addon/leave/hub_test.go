@@ -111,7 +111,7 @@ func (w *hubWorld) leaves() {
 	require.NoError(w.t, w.admin.Delete(w.t.Context(), w.cluster()))
 }
 
-// waits waits until the leave waits for the gate, with an entry that contains a text.
+// waits returns when the leave waits for the gate, with an entry that contains a text.
 func (w *hubWorld) waits(gate, text string) {
 	w.t.Helper()
 	w.eventually(func() error {

@@ -115,7 +115,7 @@ func TestDeadline(t *testing.T) {
 		}
 		require.Zero(t, await(Deadline{}, closed))
 		require.Zero(t, await(Deadline{Stopped: closed}, nil))
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		require.Equal(t, 3*time.Second, await(Deadline{}, nil), "the rest of the time")
 		require.Zero(t, await(Deadline{}, nil), "the time is over")
 	})

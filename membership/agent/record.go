@@ -51,8 +51,8 @@ type removalProgress struct {
 	Out          bool `json:"out,omitempty"`
 }
 
-// begun reports whether the hub has removed the member, or the member has left.
-func (r removalProgress) begun() bool { return r.Deregistered || r.Out }
+// removalBegun reports whether the hub has removed the member, or the member has left.
+func (r removalProgress) removalBegun() bool { return r.Deregistered || r.Out }
 
 // hubTurn records the change between several hubs that made the hub of a record the current one.
 type hubTurn struct {

@@ -38,7 +38,7 @@ func ParseRegistration(secret *corev1.Secret) (*Registration, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
-	if r.Member == nil || r.removalProgress.begun() {
+	if r.Member == nil || r.removalBegun() {
 		return nil, fmt.Errorf("read Secret %s/%s: %w", secret.Namespace, secret.Name, ErrNotRegistered)
 	}
 	claim, err := registration.ParseClaimKey(r.ClaimKey)

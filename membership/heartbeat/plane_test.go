@@ -149,7 +149,7 @@ func (h *realHub) eventually(met func() bool, format string, args ...any) {
 	require.Eventuallyf(h.t, met, eventually, tick, format, args...)
 }
 
-// runs runs a Beater; stop ends it and waits until it has returned.
+// runs starts a Beater; stop ends it and waits until it has returned.
 func (h *realHub) runs(b *Beater) (stop func()) {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	var wg sync.WaitGroup

@@ -175,7 +175,7 @@ func TestQuota_RejectedRequestIsNotCounted(t *testing.T) {
 	require.NoError(t, c.ResourceQuotas("default").Delete(t.Context(), "b", metav1.DeleteOptions{}))
 	s.Settle()
 	before.Status.Used = nil
-	before, err = c.ResourceQuotas("default").UpdateStatus(t.Context(), before, metav1.UpdateOptions{})
+	_, err = c.ResourceQuotas("default").UpdateStatus(t.Context(), before, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	_, err = c.Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "x"}},
 		metav1.CreateOptions{})
