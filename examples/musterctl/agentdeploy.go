@@ -53,27 +53,30 @@ type agentFlags struct {
 var agentMethods = []string{"token", "csr", "identity"}
 
 func (f *agentFlags) addAgent(cmd *cobra.Command) {
-	f.add(cmd, "image of the agent program, which register then deploys")
+	f.add(cmd, "image of the agent program; if set, register deploys the agent")
 	f.addManifests(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.mode, "mode", modeDefault, `where the agent runs: default and singleton: one program on the member;
-hosted: outside of the member, on the hub's cluster unless --hosting-context names another one`)
+	flags.StringVar(&f.mode, "mode", modeDefault,
+		`location of the agent: "default" and "singleton" run one program on the member;
+"hosted" runs the agent outside of the member, on the cluster of the hub or that of --hosting-context`)
 	flags.StringVar(&f.hostingFile, "hosting-kubeconfig", "",
 		"kubeconfig of the cluster where the agent runs, for --mode hosted (default that of the hub)")
-	flags.StringVar(&f.hostingCtx, "hosting-context", "", "context of that cluster in it")
+	flags.StringVar(&f.hostingCtx, "hosting-context", "", "context in the kubeconfig of the cluster where the agent runs")
 	flags.StringVar(&f.clusterName, "cluster-name", "",
 		"name that the agent requests for its MemberCluster (default derived from the cluster ID)")
 	flags.StringToStringVar(&f.labels, "labels", nil, "labels that the agent requests for its MemberCluster, key=value")
-	flags.StringVar(&f.method, "method", "", "how the agent gets its credential: token, csr or identity (default token)")
+	flags.StringVar(&f.method, "method", "",
+		"method by which the agent gets its credential: token, csr or identity (default token)")
 	flags.StringVar(&f.hubKubeconfig, "hub-kubeconfig", "",
-		"file with the agent's own credential for the hub, for --method identity: that of the ServiceAccount, User or\n"+
-			"Group in spec.identity of its MemberCluster")
+		"kubeconfig with the agent's own credential for the hub, for --method identity: the credential of the\n"+
+			"ServiceAccount, User or Group in spec.identity of its MemberCluster")
 	flags.StringVar(&f.proxyURL, "proxy-url", "", "proxy through which the agent reaches the hub, also used by register")
-	flags.BoolVar(&f.keepBootstrap, "keep-bootstrap", false, "let the agent keep the join token after the cluster has "+
-		"joined, so that it can register again\nby itself while the token is valid (default: the agent removes the token)")
+	flags.BoolVar(&f.keepBootstrap, "keep-bootstrap", false,
+		"keep the join token on the member after the cluster has joined, so that the agent can register again\n"+
+			"while the token is valid (default: the agent removes the token)")
 	flags.BoolVar(&f.applyAnything, "apply-anything", false,
-		`make the agent cluster-admin, so that Works may contain anything (default: what ClusterRoles with the label
-`+deploy.WorksLabel+`: "true" allow)`)
+		`give the agent the permissions of cluster-admin, so that Works may contain any object
+(default: the permissions of ClusterRoles with the label `+deploy.WorksLabel+`: "true")`)
 }
 
 // arguments returns the arguments of the agent that the flags set, in a stable order.
@@ -249,8 +252,8 @@ func kubeconfigSecret(flag, file, kubeContext, namespace, name string) (*unstruc
 	}
 	for _, user := range raw.AuthInfos {
 		if user.Exec != nil || user.AuthProvider != nil {
-			return nil, usage("--%s: the kubeconfig runs a program to log in, which the Pod of the agent does not have: use "+
-				"a kubeconfig with a token or a certificate, such as that of a ServiceAccount", flag)
+			return nil, usage("--%s: the kubeconfig uses a credential plugin, which the Pod of the agent does not "+
+				"contain: use a kubeconfig with a token or a certificate, such as that of a ServiceAccount", flag)
 		}
 	}
 	data, err := clientcmd.Write(raw)

@@ -28,7 +28,7 @@ const (
 )
 
 // errNoHub is the error for a cluster without muster's CustomResourceDefinitions.
-var errNoHub = errors.New("does not know muster's kinds, so it is no hub, or not yet")
+var errNoHub = errors.New("is not a hub: the CustomResourceDefinitions of muster are not installed")
 
 // errManaged is the error for an object that the hub would create again.
 var errManaged = errors.New("the hub manages it")
@@ -51,7 +51,7 @@ func (a *app) report(err error) int {
 		err = &usageError{err}
 	}
 	if failed, is := errors.AsType[*admin.PreflightError](err); is {
-		fmt.Fprintln(a.err, "Error: something stands in the way, and nothing was changed:")
+		fmt.Fprintln(a.err, "Error: preflight checks failed, and nothing was changed:")
 		rows := table{header: []string{"CHECK", "PROBLEM", "WHAT TO DO"}}
 		for _, f := range failed.Findings {
 			rows.add(f.Check, f.Problem, f.Fix)
@@ -133,37 +133,37 @@ func (a *app) hint(err error) string {
 	_, badUsage := errors.AsType[*usageError](err)
 	switch codeOf(err) {
 	case exitTimeout:
-		return "What was done stays. Give the same command again to go on waiting."
+		return "Completed changes remain. Run the same command again to continue."
 	case exitUnreachable:
-		return "Check the address in the kubeconfig, and the network between here and there."
+		return "Check the address in the kubeconfig and the network connection to the cluster."
 	case exitPreflight:
 		if errors.Is(err, discovery.ErrNotAHub) {
-			return "Check the address. A hub that kubeadm has not made has to publish itself, by package discovery; or use " +
-				"--join-file."
+			return fmt.Sprintf("Check the address. If kubeadm did not create the hub, publish the hub with %s init "+
+				"--publish-cluster-info, or use --join-file.", a.program)
 		}
-		return fmt.Sprintf("Prepare the hub by %s init, or choose the kubeconfig of another cluster.", a.program)
+		return fmt.Sprintf("Prepare the hub with %s init, or use the kubeconfig of another cluster.", a.program)
 	case exitDenied:
 		if untrusted(err) {
-			return "Nothing secret was sent. Compare the address, the token and the pins with those that were printed on the " +
-				"hub; if they are right, another server answers at the address."
+			return "No secret data was sent. Compare the address, the token and the CA hashes with those that were printed " +
+				"on the hub. If they are correct, another server answers at the address."
 		}
 		if errors.Is(err, admin.ErrExpired) || errors.Is(err, discovery.ErrUnknownToken) {
-			return fmt.Sprintf("Create another token on the hub: %s token create", a.program)
+			return fmt.Sprintf("Create a new join token on the hub: %s token create", a.program)
 		}
-		return fmt.Sprintf("An administrator of the hub can let the cluster in: %s accept NAME", a.program)
+		return fmt.Sprintf("An administrator of the hub can accept the cluster: %s accept NAME", a.program)
 	case exitUsage:
 		if errors.Is(err, discovery.ErrNoPins) {
-			return "Give the --discovery-token-ca-cert-hash that was printed with the token."
+			return "Add the flag --discovery-token-ca-cert-hash that was printed with the token."
 		}
 		if badUsage {
-			return fmt.Sprintf("See %s --help", a.program)
+			return fmt.Sprintf("See %s --help for usage.", a.program)
 		}
 	case exitFailed:
 		switch {
 		case errors.Is(err, admin.ErrNotFound):
-			return fmt.Sprintf("See %s get members", a.program)
+			return fmt.Sprintf("List the members: %s get members", a.program)
 		case errors.Is(err, context.Canceled):
-			return "What was done stays. Give the same command again to go on."
+			return "Completed changes remain. Run the same command again to continue."
 		}
 	}
 	return ""

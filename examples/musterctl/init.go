@@ -42,17 +42,17 @@ type initFlags struct {
 func (a *app) initCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
-		Short: "Install a hub, or prepare a cluster for a hub program of your own",
+		Short: "Install a hub, or prepare a cluster for your own hub program",
 		Long: `Install the CustomResourceDefinitions of membership, placement, work and add-ons, and create the
 namespaces of join tokens and connections.
 
 With --image, init also deploys the hub program in the namespace muster-system, publishes the address and the certificate
 authority of the hub in ConfigMap kube-public/cluster-info, and waits until the program is available. The image contains
-examples/hub, or a program of yours that takes the same flags. Run init again with the same flags to continue after an
+examples/hub, or your own program with the same flags. Run init again with the same flags to continue after an
 error.
 
-Without --image, no controllers are installed: they are part of a program of yours. --publish-cluster-info publishes the
-hub then. An existing cluster-info, for example of kubeadm, does not change.`,
+Without --image, init installs no controllers: your own program runs them. In this case, set --publish-cluster-info to
+publish the hub. Init does not change an existing cluster-info, for example that of kubeadm.`,
 		Example: `  musterctl init --image registry.example.com/hub:v1 --server https://hub.example.com:6443
   musterctl init --image registry.example.com/hub:v1 --manifests > hub.yaml
   musterctl init --publish-cluster-info`,
@@ -63,17 +63,18 @@ hub then. An existing cluster-info, for example of kubeadm, does not change.`,
 	f.addManifests(cmd)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.components, "component", nil,
-		"a component of deploy/hub to install: "+strings.Join(deploy.HubComponents(), ", ")+"; it can be repeated")
+		"component of deploy/hub to install: "+strings.Join(deploy.HubComponents(), ", ")+"; can be repeated")
 	flags.StringArrayVar(&f.arguments, "argument", nil,
-		"an argument for the hub program, such as --install-image=IMAGE; it can be repeated")
+		"argument of the hub program, such as --install-image=IMAGE; can be repeated")
 	flags.StringVar(&f.server, "server", "",
 		"URL at which members reach the API server of the hub (default the one in the kubeconfig)")
 	flags.BoolVar(&f.publish, "publish-cluster-info", false,
-		"publish the hub, so that clusters find it by its address and a short token (default true with --image)")
+		"publish the hub, so that clusters can find it with its address and a short token (default true with --image)")
 	flags.BoolVar(&f.printRegisterCommand, "print-register-command", false,
-		"create a join token, and print the command that registers a cluster with it, which is a secret; requires --image")
+		"create a join token, and print the command that registers a cluster with it; the command contains a secret;\n"+
+			"requires --image")
 	f.register.addImage(cmd)
-	flags.DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long to wait until the hub program is available")
+	flags.DurationVar(&f.timeout, "timeout", 5*time.Minute, "maximum time to wait until the hub program is available")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := f.validate(); err != nil {
 			return err
@@ -239,9 +240,9 @@ func (a *app) publish(ctx context.Context, hub client.Client, server string, not
 	ca := config.CAData
 	switch {
 	case there != nil && server == "":
-		server, ca, step.Detail = there.Server, there.CA, "it was there already"
+		server, ca, step.Detail = there.Server, there.CA, "it is already published"
 	case len(ca) == 0:
-		return usage("the kubeconfig of the hub has no certificate authority, by which clusters could verify it")
+		return usage("the kubeconfig of the hub contains no certificate authority, with which clusters verify the hub")
 	case server == "":
 		server = config.Host
 	}
@@ -261,7 +262,7 @@ func prepare(ctx context.Context, hub client.Client, notify func(admin.Step)) (d
 		{"membership", membershipcrds.Install}, {"placement", placementcrds.Install},
 		{"work", workcrds.InstallOnHub}, {"addon", addoncrds.Install},
 	} {
-		step := admin.Step{Doing: "install the definitions of " + group.name + ".muster.dev"}
+		step := admin.Step{Doing: "install the CustomResourceDefinitions of " + group.name + ".muster.dev"}
 		notify(step)
 		if err := group.install(ctx, hub); err != nil {
 			return nil, err

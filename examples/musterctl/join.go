@@ -16,36 +16,40 @@ func (a *app) joinCommand() *cobra.Command {
 	var works bool
 	cmd := &cobra.Command{
 		Use:   "join NAME",
-		Short: "Register a cluster that the hub reaches, and whose agent the hub runs",
-		Long: `Register a cluster that the hub reaches itself, and whose agent the hub runs (joinMode Push).
+		Short: "Register a cluster whose agent runs on the hub",
+		Long: `Register a cluster whose agent runs on the hub (joinMode Push). The hub must be able to reach the cluster.
+Otherwise, use register.
 
-On the member it makes a ServiceAccount that may do what the ClusterRole says; on the hub, a MemberCluster and the Secret
-with the member's kubeconfig. For a cluster that the hub does not reach, see register.`,
+Join creates a ServiceAccount on the member, and binds it to the ClusterRole of --cluster-role. On the hub, join creates
+a MemberCluster and a Secret with the kubeconfig of the member.`,
 		Example: `  musterctl join east --member-context east
   musterctl join east --member-kubeconfig east.yaml --server https://east.example.com:6443 -o json`,
 		Args: cobra.ExactArgs(1),
 	}
 	a.memberFlags(cmd)
 	flags, format := cmd.Flags(), objectOutputFlag(cmd)
-	flags.StringVar(&o.ClusterRole, "cluster-role", "cluster-admin", "what the hub may do on the member")
-	flags.DurationVar(&o.TokenLifetime, "token-lifetime", 0, "how long the hub's token works (0: until it is taken away)")
+	flags.StringVar(&o.ClusterRole, "cluster-role", "cluster-admin", "ClusterRole that the hub gets on the member")
+	flags.DurationVar(&o.TokenLifetime, "token-lifetime", 0,
+		"lifetime of the hub's token on the member, at least 10m; 0 means that the token is valid until it is revoked")
 	flags.StringVar(&o.Server, "server", "", "URL at which the hub reaches the member (default the one in the kubeconfig)")
 	flags.StringVar(&caFile, "certificate-authority", "",
-		"file with the authority that this is verified by (default the one in the kubeconfig)")
-	flags.StringVar(&o.ProxyURL, "proxy-url", "", "proxy by which the hub reaches the member (default the one in the "+
-		"kubeconfig, or none with --server)")
+		"file with the certificate authority of that server (default the one in the kubeconfig)")
+	flags.StringVar(&o.ProxyURL, "proxy-url", "",
+		"URL of the proxy through which the hub reaches the member\n"+
+			"(default the one in the kubeconfig, or none with --server)")
 	flags.StringToStringVar(&o.ProxyHeaders, "proxy-header", nil,
-		"headers that are sent to the proxy with CONNECT, key=value")
+		"headers that the hub sends to the proxy with CONNECT, key=value")
 	flags.StringVar(&o.ClusterID, "cluster-id", "",
-		"what tells the cluster from others (default the UID of its namespace kube-system)")
+		"unique ID of the cluster (default the UID of its namespace kube-system)")
 	flags.StringToStringVar(&o.Labels, "label", nil, "labels of the member, key=value")
 	flags.BoolVar(&o.Hold, "hold", false, "do not accept the member: another user accepts it")
-	flags.BoolVar(&works, "works", true, "install what an agent of Works needs on the member")
-	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long to wait until it has joined (negative: not at all)")
+	flags.BoolVar(&works, "works", true, "install the objects on the member that an agent needs to apply Works")
+	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute,
+		"maximum time to wait until the member has joined; a negative value does not wait")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		o.Name = args[0]
 		if !a.namesMember() {
-			return usage("say which cluster is to join: --member-kubeconfig or --member-context")
+			return usage("specify the cluster to join: --member-kubeconfig or --member-context")
 		}
 		hub, err := a.hub()
 		if err != nil {
@@ -79,29 +83,32 @@ func (a *app) unjoinCommand() *cobra.Command {
 	o := admin.UnjoinOptions{Unprepare: workcrds.RemoveFromMember}
 	cmd := &cobra.Command{
 		Use:   "unjoin NAME",
-		Short: "Have a member leave, wait until it is out, and remove what join made",
-		Long: `Have a member leave, wait until it is out, and remove what join installed and made on both sides.
+		Short: "Remove a member and wait until it has left",
+		Long: `Remove a member, wait until it has left, and remove the objects of join from the member and from the hub.
 
-What register has installed for an agent of its own stays on the member, for clean to remove, unless this is told by --member-context or
---member-kubeconfig how to reach that.
+The hub removes the add-ons first, then the Works. Then the agent removes its own objects. With --force, the hub removes
+the member after one second, and records what was not removed. Those objects stay on the member: remove them with clean.
 
-What keeps a member is taken back in order: add-ons, works, then the agent's own clean-up. With --force the hub goes on after a
-second whatever is missing, and puts that on record; what the member has is left there, for clean to remove.
+Objects that register has installed stay on a member that runs its own agent: remove them with clean. Unjoin removes
+them too if --member-kubeconfig or --member-context specifies how to reach the member.
 
-The hub's own kubeconfig of the member is removed last. So whatever ends this command early, the same command goes on: it may need the
-member's kubeconfig where that of the hub has ended, or --force where the member is gone for good.`,
+The Secret with the kubeconfig of the member is deleted last. If the command ends early, run the same command again to
+continue. If the credential in the Secret has expired, add --member-kubeconfig or --member-context. If the member does
+not exist any more, add --force.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeMembers,
 	}
 	a.memberFlags(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&o.Force, "force", false, "do not wait for a member that is gone")
+	flags.BoolVar(&o.Force, "force", false,
+		"remove the member after one second, for a member that does not exist any more")
 	flags.BoolVar(&o.Keep, "keep", false, "keep the MemberCluster, so that the cluster can join again")
 	flags.DurationVar(&o.Timeout, "timeout", 0,
-		"how long to wait (default the deadline of the leave and two minutes; negative: not at all)")
+		"maximum time to wait until the member has left; a negative value does not wait\n"+
+			"(default the deadline of the leave plus two minutes)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if o.Force && o.Keep {
-			return usage("--force cannot be had with --keep: all later leaves would be forced as well")
+			return usage("--force cannot be combined with --keep: all later leaves would be forced as well")
 		}
 		hub, err := a.hub()
 		if err != nil {
@@ -120,10 +127,12 @@ member's kubeconfig where that of the hub has ended, or --force where the member
 			return err
 		}
 		if o.Timeout < 0 && !o.Keep {
-			a.note("When it has left, remove what join made: %s unjoin %s", a.program, args[0])
+			a.note("When %s has left, run the command again to remove the objects of join: %s unjoin %s", args[0],
+				a.program, args[0])
 		}
 		if leave != nil && leave.Forced {
-			a.note("%s was removed by force. If it still runs, remove what it has of the hub: %s clean --member-context ...",
+			a.note("%s was removed by force. If the cluster exists, remove its remaining objects: "+
+				"%s clean --member-context ...",
 				args[0], a.program)
 		}
 		return nil

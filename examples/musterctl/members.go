@@ -144,9 +144,9 @@ func membersTable(now time.Time, members ...v1alpha1.MemberCluster) table {
 		}
 		switch accepted := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionAccepted); {
 		case len(m.Status.Conditions) == 0:
-			why = "the hub has not looked at it yet"
+			why = "the hub has not observed the MemberCluster"
 		case accepted != nil && accepted.ObservedGeneration < m.Generation:
-			why = "the hub has not looked at it since it was changed"
+			why = "the hub has not observed the last change of the MemberCluster"
 		}
 		resources := m.Status.Resources.Allocatable
 		var cpu, memory string

@@ -14,10 +14,10 @@ func (a *app) moveCommand() *cobra.Command {
 	from := credentialSource{}
 	cmd := &cobra.Command{
 		Use:   "move",
-		Short: "Move a member to another hub; its workloads stay",
-		Long: `Move a member to another hub. The agent stays in its hub until the other one has let it in. Nothing on the member is
-deleted or created again: Works of the other hub with the same namespace and name adopt the objects of the former one. Delete
-the MemberCluster of the former hub afterwards.`,
+		Short: "Move a member to another hub without a restart of its workloads",
+		Long: `Move a member to another hub. The agent belongs to its current hub until the other hub has accepted it. No object
+on the member is deleted or created again: Works of the other hub adopt the objects of Works with the same namespace and
+name. Delete the MemberCluster on the former hub afterwards.`,
 		Example: `  musterctl token create --context new-hub --auto-accept --join-file join.yaml
   musterctl move --join-file join.yaml --member-context east --wait 2m`,
 		Args: cobra.NoArgs,
@@ -27,11 +27,12 @@ the MemberCluster of the former hub afterwards.`,
 	flags.StringVar(&from.file, "join-file", "",
 		`file that "token create --join-file" wrote on the other hub; "-" for the standard input`)
 	flags.StringVar(&o.Namespace, "namespace", "muster-system", "namespace of the agent")
-	flags.StringVar(&o.Hub, "hub", "", "name that the agent has for the hub, if it has several (default none)")
+	flags.StringVar(&o.Hub, "hub", "",
+		"name of the hub in the options of the agent, for an agent of several hubs (default none)")
 	flags.BoolVar(&o.Unchecked, "unchecked", false,
-		"do not ask the other hub whether it accepts the token, if this machine does not reach it")
+		"do not check the token at the other hub, for a hub that only the member can reach")
 	flags.DurationVar(&o.Wait, "wait", 0,
-		"how long to wait until the member has joined the other hub (default not at all)")
+		"maximum time to wait until the member has joined the other hub (default do not wait)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		member, err := a.member()
 		if err != nil {
@@ -55,23 +56,26 @@ func (a *app) rebuildCommand() *cobra.Command {
 	var contexts []string
 	cmd := &cobra.Command{
 		Use:   "rebuild",
-		Short: "Rebuild a hub that was lost, from its members",
-		Long: `Rebuild a hub that was lost without a backup, from what the agents of its members have recorded. Call it after init and
-before the hub's controllers run; it waits for them to be started. No object on any member is deleted or created again. Apply
-Placements, WorkSets and Addons afterwards: they adopt what the lost hub had applied.`,
+		Short: "Rebuild a lost hub from its members",
+		Long: `Rebuild a hub that was lost without a backup, from the records of the agents of its members. Run rebuild after
+init and before the controllers of the hub run. Start the controllers while rebuild waits for them. No object on any
+member is deleted or created again. Apply Placements, WorkSets and Addons afterwards: they adopt the objects that the
+lost hub had applied.`,
 		Example: `  musterctl init
   musterctl rebuild --member-context east --member-context west --wait 5m`,
 		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&a.memberFile, "member-kubeconfig", "", "kubeconfig of the members (default that of the hub)")
-	flags.StringArrayVar(&contexts, "member-context", nil, "context of a member in it; repeat the flag for each member")
+	flags.StringArrayVar(&contexts, "member-context", nil,
+		"context of a member in the kubeconfig; repeat the flag for each member")
 	flags.StringVar(&o.Namespace, "namespace", "muster-system", "namespace of the agents")
-	flags.StringVar(&o.Hub, "hub", "", "name that the agents have for the hub, if they have several (default none)")
+	flags.StringVar(&o.Hub, "hub", "",
+		"name of the hub in the options of the agents, for agents of several hubs (default none)")
 	namespaceFlag(cmd, &o.RegistrationNamespace)
 	flags.DurationVar(&o.Timeout, "timeout", 10*time.Minute,
-		"how long to wait for the hub's controllers to issue a bootstrap credential")
-	flags.DurationVar(&o.Wait, "wait", 0, "how long to wait for each member to join (default not at all)")
+		"maximum time to wait until the controllers of the hub have issued a bootstrap credential")
+	flags.DurationVar(&o.Wait, "wait", 0, "maximum time to wait until each member has joined (default do not wait)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if len(contexts) == 0 {
 			return usage("name the members of the lost hub: --member-context")

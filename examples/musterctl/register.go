@@ -50,7 +50,7 @@ func (c credentialSource) byIdentity() bool {
 // check returns an error unless exactly one source of the credential is set.
 func (c credentialSource) check() error {
 	if !c.byIdentity() && (c.file == "") == (c.discovery.Token == "") {
-		return usage("say what to join with: --join-file, or --server and --token, or --method identity with " +
+		return usage("specify the join credential: --join-file, or --server and --token, or --method identity with " +
 			"--hub-kubeconfig and --cluster-name")
 	}
 	return nil
@@ -63,20 +63,20 @@ func (a *app) registerCommand() *cobra.Command {
 	var works bool
 	cmd := &cobra.Command{
 		Use:   "register",
-		Short: "Give a cluster the join token by which its own agent joins a hub, and deploy the agent",
-		Long: `Give a cluster the join token by which its own agent joins a hub (joinMode Pull). Register needs no access to
-the hub except with the token.
+		Short: "Register a cluster that runs its own agent, and deploy the agent",
+		Long: `Store the join token of a hub on a cluster, so that the agent of the cluster joins the hub (joinMode Pull).
+Register accesses the hub only with the token.
 
-With --image, register also deploys the agent. The image contains examples/agent, or a program of yours that takes the
-same flags. Without --image, deploy the agent in another way, before or after register.
+With --image, register also deploys the agent. The image contains examples/agent, or your own program with the same
+flags. Without --image, deploy the agent in another way, before or after register.
 
 With --mode hosted, the agent runs outside of its member, in the namespace muster-member-NAME of another cluster. It
 reaches the member with the kubeconfig of --member-kubeconfig, which register stores there in a Secret. Register applies
 the permissions of the ServiceAccount muster-agent on the member: a kubeconfig of that account is enough.
 
-With --method identity, the agent uses its own credential for the hub, that of --hub-kubeconfig. An administrator of the
-hub sets the subject in spec.identity of the MemberCluster. If the administrator has created the MemberCluster with it,
-and --cluster-name is its name, no join token is needed.`,
+With --method identity, the agent uses its own credential for the hub, from --hub-kubeconfig. An administrator of the
+hub sets the subject of the credential in spec.identity of the MemberCluster. If the MemberCluster exists with this
+subject, and --cluster-name is its name, no join token is needed.`,
 		Example: `  musterctl register --join-file join.yaml --member-context east --image registry.example.com/agent:v1
   musterctl register --join-file join.yaml --image registry.example.com/agent:v1 --manifests > agent.yaml
   musterctl register --join-file join.yaml --member-context east --wait 2m
@@ -92,29 +92,31 @@ and --cluster-name is its name, no join token is needed.`,
 	flags := cmd.Flags()
 	flags.StringVar(&from.file, "join-file", "", `file that "token create --join-file" wrote; "-" for the standard input`)
 	flags.StringVar(&from.discovery.Server, "server", "",
-		"URL of the hub, for --token, or instead of that in the join file")
+		"URL of the hub, for --token, or to replace the URL in the join file")
 	flags.StringVar(&from.discovery.Token, "token", "",
-		"short join token, id.secret, by which the hub is found and checked")
+		"short join token, id.secret, that finds and verifies the hub")
 	flags.StringSliceVar(&from.discovery.CACertHashes, "discovery-token-ca-cert-hash", nil,
-		"pins of the hub's certificate authority, for --token: sha256:...")
+		"hashes of the hub's certificate authority, for --token: sha256:...")
 	flags.BoolVar(&from.discovery.UnsafeSkipCAVerification, "discovery-token-unsafe-skip-ca-verification", false,
-		"use no pins: everyone who knows the token can impersonate the hub")
+		"do not verify the hub with hashes: any server that knows the token can impersonate the hub")
 	flags.StringVar(&from.discovery.RegistrationNamespace, "registration-namespace", "",
-		"namespace of the hub's join tokens, for --token (default muster-registration)")
+		"namespace of the join tokens on the hub, for --token (default muster-registration)")
 	flags.StringVar(&o.Namespace, "namespace", "muster-system", "namespace of the agent")
-	flags.StringVar(&o.Hub, "hub", "", "name of the hub in the agent, if the agent has several hubs (default none)")
-	flags.BoolVar(&o.Replace, "replace", false, "replace the join token of another hub that had this name, or none")
+	flags.StringVar(&o.Hub, "hub", "",
+		"name of the hub in the options of the agent, for an agent of several hubs (default none)")
+	flags.BoolVar(&o.Replace, "replace", false,
+		"replace the join token of another hub with the same --hub, or of another hub without a name")
 	flags.BoolVar(&o.Unchecked, "unchecked", false,
-		"do not check the token at the hub, for a hub that this machine does not reach")
-	flags.BoolVar(&works, "works", true, "install what an agent of Works needs on the member")
+		"do not check the token at the hub, for a hub that only the member can reach")
+	flags.BoolVar(&works, "works", true, "install the objects on the member that an agent needs to apply Works")
 	flags.StringVar(&from.caFile, "ca-file", "",
-		"file with the certificate authority of the hub, instead of that in the join file or of pins for --token")
+		"file with the certificate authority of the hub; replaces the one in the join file, or the hashes for --token")
 	flags.StringVar(&from.proxyCAFile, "proxy-ca-file", "",
 		"file with the certificate authority of the proxy in --proxy-url")
 	flags.BoolVar(&from.discovery.PublishedServer, "force-internal-endpoint-lookup", false,
-		"let the agent use the address in the hub's cluster-info instead of --server; requires --token")
+		"configure the agent with the address in the hub's cluster-info instead of --server; requires --token")
 	f.addAgent(cmd)
-	flags.DurationVar(&o.Wait, "wait", 0, "how long to wait until the agent has joined (default not at all)")
+	flags.DurationVar(&o.Wait, "wait", 0, "maximum time to wait until the agent has joined (default do not wait)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := f.validate(o.Hub, works); err != nil {
 			return err
@@ -385,7 +387,7 @@ func (a *app) bootstrap(ctx context.Context, from credentialSource, ca []byte) (
 	}
 	bootstrap, err := registration.ParseBootstrap(data)
 	if err != nil {
-		return nil, usage("%s is no join file, or not all of one: %w", from.file, err)
+		return nil, usage("%s is not a complete join file: %w", from.file, err)
 	}
 	return bootstrap, nil
 }

@@ -31,7 +31,7 @@ type registerFlags struct {
 // addImage adds the flag --agent-image.
 func (f *registerFlags) addImage(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.agentImage, "agent-image", "",
-		"image of the agent in the printed command, which then deploys the agent (default: it stores the credential only)")
+		"image of the agent, which the printed command then deploys (default: it only stores the credential)")
 }
 
 // image returns the flag --image of the printed command, or an empty string.
@@ -68,14 +68,14 @@ func (a *app) printRegisterCommand(ctx context.Context, hub *rest.Config, o admi
 	}
 	_, bootstrap, err := a.createToken(ctx, hub, o)
 	if _, never := errors.AsType[*membership.InvalidError](err); never && !asked && o.Spec.Type != "" {
-		why, o.Spec.Type = "it keeps no short tokens", ""
+		why, o.Spec.Type = "the hub does not support bootstrap tokens", ""
 		_, bootstrap, err = a.createToken(ctx, hub, o)
 	}
 	if err != nil {
 		return err
 	}
 	if published == nil || o.Spec.Type != v1alpha1.JoinTokenBootstrapToken {
-		why = cmp.Or(why, "the name is that of another kind of token")
+		why = cmp.Or(why, "the name of the token does not begin with "+bootstrapapi.BootstrapTokenSecretPrefix)
 	}
 	return a.printCommandFor(ctx, bootstrap, why == "", why, f)
 }
@@ -100,8 +100,8 @@ func (a *app) printCommandFor(ctx context.Context, bootstrap *registration.Boots
 			return a.line("%s%s", strings.Join(a.discovering(bootstrap, pins), " "), f.image())
 		}
 	}
-	why = cmp.Or(why, "the token is not short")
-	a.note("The hub cannot be found by a short token alone: %s. So the command has a join file.", why)
+	why = cmp.Or(why, "the token is not a bootstrap token")
+	a.note("Clusters cannot find the hub with a short token: %s. The command uses a join file instead.", why)
 	if f.file != "" {
 		return a.line("%s register --join-file %s%s", a.program, quoted(f.file), f.image())
 	}
@@ -121,7 +121,7 @@ func (a *app) published(ctx context.Context) (there *discovery.Publication, why 
 	case err != nil:
 		return nil, "", hub.explain(err)
 	case there == nil:
-		return nil, fmt.Sprintf("it has not published itself, see %s init --publish-cluster-info", a.program), nil
+		return nil, fmt.Sprintf("the hub is not published: run %s init --publish-cluster-info", a.program), nil
 	default:
 		return there, "", nil
 	}
@@ -135,7 +135,7 @@ func (a *app) pins(ctx context.Context, bootstrap *registration.Bootstrap) (pins
 		return nil, err.Error()
 	}
 	id, _, _ := strings.Cut(bootstrap.Token, ".")
-	why = "its cluster-info is not signed, see whether the bootstrap signer runs"
+	why = "ConfigMap cluster-info of the hub is not signed: check that the bootstrap signer runs"
 	_ = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*signingTime, true,
 		func(ctx context.Context) (bool, error) {
 			there, unknown, err := a.published(ctx)
@@ -153,7 +153,7 @@ func (a *app) pins(ctx context.Context, bootstrap *registration.Bootstrap) (pins
 			return false, nil
 		})
 	if why == "" && len(pins) == 0 {
-		why = "its cluster-info has another certificate authority"
+		why = "ConfigMap cluster-info of the hub contains another certificate authority"
 	}
 	return pins, why
 }

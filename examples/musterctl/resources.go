@@ -71,7 +71,7 @@ func (a *app) getResourceCommand(r shownKind) *cobra.Command {
 	case r.clusterScoped:
 	case r.namespace != "":
 		flags.StringVar(&o.namespace, "registration-namespace", r.namespace,
-			"namespace of the hub for join tokens and requests")
+			"namespace on the hub for JoinTokens and JoinRequests")
 	default:
 		flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace (default that of the context)")
 		flags.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "show objects of all namespaces")
@@ -141,7 +141,7 @@ func (o *getOptions) notFound(ctx context.Context, c *rest.RESTClient, name stri
 			return fmt.Errorf("%s %s: %w", strings.TrimSuffix(o.use, "s"), name, errNotFoundHere)
 		}
 	}
-	return fmt.Errorf("the API server does not serve %s.%s: it %w", o.plural, o.group, errNoHub)
+	return fmt.Errorf("the API server does not serve %s.%s: the cluster %w", o.plural, o.group, errNoHub)
 }
 
 // errNotFoundHere is the error for an object that does not exist, although its kind is served.

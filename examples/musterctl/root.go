@@ -14,7 +14,7 @@ import (
 	"github.com/muster-sdk/muster/membership/admin"
 )
 
-const rootHelp = `musterctl registers clusters with a hub, looks after them, and lets them go.
+const rootHelp = `musterctl installs a hub, registers clusters with the hub, and administers the fleet.
 
   musterctl init --image HUB-IMAGE                   install the hub
   musterctl join east --member-context east          the hub runs the agent of the member
@@ -24,18 +24,18 @@ const rootHelp = `musterctl registers clusters with a hub, looks after them, and
   musterctl get members
   musterctl unjoin east
 
-Every command can be given again: it goes on from what it finds.
+Every command can be repeated. It continues from the current state of the clusters.
 
-Results are written to the standard output, progress and errors to the standard error. Exit codes:
+Results are written to standard output, progress and errors to standard error. Exit codes:
 
-  0  done
-  1  failed for another reason than those below
-  2  the command line, or a file that it names, is wrong
-  3  preflight: something stands in the way, and nothing was changed
-  4  gave up waiting; what was done stays, and the same command goes on
-  5  a name or a cluster is taken
+  0  success
+  1  failure for a reason that is not listed below
+  2  the command line, or a file that it names, is invalid
+  3  a preflight check failed; nothing was changed
+  4  timeout; completed changes remain, and the same command continues
+  5  the name belongs to another cluster, or the cluster is already a member
   6  a cluster cannot be reached
-  7  denied, or the join token has ended`
+  7  the cluster was denied, the join token is expired or unknown, or the hub cannot be verified`
 
 // streams are the input and the outputs of a command.
 type streams struct {
@@ -94,9 +94,9 @@ func (a *app) root() *cobra.Command {
 	root.SetErr(a.err)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.hubFile, "kubeconfig", "", "kubeconfig of the hub (default $KUBECONFIG, then ~/.kube/config)")
-	flags.StringVar(&a.as, "as", "", "user of the hub to impersonate")
-	flags.StringSliceVar(&a.asGroups, "as-group", nil, "groups to impersonate; it can be repeated")
-	flags.StringVar(&a.hubContext, "context", "", "context of the hub in it (default the current one)")
+	flags.StringVar(&a.as, "as", "", "user to impersonate on the hub")
+	flags.StringSliceVar(&a.asGroups, "as-group", nil, "groups to impersonate on the hub; can be repeated")
+	flags.StringVar(&a.hubContext, "context", "", "context of the hub in its kubeconfig (default the current context)")
 	root.AddCommand(
 		a.initCommand(), a.joinCommand(), a.registerCommand(), a.tokenCommand(), a.acceptCommand(), a.denyCommand(),
 		a.unjoinCommand(), a.moveCommand(), a.rebuildCommand(), a.releaseCommand(), a.getCommand(), a.explainCommand(),
@@ -137,13 +137,14 @@ func (a *app) rename(cmd *cobra.Command) {
 // memberFlags adds the flags of commands that connect to a member.
 func (a *app) memberFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.memberFile, "member-kubeconfig", "", "kubeconfig of the member (default that of the hub)")
-	cmd.Flags().StringVar(&a.memberContext, "member-context", "", "context of the member in it (default the current one)")
+	cmd.Flags().StringVar(&a.memberContext, "member-context", "",
+		"context of the member in its kubeconfig (default the current context)")
 }
 
 // namespaceFlag adds the flag of commands for join tokens and requests.
 func namespaceFlag(cmd *cobra.Command, namespace *string) {
 	cmd.Flags().StringVar(namespace, "registration-namespace", "muster-registration",
-		"namespace of the hub for join tokens and requests")
+		"namespace on the hub for JoinTokens and JoinRequests")
 }
 
 // progress shows the steps of a function of package admin. Call end before any other output.

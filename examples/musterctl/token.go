@@ -21,7 +21,7 @@ import (
 )
 
 func (a *app) tokenCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "token", Short: "Join tokens, by which clusters ask to join"}
+	cmd := &cobra.Command{Use: "token", Short: "Manage join tokens, with which clusters request to join"}
 	cmd.AddCommand(a.tokenCreateCommand(), a.tokenListCommand(), a.tokenValuesCommand(), a.tokenDeleteCommand())
 	return requireSubcommand(cmd)
 }
@@ -55,9 +55,9 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 	var short, printCommand bool
 	cmd := &cobra.Command{
 		Use:   "create [NAME]",
-		Short: "Make a join token",
-		Long: `Make a join token, and write what a cluster needs to a file, which is a secret. Whoever has that may ask to join,
-and needs the word of an administrator unless --auto-accept is given.`,
+		Short: "Create a join token",
+		Long: `Create a join token. With --join-file, write a file with which a cluster can request to join. The file is a
+secret. An administrator must accept each request, unless --auto-accept is set.`,
 		Example: `  musterctl token create --ttl 24h --max-uses 1 --join-file join.yaml
   musterctl token create --print-register-command
   musterctl token create edge --auto-accept --label region=eu --join-file - | musterctl register --join-file - --member-context east`,
@@ -65,23 +65,23 @@ and needs the word of an administrator unless --auto-accept is given.`,
 	}
 	flags, format := cmd.Flags(), objectOutputFlag(cmd)
 	namespaceFlag(cmd, &o.Namespace)
-	flags.DurationVar(&ttl, "ttl", 24*time.Hour, "how long the token may be used (0 or less: without a limit)")
+	flags.DurationVar(&ttl, "ttl", 24*time.Hour, "lifetime of the token; 0 or a negative value means no limit")
 	flags.DurationVar(&credentialTTL, "credential-ttl", 0,
 		"lifetime of the credential in the token's Secret, which the hub renews (default 24h)")
-	flags.Int32Var(&maxUses, "max-uses", 0, "how many clusters may come in with it (0: as many as will)")
+	flags.Int32Var(&maxUses, "max-uses", 0, "maximum number of clusters that can join with the token; 0 means no limit")
 	flags.BoolVar(&o.Spec.AutoAccept, "auto-accept", false, "accept clusters that use this token automatically")
 	flags.StringVar(&o.Spec.ClusterID, "cluster-id", "", "accept only the cluster with this ID")
-	flags.StringToStringVar(&o.Spec.Labels, "label", nil, "labels of the members that come in with it, key=value")
+	flags.StringToStringVar(&o.Spec.Labels, "label", nil, "labels of the members that join with the token, key=value")
 	flags.StringArrayVar(&allowed, "allow-label", nil,
-		"a label that a cluster may request, key=value or key for every value; it can be repeated")
+		"label that a cluster may request: key=value, or key for any value; can be repeated")
 	flags.StringVar(&printed.file, "join-file", "",
-		`file to write what a cluster needs to; "-" for the standard output, which has nothing else then`)
-	flags.DurationVar(&o.Timeout, "timeout", time.Minute, "how long to wait for the hub to make the credential")
-	flags.BoolVar(&short, "short", false, "make a token that a person can type, id.secret; the hub has to run with "+
-		"bootstrap tokens, and NAME is bootstrap-token-<id>")
+		`file to which the credential for clusters is written; "-" writes only the credential to standard output`)
+	flags.DurationVar(&o.Timeout, "timeout", time.Minute, "maximum time to wait until the hub has created the credential")
+	flags.BoolVar(&short, "short", false, "create a short token, id.secret, that can be typed; requires a hub with "+
+		"bootstrap tokens; NAME is bootstrap-token-<id>")
 	flags.BoolVar(&printCommand, "print-register-command", false,
-		`print the command to register a cluster with, which is a secret: with a short token where the hub has
-published itself (see init --publish-cluster-info) and keeps such tokens, else with a join file`)
+		`print the command that registers a cluster; the command contains a secret: a short token if the hub is
+published (see init --publish-cluster-info) and supports bootstrap tokens, otherwise a join file`)
 	printed.addImage(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if short {
@@ -95,13 +95,13 @@ published itself (see init --publish-cluster-info) and keeps such tokens, else w
 		}
 		o.Spec.CredentialTTLSeconds = int64(credentialTTL / time.Second)
 		if maxUses < 0 {
-			return usage("--max-uses must be 1 or more, or 0 for no bound")
+			return usage("--max-uses must be 1 or more, or 0 for no limit")
 		}
 		if printed.agentImage != "" && !printCommand {
 			return usage("--agent-image requires --print-register-command")
 		}
 		if printCommand && printed.file == "-" {
-			return usage("--join-file - and --print-register-command both write to the standard output")
+			return usage("--join-file - and --print-register-command both write to standard output")
 		}
 		if len(args) > 0 {
 			o.Name = args[0]
@@ -136,7 +136,7 @@ published itself (see init --publish-cluster-info) and keeps such tokens, else w
 			if err := writeSecretFile(file, data); err != nil {
 				return err
 			}
-			a.note("%s is a secret, and works until %s. Register a cluster with it: %s register --join-file %s "+
+			a.note("%s is a secret, and is valid until %s. Register a cluster with it: %s register --join-file %s "+
 				"--member-context ...",
 				file, bootstrap.ExpirationTime.UTC().Format(time.RFC3339), a.program, file)
 		}
@@ -192,7 +192,8 @@ func (a *app) getTokensCommand() *cobra.Command {
 
 func (a *app) getTokenCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "token NAME", Short: "Print the command that registers a cluster with an existing join token; it is a secret",
+		Use:     "token NAME",
+		Short:   "Print the command that registers a cluster with a join token; the command contains a secret",
 		Example: `  musterctl get token edge`,
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: a.completeTokens,
 	}
@@ -223,7 +224,8 @@ func (a *app) getTokenCommand() *cobra.Command {
 
 func (a *app) tokenValuesCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "values NAME", Short: "Print the Helm values with which an agent registers with a join token; they are a secret",
+		Use:   "values NAME",
+		Short: "Print the Helm values of an agent that registers with a join token; they contain a secret",
 		Example: `  musterctl token values edge > values.yaml
   helm install muster-agent deploy/charts/muster-agent --namespace muster-system --create-namespace --values values.yaml`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeTokens,
@@ -254,7 +256,7 @@ func (a *app) tokenValuesCommand() *cobra.Command {
 func (a *app) tokenDeleteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "delete NAME...", Aliases: []string{"rm"},
-		Short: "Delete join tokens, and with them every copy of their credentials",
+		Short: "Delete join tokens and invalidate all copies of their credentials",
 		Args:  cobra.MinimumNArgs(1), ValidArgsFunction: a.completeTokens,
 	}
 	var namespace string
@@ -273,8 +275,8 @@ func (a *app) tokenDeleteCommand() *cobra.Command {
 			case err != nil:
 				return err
 			default:
-				a.note("Token %s was deleted. Copies of its credential end within seconds; members that came in with it stay.",
-					name)
+				a.note("Token %s was deleted. All copies of its credential expire within seconds. "+
+					"Members that have joined stay.", name)
 			}
 		}
 		return nil
@@ -289,7 +291,7 @@ func tokensTable(now time.Time, tokens ...v1alpha1.JoinToken) table {
 		if token.Spec.MaxUses != nil {
 			uses += "/" + strconv.Itoa(int(*token.Spec.MaxUses))
 		}
-		state, why := "Unknown", "the hub has not looked at it yet"
+		state, why := "Unknown", "the hub has not observed the JoinToken"
 		if ready := meta.FindStatusCondition(token.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
 			state, why = string(ready.Status), ready.Message
 			if ready.Status == metav1.ConditionTrue {

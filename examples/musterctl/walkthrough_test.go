@@ -188,7 +188,7 @@ func TestWalkthrough(t *testing.T) {
 	want(exitDone, "there was nothing", onBoth("clean", "--yes")...)
 
 	// By what the hub prints, as long as it cannot be found.
-	script := want(exitDone, "has not published itself", onHub("token", "create", "--ttl", "1h",
+	script := want(exitDone, "the hub is not published", onHub("token", "create", "--ttl", "1h",
 		"--print-register-command")...)
 	command, body, _ := strings.Cut(script, " <<'JOIN'\n")
 	require.True(t, strings.HasSuffix(body, "\nJOIN\n"), script)
@@ -216,7 +216,7 @@ func TestWalkthrough(t *testing.T) {
 		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public",
 			Name: "kubeadm:bootstrap-signer-clusterinfo"}}),
 		"as of one that was interrupted")
-	want(exitDone, "it was there already", onHub("init", "--publish-cluster-info")...)
+	want(exitDone, "it is already published", onHub("init", "--publish-cluster-info")...)
 	want(exitFailed, "other content is published already", onHub("init", "--publish-cluster-info", "--server",
 		"https://elsewhere")...)
 	printed := strings.Fields(want(exitDone, "--discovery-token-ca-cert-hash sha256:", onHub("token", "create", "--ttl",
@@ -261,8 +261,8 @@ func TestWalkthrough(t *testing.T) {
 	want(exitDone, "Joined", onBoth("join", "east")...)
 	want(exitDone, "Joined", onBoth("join", "east")...)
 	want(exitTaken, "CHECK", onBoth("join", "west")...)
-	want(exitDone, "When it has left, remove what join made: musterctl unjoin east", onHub("unjoin", "east", "--timeout",
-		"-1s")...)
+	want(exitDone, "run the command again to remove the objects of join: musterctl unjoin east",
+		onHub("unjoin", "east", "--timeout", "-1s")...)
 	require.Eventually(t, func() bool {
 		_, _, errs := call(t, "", onHub("get", "members")...)
 		return strings.Contains(errs, "There are none")
