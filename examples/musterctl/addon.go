@@ -18,7 +18,7 @@ import (
 )
 
 func (a *app) addonCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "addon", Short: "Install an add-on on single members, and remove it"}
+	cmd := &cobra.Command{Use: "addon", Short: "Install an add-on on individual members or remove it"}
 	cmd.AddCommand(a.addonEnableCommand(), a.addonDisableCommand())
 	return requireSubcommand(cmd)
 }
@@ -32,7 +32,7 @@ type addonFlags struct {
 func (f *addonFlags) add(cmd *cobra.Command, wait string) {
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.Flags().StringSliceVar(&f.members, "members", nil, "members, separated by commas; required")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, wait+" (0: do not wait)")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, wait+" (default do not wait)")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if len(f.members) == 0 {
 			return usage("--members is required: name the members, such as --members east,west")
@@ -46,11 +46,11 @@ func (a *app) addonEnableCommand() *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use: "enable ADDON", Short: "Install an add-on on members",
-		Long: `Install an add-on on members: create a MemberAddon in the namespace of each member. An Addon of type
-Placements installs itself on the clusters of its Placements, and needs no such command.`,
+		Long: `Install an add-on on members: create a MemberAddon in the namespace of each member. The hub installs
+an Addon of type Placements on the clusters of its Placements without this command.`,
 		Example: "  musterctl addon enable collector --members east,west --timeout 2m",
 	}
-	f.add(cmd, "how long to wait until the add-on is available")
+	f.add(cmd, "maximum time to wait until the add-on is available")
 	cmd.Flags().StringVar(&namespace, "install-namespace", "", "namespace on the member (default that of the Addon)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		hub, err := a.hubClient()
@@ -99,11 +99,11 @@ func (a *app) addonDisableCommand() *cobra.Command {
 	f := &addonFlags{}
 	cmd := &cobra.Command{
 		Use: "disable ADDON", Short: "Remove an add-on from members",
-		Long: `Remove an add-on from members: delete its MemberAddons, and with them what the add-on has installed. The
-command refuses to remove an add-on that a Placement installs: the hub would install it again.`,
+		Long: `Remove an add-on from members: delete its MemberAddons, and the objects that the add-on has installed. The
+command fails for an add-on that a Placement installs, because the hub would install it again.`,
 		Example: "  musterctl addon disable collector --members east",
 	}
-	f.add(cmd, "how long to wait until the add-on is removed")
+	f.add(cmd, "maximum time to wait until the add-on is removed")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		hub, err := a.hubClient()
 		if err != nil {

@@ -21,13 +21,13 @@ func (a *app) cleanCommand() *cobra.Command {
 	var yes, orphan bool
 	cmd := &cobra.Command{
 		Use:   "clean",
-		Short: "Remove what muster has left on a member whose hub does not exist any more",
-		Long: `Remove what muster has left on a member whose hub does not exist any more, or has deregistered the member: the objects
-that Works have applied, the Secrets of the agent, and what register and join have created.
+		Short: "Remove the remaining objects of muster from a member whose hub does not exist any more",
+		Long: `Remove the remaining objects of muster from a member whose hub does not exist any more, or has deregistered the
+member: the objects that Works have applied, the Secrets of the agent, and the objects that register and join have
+created.
 
-Stop the agent first, and remove it in the way in which it was installed, such as with "clean agent" or kubectl delete -k.
-With --hub, the command removes what belongs to one of several hubs. If the hub of the member exists, let the member leave
-with unjoin instead.`,
+Remove the agent first with the tool that installed it, such as "clean agent" or kubectl delete -k. With --hub, the
+command removes the objects of one of several hubs. If the hub of the member exists, use unjoin instead.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(a.cleanHubCommand(), a.cleanAgentCommand())
@@ -35,13 +35,13 @@ with unjoin instead.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.Namespace, "namespace", "muster-system", "namespace of the agent")
 	flags.StringVar(&o.Hub, "hub", "",
-		"name of the hub in register; objects of other hubs stay (default the hub without a name)")
-	flags.BoolVar(&orphan, "orphan", false, "leave what Works had applied as it is, without an owner")
-	flags.BoolVarP(&yes, "yes", "y", false, "do not ask")
-	flags.DurationVar(&o.Timeout, "timeout", 5*time.Minute, "how long to wait for what Works had applied to be gone")
+		"name of the hub, as in register; objects of other hubs stay (default the hub without a name)")
+	flags.BoolVar(&orphan, "orphan", false, "keep the objects that Works have applied, without an owner")
+	flags.BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
+	flags.DurationVar(&o.Timeout, "timeout", 5*time.Minute, "maximum time to wait until the objects of Works are deleted")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if !a.namesMember() {
-			return usage("say which cluster is to be cleaned: --member-kubeconfig or --member-context")
+			return usage("specify the cluster to clean: --member-kubeconfig or --member-context")
 		}
 		member, err := a.member()
 		if err != nil {
@@ -52,17 +52,17 @@ with unjoin instead.`,
 			return err
 		}
 		o.Cleaners, o.Unprepare = []membership.LeaveGate{leave.Cleaner(cleaner.Clean)}, workcrds.RemoveFromMember
-		what := "all that Works had applied is deleted"
+		what := "all objects that Works have applied are deleted"
 		if orphan {
-			what, o.Resources = "what Works had applied stays, without an owner", v1alpha1.OrphanResources
+			what, o.Resources = "the objects that Works have applied stay, without an owner", v1alpha1.OrphanResources
 		}
 		whose := ""
 		if o.Hub != "" {
 			whose = " of hub " + o.Hub
 		}
-		if !yes && !a.agrees(fmt.Sprintf("Clean the cluster at %s? It is no member%s any more then, and %s.", member.Host,
-			whose, what)) {
-			return fmt.Errorf("nothing was changed: answer with y, or give --yes")
+		if !yes && !a.agrees(fmt.Sprintf("Clean the cluster at %s? The cluster stops being a member%s, and %s.",
+			member.Host, whose, what)) {
+			return fmt.Errorf("nothing was changed: answer with y, or add --yes")
 		}
 		var end func()
 		o.Progress, end = a.progress()

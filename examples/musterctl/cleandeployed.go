@@ -34,9 +34,9 @@ func (a *app) cleanHubCommand() *cobra.Command {
 		Short: "Remove the hub program that init has deployed",
 		Long: `Remove the hub program that init has deployed, and its permissions. Objects that another tool manages stay.
 
-The command refuses while the hub has MemberClusters or JoinTokens: members would keep an agent without a hub, and the
-credentials of join tokens would stay valid. Namespaces, CustomResourceDefinitions and their objects stay, because a
-definition is deleted with all of its objects. Install the hub again with init to continue where it stopped.`,
+The command fails if the hub has MemberClusters or JoinTokens: members would keep an agent without a hub, and the
+credentials of join tokens would stay valid. Namespaces, CustomResourceDefinitions and their objects stay, because the
+deletion of a CustomResourceDefinition deletes all of its objects. To run the hub again with these objects, use init.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
@@ -115,7 +115,7 @@ func (a *app) mayCleanHub(ctx context.Context, hub *hubClient) error {
 	members, tokens := &v1alpha1.MemberClusterList{}, &v1alpha1.JoinTokenList{}
 	for _, list := range []client.ObjectList{members, tokens} {
 		if err := hub.Client.List(ctx, list); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("read the objects for which the hub must run: %w", err)
+			return fmt.Errorf("list the members and join tokens of the hub: %w", err)
 		}
 	}
 	var findings []admin.Finding
@@ -123,14 +123,14 @@ func (a *app) mayCleanHub(ctx context.Context, hub *hubClient) error {
 		findings = append(findings, admin.Finding{
 			Check:   "members",
 			Problem: fmt.Sprintf("the hub has %d members: %s", count, someNames(members)),
-			Fix:     fmt.Sprintf("let each leave first: %s unjoin NAME", a.program),
+			Fix:     fmt.Sprintf("remove the members first: %s unjoin NAME", a.program),
 		})
 	}
 	if count := len(tokens.Items); count > 0 {
 		findings = append(findings, admin.Finding{
 			Check:   "join tokens",
 			Problem: fmt.Sprintf("the hub has %d join tokens, whose credentials stay valid: %s", count, someNames(tokens)),
-			Fix:     fmt.Sprintf("delete them first: %s token delete NAME...", a.program),
+			Fix:     fmt.Sprintf("delete the join tokens first: %s token delete NAME...", a.program),
 		})
 	}
 	if len(findings) == 0 {
@@ -175,11 +175,12 @@ func (a *app) cleanAgentCommand() *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Remove the agent that register has deployed on a cluster that is no member any more",
-		Long: `Remove the agent that register has deployed on a cluster that is no member any more, and its permissions.
-Objects that another tool manages stay. So do the namespace, the definition of AppliedWork and the objects of Works.
+		Short: "Remove the agent that register has deployed from a cluster that is not a member any more",
+		Long: `Remove the agent that register has deployed, and its permissions, from a cluster that is not a member any more.
+Objects that another tool manages, the namespace, the CustomResourceDefinition of AppliedWork and the objects of Works
+stay.
 
-The command refuses while the cluster is a member: let it leave first, or clean it if its hub does not exist any more.`,
+The command fails if the cluster is a member. Run unjoin first, or clean if the hub does not exist any more.`,
 		Args: cobra.NoArgs,
 	}
 	a.memberFlags(cmd)
@@ -279,7 +280,7 @@ func (a *app) mayCleanAgent(ctx context.Context, member client.Client, namespace
 	return &admin.PreflightError{Findings: []admin.Finding{{
 		Check:   "the member",
 		Problem: fmt.Sprintf("the cluster is member %s of the hub at %s", is.Name, is.Server),
-		Fix: fmt.Sprintf("let it leave first: %s unjoin %s; if that hub does not exist any more, clean the member",
+		Fix: fmt.Sprintf("remove the member first: %s unjoin %s; if that hub does not exist any more, clean the member",
 			a.program, is.Name),
 	}}}
 }

@@ -25,7 +25,7 @@ import (
 )
 
 func (a *app) explainCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "explain", Short: "Explain decisions"}
+	cmd := &cobra.Command{Use: "explain", Short: "Explain scheduling decisions"}
 	cmd.AddCommand(a.explainPlacementCommand())
 	return requireSubcommand(cmd)
 }
@@ -36,15 +36,15 @@ func (a *app) explainPlacementCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "placement [NAME]",
-		Short: "Explain which clusters a Placement would choose now, and why not the others",
-		Long: `Explain which clusters a Placement has, and why not the others.
+		Short: "Explain which clusters a Placement selects, and why other clusters are rejected",
+		Long: `Explain which clusters a Placement selects, and why other clusters are rejected.
 
-The hub explains its decision in status.explanation of the Placement, with its own plugins and profile. For that, the
-command sets the annotation placement.muster.dev/explain for a moment. With --cluster-scope, it explains a
-ClusterPlacement.
+The hub explains its decision in status.explanation of the Placement, with its own plugins and profile. To request the
+explanation, the command temporarily sets the annotation placement.muster.dev/explain. With --cluster-scope, the hub
+explains a ClusterPlacement.
 
-With --local, or if the user may not patch the Placement, this program decides instead, with the plugins that come with
-muster, and changes nothing. So it does with --file: the Placement need not be on the hub.`,
+With --local or --file, or if the user may not patch the Placement, musterctl computes the decision with the plugins of
+muster, and changes nothing. The Placement of --file does not have to exist on the hub.`,
 		Example: `  musterctl explain placement web -n shop
   musterctl explain placement --file web.yaml`,
 		Args: cobra.MaximumNArgs(1),
@@ -52,12 +52,12 @@ muster, and changes nothing. So it does with --file: the Placement need not be o
 	format := outputFlag(cmd)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of the Placement")
 	cmd.Flags().BoolVar(&clusterScope, "cluster-scope", false, "explain a ClusterPlacement")
-	cmd.Flags().StringVarP(&file, "file", "f", "", "file with a Placement that need not be on the hub")
-	cmd.Flags().BoolVar(&local, "local", false, "decide with the plugins of this program, and change nothing")
-	cmd.Flags().DurationVar(&timeout, "timeout", 20*time.Second, "how long to wait for the explanation of the hub")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "file with a Placement, which does not have to exist on the hub")
+	cmd.Flags().BoolVar(&local, "local", false, "compute the decision with the plugins of musterctl, and change nothing")
+	cmd.Flags().DurationVar(&timeout, "timeout", 20*time.Second, "maximum time to wait for the explanation of the hub")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if (len(args) == 0) == (file == "") {
-			return usage("name a Placement, or give a --file with one")
+			return usage("name a Placement, or specify a file with --file")
 		}
 		hub, err := a.hubClient()
 		if err != nil {
@@ -97,8 +97,8 @@ muster, and changes nothing. So it does with --file: the Placement need not be o
 			case !apierrors.IsForbidden(err):
 				return err
 			}
-			a.note("The user may not request the explanation of the hub: %v. This program decides instead, with its own "+
-				"plugins.", err)
+			a.note("The user may not request the explanation of the hub: %v. Musterctl computes the decision with its own "+
+				"plugins instead.", err)
 		}
 		options := placement.Options{}
 		grants, err := loadGrants(cmd.Context(), hub.Client)
@@ -172,7 +172,7 @@ func explainOnHub(ctx context.Context, hub *hubClient, p *v1alpha1.Placement, ti
 	case err == nil:
 		return p.Status.Explanation, nil
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		reason := "the hub does not run, or is of a version that explains nothing: try --local"
+		reason := "the hub does not run, or its version does not support explanations: try --local"
 		if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionScheduled); c != nil {
 			reason = fmt.Sprintf("condition Scheduled is %s: %s", c.Status, c.Message)
 		}

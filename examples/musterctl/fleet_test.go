@@ -79,7 +79,7 @@ func TestFleet_Commands(t *testing.T) {
 		require.Equal(t, "\n", taints, "a dry run changes nothing")
 		require.Contains(t, f.ok("drain", "east"), "apps        shop        True")
 		chosen(1)
-		require.Contains(t, f.ok("drain", "east"), "No Placement has chosen east.")
+		require.Contains(t, f.ok("drain", "east"), "No Placement has selected east.")
 		require.Contains(t, f.ok("uncordon", "east"), "membercluster/east uncordoned")
 		chosen(2)
 	})
@@ -210,7 +210,7 @@ func testGet(t *testing.T, f *commands, plane *localplane.Plane) {
 		"members east -o jsonpath={.kind}": "MemberCluster\n",
 		"placements -n apps":               "shop   PickAll   2         2",
 		"placements -A":                    "NAMESPACE   NAME   TYPE",
-		"placements -A -l a=b":             "There are none.",
+		"placements -A -l a=b":             "No resources found.",
 		"placements -n apps -o name":       "placement.placement.muster.dev/shop\n",
 		"worksets shop -n apps -o yaml":    "kind: WorkSet\n",
 		"worksets -n apps -o json":         `"kind": "WorkSetList"`,
@@ -379,6 +379,6 @@ func TestAccept_SeveralMembers(t *testing.T) {
 	require.Equal(t, "a b", accepted())
 	require.Contains(t, f.ok("accept", "--all", "-o", "name"), "membercluster.membership.muster.dev/c\n")
 	require.Equal(t, "a b c", accepted(), "a denied cluster stays denied")
-	require.Contains(t, f.ok("accept", "--all"), "There are none.")
+	require.Contains(t, f.ok("accept", "--all"), "No resources found.")
 	require.Contains(t, f.fails(exitTimeout, "accept", "a", "--wait", "1ms"), "wait until a has joined")
 }

@@ -35,9 +35,9 @@ const maxNameLength = 253
 
 func (a *app) cordonCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "cordon NAME...", Short: "Keep new Placements away from members; chosen members stay chosen",
-		Long: `Keep new Placements away from members. The command adds the taint ` + cordonTaint + `:NoSchedule.
-Placements that have chosen a member stay there.`,
+		Use: "cordon NAME...", Short: "Mark members as unschedulable for Placements",
+		Long: `Mark members as unschedulable for Placements. The command adds the taint ` + cordonTaint + `:NoSchedule.
+Placements that have already selected a member stay there.`,
 		Args: cobra.MinimumNArgs(1), ValidArgsFunction: a.completeMembers,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			hub, err := a.hubClient()
@@ -55,9 +55,9 @@ func cordon(member *v1alpha1.MemberCluster) error {
 
 func (a *app) uncordonCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "uncordon NAME...", Short: "Let Placements choose members again after cordon or drain",
-		Long: `Let Placements choose members again. The command removes the taint ` + cordonTaint + `, and the evictions
-that drain has created. Placements do not return by themselves unless their policy selects the member.`,
+		Use: "uncordon NAME...", Short: "Mark members as schedulable for Placements, after cordon or drain",
+		Long: `Mark members as schedulable for Placements. The command removes the taint ` + cordonTaint + ` and the evictions
+that drain has created. A Placement returns to a member only if its policy selects the member.`,
 		Args: cobra.MinimumNArgs(1), ValidArgsFunction: a.completeMembers,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			hub, err := a.hubClient()
@@ -166,8 +166,8 @@ func setTaint(member *v1alpha1.MemberCluster, taint v1alpha1.Taint, overwrite bo
 func (a *app) taintCommand() *cobra.Command {
 	var overwrite bool
 	cmd := &cobra.Command{
-		Use: "taint NAME... TAINT...", Short: "Add taints to members, or remove them",
-		Long: `Add taints to members, or remove them. A taint is KEY=VALUE:EFFECT or KEY:EFFECT, with the effect NoSchedule,
+		Use: "taint NAME... TAINT...", Short: "Update the taints of members",
+		Long: `Update the taints of members. A taint is KEY=VALUE:EFFECT or KEY:EFFECT, with the effect NoSchedule,
 PreferNoSchedule or NoExecute. KEY:EFFECT- removes one taint, and KEY- removes all taints with the key. With NoExecute,
 Placements that do not tolerate the taint leave the member.`,
 		Example: `  musterctl taint east example.com/maintenance:NoExecute
@@ -255,16 +255,17 @@ func (a *app) drainCommand() *cobra.Command {
 	var timeout time.Duration
 	var dryRun bool
 	cmd := &cobra.Command{
-		Use: "drain NAME", Short: "Move the Placements away from a member, within their disruption budgets",
-		Long: `Move the Placements away from a member: cordon it, create a PlacementEviction for each Placement and
-ClusterPlacement that has chosen it, and wait until all are executed. The disruption budget of a Placement can delay its
-eviction. Works and add-ons that a user has created for this member stay. Run uncordon afterwards.`,
+		Use: "drain NAME", Short: "Evict Placements from a member within their disruption budgets",
+		Long: `Evict Placements from a member: cordon the member, create a PlacementEviction for each Placement and
+ClusterPlacement that has selected it, and wait until all evictions are executed. The disruption budget of a Placement
+can delay its eviction. Works and add-ons that a user has created for this member stay. Run uncordon afterwards.`,
 		Example: "  musterctl drain east\n  musterctl uncordon east",
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: a.completeMembers,
 	}
 	format := outputFlag(cmd)
-	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait (negative: not at all)")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print the Placements that would leave, and change nothing")
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute,
+		"maximum time to wait until all evictions are executed; a negative value does not wait")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print the Placements that would be evicted, and change nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		hub, err := a.hubClient()
 		if err != nil {
@@ -297,7 +298,7 @@ func (a *app) drain(ctx context.Context, hub *hubClient, member string, o drainO
 		}
 	}
 	if o.format.isTable() && len(evictions) == 0 {
-		a.note("No Placement has chosen %s.", member)
+		a.note("No Placement has selected %s.", member)
 		return nil
 	}
 	rows := table{header: []string{"NAMESPACE", "PLACEMENT", "EXECUTED"}}

@@ -23,7 +23,7 @@ import (
 )
 
 func (a *app) getCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "get", Short: "Show what is in the fleet"}
+	cmd := &cobra.Command{Use: "get", Short: "Show objects of the fleet"}
 	cmd.AddCommand(a.getMembersCommand(), a.getTokensCommand(), a.getTokenCommand(), a.getOrphansCommand())
 	for _, r := range shownKinds {
 		cmd.AddCommand(a.getResourceCommand(r))
@@ -33,7 +33,8 @@ func (a *app) getCommand() *cobra.Command {
 
 func (a *app) getMembersCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "members [NAME...]", Aliases: []string{"member", "mc"}, Short: "Show members, and why one is not well",
+		Use: "members [NAME...]", Aliases: []string{"member", "mc"},
+		Short:             "Show members, their health and the reason of a problem",
 		ValidArgsFunction: a.completeMembers,
 	}
 	var selector string
@@ -183,11 +184,12 @@ func wideMembersTable(now time.Time, members ...v1alpha1.MemberCluster) table {
 }
 
 func (a *app) acceptCommand() *cobra.Command {
-	return a.decideCommand("accept", "Let clusters in that wait for it", admin.Accept)
+	return a.decideCommand("accept", "Accept clusters that have requested to join", admin.Accept)
 }
 
 func (a *app) denyCommand() *cobra.Command {
-	return a.decideCommand("deny", "Refuse clusters; a member loses its permissions on the hub at once", admin.Deny)
+	return a.decideCommand("deny",
+		"Deny clusters and revoke the permissions of members on the hub immediately", admin.Deny)
 }
 
 type decideFunc func(context.Context, *rest.Config, string, admin.DecideOptions) (*v1alpha1.MemberCluster, error)
@@ -200,7 +202,7 @@ func (a *app) decideCommand(verb, short string, decide decideFunc) *cobra.Comman
 		Use: verb + " NAME...", Short: short,
 		Long: short + `.
 
-A cluster is named by its MemberCluster, by its JoinRequest, or by the name that its JoinRequest wants.`,
+NAME is the name of the MemberCluster or of the JoinRequest of a cluster, or the name that its JoinRequest requests.`,
 		ValidArgsFunction: a.completeMembers,
 	}
 	format := objectOutputFlag(cmd)
@@ -209,7 +211,7 @@ A cluster is named by its MemberCluster, by its JoinRequest, or by the name that
 	if verb == "accept" {
 		cmd.Example = "  musterctl accept east west --wait 2m\n  musterctl accept --all"
 		flags.BoolVar(&all, "all", false, "accept all clusters on which no administrator has decided")
-		flags.DurationVar(&wait, "wait", 0, "how long to wait until the clusters have joined (default not at all)")
+		flags.DurationVar(&wait, "wait", 0, "maximum time to wait until the clusters have joined (default do not wait)")
 	}
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
 		if all == (len(names) > 0) {
@@ -338,7 +340,7 @@ func (a *app) printList(format *output, list client.ObjectList, rows table) erro
 		}
 	}
 	if format.isTable() && len(rows.rows) == 0 {
-		a.note("There are none.")
+		a.note("No resources found.")
 		return nil
 	}
 	return format.print(a.out, list, rows)

@@ -18,10 +18,11 @@ import (
 func (a *app) getOrphansCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "orphans", Aliases: []string{"orphan"},
-		Short: "Show objects that no Work has any more although no user asked for their deletion",
-		Long: `Show orphans: objects on members that no Work has any more although no user asked for their deletion, such as after a hub
-was restored. Without a member, show the members that report orphans to the hub. With --member-kubeconfig or --member-context, show the
-Works whose objects that member keeps. A Work with the same namespace and name adopts them; release deletes them.`,
+		Short: "Show objects on members that belong to no Work any more, and whose deletion was not requested",
+		Long: `Show orphans: objects on members that belong to no Work any more, and whose deletion was not requested, for
+example after a hub was restored. By default, show the members that report orphans to the hub. With --member-kubeconfig
+or --member-context, show the AppliedWorks of the member that have orphans. A Work with the same namespace and name
+adopts the orphans. Release deletes them.`,
 		Args: cobra.NoArgs,
 	}
 	a.memberFlags(cmd)
@@ -97,20 +98,21 @@ func (a *app) releaseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release [NAME...]",
 		Short: "Delete orphans of a member",
-		Long: `Delete the orphaned objects of AppliedWorks of a member, as "get orphans" shows them. The agent deletes the objects; what a Work
-has by then stays. A name is that of an AppliedWork, or the namespace and the name of its Work on the hub.`,
+		Long: `Delete the orphaned objects of AppliedWorks of a member. "get orphans" lists the AppliedWorks. The agent
+deletes the objects, except those that a Work has adopted. NAME is the name of an AppliedWork, or the namespace and the
+name of its Work on the hub.`,
 		Example: `  musterctl get orphans --member-context east
   musterctl release member-east/shop --member-context east`,
 	}
 	a.memberFlags(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "release all orphans of the member")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
 		switch {
 		case !a.namesMember():
 			return usage("name the member: --member-kubeconfig or --member-context")
 		case all == (len(names) > 0):
-			return usage("name the AppliedWorks to release, or set --all")
+			return usage("name the AppliedWorks to release, or add --all")
 		}
 		list, err := a.appliedWorks(cmd)
 		if err != nil {
@@ -121,7 +123,7 @@ has by then stays. A name is that of an AppliedWork, or the namespace and the na
 			return err
 		}
 		if !yes && !a.agrees(fmt.Sprintf("Delete the orphaned objects of %d AppliedWorks?", len(released))) {
-			return fmt.Errorf("nothing was changed: answer with y, or set --yes")
+			return fmt.Errorf("nothing was changed: answer with y, or add --yes")
 		}
 		member, err := a.memberClient()
 		if err != nil {
@@ -165,7 +167,7 @@ func chosen(works []workv1alpha1.AppliedWork, names []string) ([]workv1alpha1.Ap
 		case 1:
 			out = append(out, same[0])
 		default:
-			return nil, usage("Work %s is that of several hubs: name the AppliedWork, such as %s", name, same[0].Name)
+			return nil, usage("several hubs have a Work %s: name the AppliedWork, such as %s", name, same[0].Name)
 		}
 	}
 	return out, nil

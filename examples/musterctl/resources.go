@@ -33,23 +33,23 @@ type shownKind struct {
 
 var shownKinds = []shownKind{
 	{group: "placement.muster.dev", plural: "placements", use: "placements", aliases: []string{"placement"},
-		short: "Show Placements, and how many clusters each has selected"},
+		short: "Show Placements and the number of selected clusters"},
 	{group: "placement.muster.dev", plural: "worksets", use: "worksets", aliases: []string{"workset"},
-		short: "Show WorkSets, and how far each is distributed"},
+		short: "Show WorkSets and the progress of their distribution"},
 	{group: "placement.muster.dev", plural: "clusterplacements", use: "clusterplacements",
 		aliases: []string{"clusterplacement"}, clusterScoped: true,
-		short: "Show ClusterPlacements of platform teams, and how many clusters each has selected"},
+		short: "Show ClusterPlacements of platform teams and the number of selected clusters"},
 	{group: "placement.muster.dev", plural: "clusterworksets", use: "clusterworksets",
 		aliases: []string{"clusterworkset"}, clusterScoped: true,
-		short: "Show ClusterWorkSets of platform teams, and how far each is distributed"},
+		short: "Show ClusterWorkSets of platform teams and the progress of their distribution"},
 	{group: "work.muster.dev", plural: "works", use: "works", aliases: []string{"work"},
-		short: "Show Works; the namespace is that of a member"},
+		short: "Show Works in the namespace of a member"},
 	{group: "addon.muster.dev", plural: "addons", use: "addons", aliases: []string{"addon"}, clusterScoped: true,
-		short: "Show Addons, and on how many members each is available"},
+		short: "Show Addons and the number of members on which each is available"},
 	{group: "addon.muster.dev", plural: "memberaddons", use: "memberaddons", aliases: []string{"memberaddon"},
-		short: "Show the add-ons of members; the namespace is that of a member"},
+		short: "Show MemberAddons in the namespace of a member"},
 	{group: "membership.muster.dev", plural: "joinrequests", use: "requests", namespace: membership.RegistrationNamespace,
-		aliases: []string{"request", "joinrequests", "joinrequest"}, short: "Show JoinRequests, and what each waits for"},
+		aliases: []string{"request", "joinrequests", "joinrequest"}, short: "Show JoinRequests and their status"},
 }
 
 // getOptions are the flags of get.
@@ -201,7 +201,7 @@ func (a *app) getTable(ctx context.Context, c *rest.RESTClient, o *getOptions) (
 	err = o.each(ctx, c, tableAccept, func(data []byte) error {
 		var part metav1.Table
 		if err := json.Unmarshal(data, &part); err != nil {
-			return fmt.Errorf("read the answer of the API server: %w", err)
+			return fmt.Errorf("read the response of the API server: %w", err)
 		}
 		all.ColumnDefinitions, version = part.ColumnDefinitions, part.ResourceVersion
 		all.Rows = append(all.Rows, part.Rows...)
@@ -211,7 +211,7 @@ func (a *app) getTable(ctx context.Context, c *rest.RESTClient, o *getOptions) (
 		return "", err
 	}
 	if len(all.Rows) == 0 && !o.watch {
-		a.note("There are none.")
+		a.note("No resources found.")
 		return version, nil
 	}
 	return version, a.printTable(o, &all, true)
@@ -231,7 +231,7 @@ func (a *app) printTable(o *getOptions, from *metav1.Table, header bool) error {
 	for _, row := range from.Rows {
 		var object metav1.PartialObjectMetadata
 		if err := json.Unmarshal(row.Object.Raw, &object); err != nil {
-			return fmt.Errorf("read the answer of the API server: %w", err)
+			return fmt.Errorf("read the response of the API server: %w", err)
 		}
 		if o.format.format == outputName {
 			if err := a.line("%s.%s/%s", strings.TrimSuffix(o.plural, "s"), o.group, object.Name); err != nil {

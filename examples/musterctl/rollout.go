@@ -17,10 +17,10 @@ import (
 )
 
 func (a *app) rolloutCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "rollout", Short: "Show the rollout of a WorkSet, and control it"}
+	cmd := &cobra.Command{Use: "rollout", Short: "Manage the rollout of a WorkSet"}
 	cmd.AddCommand(a.rolloutStatusCommand(), a.rolloutHistoryCommand(), a.rolloutApproveCommand(), a.rolloutUndoCommand(),
-		a.rolloutStateCommand("pause", "Pause a rollout; clusters that are being updated finish", v1alpha1.RolloutPause),
-		a.rolloutStateCommand("resume", "Continue a paused or stopped rollout", v1alpha1.RolloutRun))
+		a.rolloutStateCommand("pause", "Pause a rollout after the updates in progress", v1alpha1.RolloutPause),
+		a.rolloutStateCommand("resume", "Resume a paused or stopped rollout", v1alpha1.RolloutRun))
 	return requireSubcommand(cmd)
 }
 
@@ -92,12 +92,12 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status WORKSET", Short: "Wait until a rollout is complete, and show its stages",
 		Long: `Wait until a rollout is complete, and show its stages. The exit code is 1 if the rollout has failed or was
-rolled back, and 4 if it is not complete in time.`,
+rolled back, and 4 if it is not complete within --timeout.`,
 	}
 	f.add(cmd)
 	format := outputFlag(cmd)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", true, "wait until the rollout is complete")
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait")
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "maximum time to wait until the rollout is complete")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		hub, key, err := a.workSet(f, args)
 		if err != nil {
@@ -225,16 +225,17 @@ func (a *app) rolloutApproveCommand() *cobra.Command {
 	var stage, revision string
 	var after bool
 	cmd := &cobra.Command{
-		Use: "approve WORKSET", Short: "Approve the stage for which a rollout waits",
-		Long: `Approve the stage for which a rollout waits. An approval is valid for one revision. With --stage, a stage
+		Use: "approve WORKSET", Short: "Approve the stage that waits for approval",
+		Long: `Approve the stage that waits for approval. An approval is valid for one revision. With --stage, a stage
 can be approved before the rollout reaches it.`,
 		Example: "  musterctl rollout approve shop -n apps\n  musterctl rollout approve shop -n apps --stage production",
 	}
 	f.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&stage, "stage", "", "stage to approve (default the one that waits)")
-	flags.BoolVar(&after, "after", false, "approve the gate after the stage, and not the one before it; requires --stage")
-	flags.StringVar(&revision, "revision", "", "revision to approve (default the one that is being rolled out)")
+	flags.StringVar(&stage, "stage", "", "stage to approve (default the stage that waits for approval)")
+	flags.BoolVar(&after, "after", false,
+		"approve the gate after the stage instead of the gate before it; requires --stage")
+	flags.StringVar(&revision, "revision", "", "revision to approve (default the revision that is being rolled out)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if after && stage == "" {
 			return usage("--after requires --stage")
@@ -296,10 +297,10 @@ func (a *app) rolloutUndoCommand() *cobra.Command {
 	f := &workSetFlags{}
 	var to string
 	cmd := &cobra.Command{
-		Use: "undo WORKSET", Short: "Return to an earlier revision of a WorkSet",
-		Long: `Return to an earlier revision of a WorkSet. The WorkSet stays at this revision, whatever its objects contain,
-until "rollout undo --to-revision latest" lets it follow its objects again. The default is the revision before the
-current one.`,
+		Use: "undo WORKSET", Short: "Roll back a WorkSet to an earlier revision",
+		Long: `Roll back a WorkSet to an earlier revision, by default to the revision before the current one. The WorkSet
+stays at this revision, even if its objects change. To roll out its current objects again, run
+"rollout undo --to-revision latest".`,
 		Example: "  musterctl rollout undo shop -n apps\n  musterctl rollout undo shop -n apps --to-revision 3\n" +
 			"  musterctl rollout undo shop -n apps --to-revision latest",
 	}

@@ -69,9 +69,9 @@ func (a *app) canPlaceCommand() *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use:   "can-place",
-		Short: "List the members on which the Placements of a namespace may be, and the binding that grants each",
-		Long: `List the members on which the Placements of a namespace may be, and the ClusterSetBinding that grants each. The
-ServiceAccounts of the namespace that may write ClusterPlacements or ClusterWorkSets are listed as well: they can reach
+		Short: "List the members that the Placements of a namespace may select, and the granting bindings",
+		Long: `List the members that the Placements of a namespace may select, and the ClusterSetBinding that grants each. The
+list includes the ServiceAccounts of the namespace that may write ClusterPlacements or ClusterWorkSets: they can reach
 every member.`,
 		Example: "  musterctl can-place -n shop",
 		Args:    cobra.NoArgs,
@@ -116,10 +116,10 @@ every member.`,
 func (a *app) whoMayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "who-may MEMBER",
-		Short: "List the namespaces and users whose Placements may be on a member, and the binding that grants each",
-		Long: `List the namespaces whose Placements may be on a member, and the ClusterSetBinding that grants each. The users,
-groups and ServiceAccounts that may write ClusterPlacements or ClusterWorkSets are listed as well, with the
-ClusterRoleBinding that grants it: they can reach every member.`,
+		Short: "List the namespaces and users whose Placements may select a member, and the granting bindings",
+		Long: `List the namespaces whose Placements may select a member, and the ClusterSetBinding that grants each. The list
+includes the users, groups and ServiceAccounts that may write ClusterPlacements or ClusterWorkSets, with the
+ClusterRoleBinding that grants the permission: they can reach every member.`,
 		Example: "  musterctl who-may east",
 		Args:    cobra.ExactArgs(1),
 	}

@@ -28,7 +28,8 @@ type upgradeFlags struct {
 
 func (f *upgradeFlags) add(cmd *cobra.Command, image string) {
 	f.deployFlags.add(cmd, image)
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long to wait until the new version is available")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute,
+		"maximum time to wait until the new version is available")
 }
 
 func (a *app) upgradeCommand() *cobra.Command {
@@ -143,7 +144,7 @@ func prepareAgent(ctx context.Context, member client.Client, args []string, noti
 	if !appliesWorks(args) || isHosted(args) { // the definition is on the member, which is another cluster
 		return nil
 	}
-	step := admin.Step{Doing: "install the definition of AppliedWork"}
+	step := admin.Step{Doing: "install the CustomResourceDefinition of AppliedWork"}
 	notify(step)
 	if err := workcrds.InstallOnMember(ctx, member); err != nil {
 		return err

@@ -99,7 +99,7 @@ func TestWalkthrough(t *testing.T) {
 	want(exitPreflight, "it is no hub", onBoth("join", "east")...)
 	want(exitDone, "membership.muster.dev", onHub("init")...)
 	want(exitDone, "membership.muster.dev", onHub("init", "-o", "json")...)
-	want(exitDone, "There are none", onHub("get", "members")...)
+	want(exitDone, "No resources found", onHub("get", "members")...)
 	want(exitTimeout, "is its controller running", onHub("token", "create", "edge", "--timeout", "1s")...)
 
 	start(t, hubPlane.Config(), func(mgr manager.Manager) error {
@@ -265,7 +265,7 @@ func TestWalkthrough(t *testing.T) {
 		onHub("unjoin", "east", "--timeout", "-1s")...)
 	require.Eventually(t, func() bool {
 		_, _, errs := call(t, "", onHub("get", "members")...)
-		return strings.Contains(errs, "There are none")
+		return strings.Contains(errs, "No resources found")
 	}, time.Minute, 200*time.Millisecond)
 	want(exitDone, "ServiceAccount muster-push", onHub("unjoin", "east")...)
 	want(exitDone, "no such member", onHub("unjoin", "east")...)
