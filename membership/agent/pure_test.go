@@ -364,8 +364,8 @@ func TestRecord(t *testing.T) {
 	flat, err := record{claimKeys: claimKeys{ClaimKey: []byte("key")}, hubTurn: hubTurn{Turn: 2, Stay: true},
 		removalProgress: removalProgress{Deregistered: true, Kept: true, Out: true}}.marshal()
 	require.NoError(t, err)
-	require.JSONEq(t, `{"version":1,"clusterID":"","name":"","claimKey":"a2V5","deregistered":true,"kept":true,"out":true,`+
-		`"turn":2,"stay":true}`, string(flat), "the format of earlier versions")
+	require.JSONEq(t, `{"version":1,"clusterID":"","name":"","claimKey":"a2V5","deregistered":true,"kept":true,`+
+		`"out":true,"turn":2,"stay":true}`, string(flat), "the format of earlier versions")
 	for _, bad := range []string{`{"version":2}`, `{}`, `no JSON`} {
 		_, err := parseRecord([]byte(bad))
 		require.ErrorIs(t, err, errRecord, bad)
