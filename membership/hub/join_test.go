@@ -9,15 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/csr"
 	"github.com/muster-sdk/muster/membership/registration/token"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 // TestWritesOfAJoin checks that the writes of a join are those listed in doc.go. Reads are not listed: the hub reads
@@ -96,15 +95,13 @@ func TestWritesOfAJoin(t *testing.T) {
 func TestSteadyState(t *testing.T) {
 	const periods = 8
 	var ofHub, ofAgent requests
-	h := startHub(t, plane.ForTest(t), hub.Options{}, ofHub.wrap)
+	// A plane of its own: a hub reads objects that earlier tests left at unpredictable times.
+	h := startHub(t, localplane.ForTest(t, localplane.Options{Name: "steady"}), hub.Options{}, ofHub.wrap)
 	bootstrap := h.token("steady", v1alpha1.JoinTokenSpec{})
 	options := agent.Options{Name: "steady", ResourceInterval: 2 * time.Second, ProbeInterval: time.Second}
 	options.HubConfig = func(config *rest.Config) { *config = *ofAgent.wrap(config) }
 	a := h.joined(bootstrap, options)
 	h.untilPhase("steady", v1alpha1.PhaseJoined)
-	// The hub reads the JoinTokens of requests that earlier tests left on this plane, at unpredictable times.
-	require.NoError(t, h.client.DeleteAllOf(t.Context(), &v1alpha1.JoinRequest{},
-		client.InNamespace(membership.RegistrationNamespace)))
 	// What a join leaves to do: the request is collected, resources arrive.
 	h.eventually("the hub has sent nothing for three seconds", func() error {
 		ofHub.take()
