@@ -3,6 +3,8 @@ package placement
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -43,7 +45,9 @@ func (s *objectSource[T]) Run(ctx context.Context, fleet Fleet) error {
 		before := known[key]
 		if before != "" && (cluster == nil || cluster.Name != before) { // no deletion was requested
 			delete(known, key)
-			fleet.Set(absent(before))
+			if !slices.Contains(slices.Collect(maps.Values(known)), before) { // another object may have taken the name
+				fleet.Set(absent(before))
+			}
 		}
 		if cluster != nil {
 			known[key] = cluster.Name

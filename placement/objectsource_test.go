@@ -116,13 +116,22 @@ func TestObjects(t *testing.T) {
 	four.Labels["cluster"] = "north"
 	require.NoError(t, c.Update(t.Context(), four))
 	expect("the former cluster is missing then", "east", "north", "south?", "west?")
+	five := secret("five", "center")
+	require.NoError(t, c.Create(t.Context(), five))
+	expect("another object is a cluster", "center", "east", "north", "south?", "west?")
+	five.Labels["cluster"] = "north"
+	require.NoError(t, c.Update(t.Context(), five))
+	expect("an object takes the name of another one", "center?", "east", "north", "south?", "west?")
+	four.Labels["cluster"] = "center"
+	require.NoError(t, c.Update(t.Context(), four))
+	expect("the objects have exchanged their names", "center", "east", "north", "south?", "west?")
 
 	require.NoError(t, c.Delete(t.Context(), first))
-	expect("a deletion that waits for a finalizer changes nothing", "east", "north", "south?", "west?")
+	expect("a deletion that waits for a finalizer changes nothing", "center", "east", "north", "south?", "west?")
 	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(first), first))
 	first.Finalizers = nil
 	require.NoError(t, c.Update(t.Context(), first))
-	expect("an observed deletion removes the cluster", "north", "south?", "west?")
+	expect("an observed deletion removes the cluster", "center", "north", "south?", "west?")
 
 	stop()
 	require.NoError(t, <-ended)

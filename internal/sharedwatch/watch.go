@@ -53,21 +53,7 @@ func Objects(client dynamic.Interface, t Target) Requests {
 	if t.Namespace != "" {
 		resource = client.Resource(t.GroupVersionResource).Namespace(t.Namespace)
 	}
-	return Requests{
-		client: client, object: &unstructured.Unstructured{},
-		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			t.narrow(&o)
-			list, err := resource.List(ctx, o)
-			if err != nil {
-				return nil, err
-			}
-			return list, nil
-		},
-		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			t.narrow(&o)
-			return resource.Watch(ctx, o)
-		},
-	}
+	return requests(client, &unstructured.Unstructured{}, t, resource.List, resource.Watch)
 }
 
 // Metadata returns the requests for the metadata of the objects of a target.
@@ -76,19 +62,26 @@ func Metadata(client metadata.Interface, t Target) Requests {
 	if t.Namespace != "" {
 		resource = client.Resource(t.GroupVersionResource).Namespace(t.Namespace)
 	}
+	return requests(client, &metav1.PartialObjectMetadata{}, t, resource.List, resource.Watch)
+}
+
+// requests returns the requests of a client, narrowed to a target.
+func requests[L runtime.Object](client any, object runtime.Object, t Target,
+	list func(context.Context, metav1.ListOptions) (L, error),
+	begin func(context.Context, metav1.ListOptions) (watch.Interface, error)) Requests {
 	return Requests{
-		client: client, object: &metav1.PartialObjectMetadata{},
+		client: client, object: object,
 		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			t.narrow(&o)
-			list, err := resource.List(ctx, o)
+			objects, err := list(ctx, o)
 			if err != nil {
-				return nil, err
+				return nil, err // not a nil pointer in an interface
 			}
-			return list, nil
+			return objects, nil
 		},
 		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			t.narrow(&o)
-			return resource.Watch(ctx, o)
+			return begin(ctx, o)
 		},
 	}
 }

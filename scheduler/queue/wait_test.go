@@ -77,7 +77,7 @@ func TestPopWaits(t *testing.T) {
 				require.NoError(t, got.err)
 				require.Equal(t, tt.want, got.at, tt.reason)
 				require.Equal(t, 1, p.Stats().InFlight)
-				require.Equal(t, never, p.timing.alarm, "no timer while nobody waits")
+				require.Equal(t, never, p.timing.alarm, "no timer while no call of Pop waits")
 			})
 		})
 	}
@@ -128,7 +128,7 @@ func TestInjectedClock(t *testing.T) {
 	p := newPlay(t, Options[string, change]{Clock: clock})
 	p.fly("a")
 	p.done(Failed(), "a")
-	require.False(t, clock.HasWaiters(), "no timer while nobody waits")
+	require.False(t, clock.HasWaiters(), "no timer while no call of Pop waits")
 	result := make(chan error, 1)
 	go func() {
 		_, err := p.Pop(t.Context())
@@ -139,7 +139,7 @@ func TestInjectedClock(t *testing.T) {
 	p.want(Stats{Backoff: 1})
 	clock.Step(1)
 	require.NoError(t, <-result)
-	require.False(t, clock.HasWaiters(), "no timer while nobody waits")
+	require.False(t, clock.HasWaiters(), "no timer while no call of Pop waits")
 
 	p.done(Failed(), "a")
 	go func() {

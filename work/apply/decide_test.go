@@ -156,7 +156,7 @@ func TestDecideTakeBack(t *testing.T) {
 			&seen{marks: marks{ours: true, shared: true}}, "1", v1alpha1.OrphanObject, takeOrphan},
 		"shared": {"it stays with the others",
 			&seen{marks: marks{ours: true, shared: true, owners: 1}}, "1", "", takeDisown},
-		"owned": {"it stays with whoever else owns it",
+		"owned": {"it stays with its other owners",
 			&seen{marks: marks{ours: true, owners: 1}}, "1", "", takeOrphan},
 		"deleting": {"it is not deleted twice", &seen{marks: marks{ours: true}, deleting: true}, "1", "", takeWait},
 	} {
