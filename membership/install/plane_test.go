@@ -34,8 +34,11 @@ import (
 )
 
 // planes are hub and member at the same time. Each test installs objects in a separate namespace. Tests run in
-// parallel, each on one plane, because they mostly wait for Leases and rollouts.
-var planes = localplane.NewPool(3, localplane.Options{Name: "install"})
+// parallel, each on one plane, because they mostly wait for Leases and rollouts. The definitions are installed before
+// the garbage collector starts, because it discovers later ones only twice a minute, and a JoinToken is not replaced
+// before the Secret of the former one is deleted.
+var planes = localplane.NewPool(3, localplane.Options{
+	Name: "install", Prepare: mustertest.Prepare(newScheme(), crds.Install)})
 
 func TestMain(m *testing.M) { mustertest.Main(m, planes.Shared()...) }
 

@@ -1,14 +1,19 @@
 package install_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
@@ -37,9 +42,8 @@ func TestCredentialEnded(t *testing.T) {
 	off()
 	h.until(v1alpha1.ConditionHealthy, v1alpha1.ReasonHeartbeatLost)
 	// What it has ends now, and by the hub's clock in a week.
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: before.Status.Namespace,
-		Name: membership.AgentName}}
-	require.NoError(t, h.client.Delete(t.Context(), account))
+	h.endTokens(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: before.Status.Namespace,
+		Name: membership.AgentName}})
 	look := func(h *testHub, now string) {
 		h.change(func(m *v1alpha1.MemberCluster) { m.Labels = map[string]string{"look": now} })
 		h.quiet()
@@ -81,4 +85,30 @@ func TestCredentialEnded(t *testing.T) {
 
 	next.leave()
 	next.gone(&corev1.Namespace{}, "", next.namespace)
+}
+
+// endTokens deletes a ServiceAccount and waits until the API server refuses its tokens. The API server remembers for
+// ten seconds that a token was valid: an agent that returned within this time would still connect with its token. The
+// token with which endTokens finds out is first used after all others.
+func (h *testHub) endTokens(account *corev1.ServiceAccount) {
+	h.t.Helper()
+	request := &authenticationv1.TokenRequest{}
+	require.NoError(h.t, h.client.SubResource("token").Create(h.t.Context(), account, request))
+	config := rest.AnonymousClientConfig(h.plane.Config())
+	config.BearerToken = request.Status.Token
+	user, err := kubernetes.NewForConfig(config)
+	require.NoError(h.t, err)
+	whoAmI := func() error {
+		_, err := user.AuthenticationV1().SelfSubjectReviews().Create(h.t.Context(), &authenticationv1.SelfSubjectReview{},
+			metav1.CreateOptions{})
+		return err
+	}
+	require.NoError(h.t, whoAmI())
+	require.NoError(h.t, h.client.Delete(h.t.Context(), account))
+	mustertest.Eventually(h.t, timeout, "the API server refuses the token", func() error {
+		if err := whoAmI(); !apierrors.IsUnauthorized(err) {
+			return fmt.Errorf("the API server answered %w", cmp.Or(err, errors.New("without an error")))
+		}
+		return nil
+	})
 }

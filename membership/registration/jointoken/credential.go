@@ -117,10 +117,16 @@ func get[T client.Object](ctx context.Context, reader client.Reader, token *v1al
 	if err != nil {
 		return missing, fmt.Errorf("get %s %s: %w", kind, name, err)
 	}
-	if !metav1.IsControlledBy(object, token) {
+	owner := metav1.GetControllerOf(object)
+	switch {
+	case owner != nil && owner.UID == token.UID:
+		return object, nil
+	case owner != nil && owner.Kind == "JoinToken" && owner.Name == token.Name:
+		return missing, fmt.Errorf("%s %s belongs to a deleted JoinToken of the same name: waiting for the garbage "+
+			"collector to delete it", kind, name)
+	default:
 		return missing, fmt.Errorf("%s %s is not this JoinToken's: delete it, or give the JoinToken another name", kind, name)
 	}
-	return object, nil
 }
 
 // issue creates missing objects and updates the observed ones, in an order in which a restart between any two writes
