@@ -195,6 +195,9 @@ func TestAnotherMode(t *testing.T) {
 	h.quiet()
 	h.leave()
 	see(h, &corev1.ServiceAccount{}, "agent")
+	// The hub leaves the installation on the member, so another one in the same namespace would fail.
+	require.NoError(t, h.client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
+	h.gone(&corev1.Namespace{}, "", h.namespace)
 }
 
 func TestFailure(t *testing.T) {
