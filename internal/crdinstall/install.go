@@ -71,6 +71,18 @@ func Apply(ctx context.Context, c client.Client, definitions []*unstructured.Uns
 	return current().keepingNewer(ctx, c, definitions)
 }
 
+// InstallObjects applies objects of other kinds than CustomResourceDefinition, in order and without waiting. The error
+// contains the first object that was not applied.
+func InstallObjects(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
+	for _, object := range objects {
+		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), FieldOwner, client.ForceOwnership)
+		if err != nil {
+			return fmt.Errorf("install %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
+}
+
 // installer applies definitions as one version of muster.
 type installer struct{ own *version.Version }
 

@@ -6,7 +6,6 @@ package crds
 import (
 	"context"
 	"embed"
-	"fmt"
 	"io/fs"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,13 +52,7 @@ func InstallPolicies(ctx context.Context, c client.Client) error {
 	if err != nil {
 		return err
 	}
-	for _, object := range objects {
-		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), crdinstall.FieldOwner, client.ForceOwnership)
-		if err != nil {
-			return fmt.Errorf("install %s %s: %w", object.GetKind(), object.GetName(), err)
-		}
-	}
-	return nil
+	return crdinstall.InstallObjects(ctx, c, objects)
 }
 
 // Install applies the definitions by server-side apply and waits until the API server serves all of them, for at most

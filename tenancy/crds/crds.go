@@ -7,9 +7,7 @@ package crds
 import (
 	"context"
 	"embed"
-	"fmt"
 	"io/fs"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,14 +55,21 @@ func Install(ctx context.Context, c client.Client) error {
 	}
 	// The policy for bindings precedes the definition of bindings, so that no binding is created without the check. The
 	// policy for labels follows the definition of its parameters.
-	parameterized := func(object *unstructured.Unstructured) bool { return object.GetName() == labelPolicy }
-	if err := apply(ctx, c, slices.DeleteFunc(slices.Clone(objects), parameterized)); err != nil {
+	var before, after []*unstructured.Unstructured
+	for _, object := range objects {
+		if object.GetName() == labelPolicy {
+			after = append(after, object)
+		} else {
+			before = append(before, object)
+		}
+	}
+	if err := crdinstall.InstallObjects(ctx, c, before); err != nil {
 		return err
 	}
 	if err := crdinstall.Install(ctx, c, Files); err != nil {
 		return err
 	}
-	return apply(ctx, c, slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return !parameterized(o) }))
+	return crdinstall.InstallObjects(ctx, c, after)
 }
 
 // InstallOnMember applies the definition of MemberPolicy on a member by server-side apply, and waits until the API
@@ -83,13 +88,3 @@ func InstallOnMember(ctx context.Context, c client.Client) error {
 
 // labelPolicy is the name of the policy whose parameters are ClusterSets, and of its binding.
 const labelPolicy = "memberclusters.tenancy.muster.dev"
-
-func apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
-	for _, object := range objects {
-		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), crdinstall.FieldOwner, client.ForceOwnership)
-		if err != nil {
-			return fmt.Errorf("install %s %s: %w", object.GetKind(), object.GetName(), err)
-		}
-	}
-	return nil
-}
