@@ -93,7 +93,7 @@ func fields(out *strings.Builder, path string, schema *apiextensionsv1.JSONSchem
 		if slices.Contains(schema.Required, name) {
 			meaning = "Required. " + meaning
 		}
-		if field.Default != nil && string(field.Default.Raw) != "{}" {
+		if field.Default != nil && string(field.Default.Raw) != "{}" && !strings.Contains(meaning, "Default: ") {
 			meaning += fmt.Sprintf(" Default in the API: `%s`.", field.Default.Raw)
 		}
 		fmt.Fprintf(out, "| `%s` | %s | %s |\n", at, typeOf(&field), strings.TrimSpace(meaning))

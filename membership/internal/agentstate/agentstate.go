@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 )
@@ -67,10 +68,13 @@ func Parse(annotation string) (State, error) {
 // Marshal returns the format that Parse reads.
 func (s State) Marshal() (string, error) {
 	s.Time = s.Time.UTC().Truncate(time.Second)
-	s.Message = s.Message[:min(limit, len(s.Message))] // JSON replaces an incomplete character at the end
+	s.Message = s.shortMessage()
 	data, err := json.Marshal(s)
 	return string(data), err
 }
+
+// shortMessage returns the message as it is written.
+func (s State) shortMessage() string { return bounded.Text(s.Message, limit) }
 
 // Replaces reports whether a state differs from the written one so that a write is required. Phases of a registration
 // that last less than a second are treated as equal, and so are different network errors.
@@ -85,7 +89,7 @@ func (s State) Replaces(written State) bool {
 	case s.Reason == "":
 		return false
 	default:
-		return s.Hub != written.Hub || s.Bootstrap != written.Bootstrap || s.Message != written.Message &&
+		return s.Hub != written.Hub || s.Bootstrap != written.Bootstrap || s.shortMessage() != written.Message &&
 			s.Reason != HubUnreachable && s.Reason != StepFailed
 	}
 }

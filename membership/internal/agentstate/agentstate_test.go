@@ -60,9 +60,14 @@ func TestMarshal(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(want, got))
 
-	data, err = State{State: lifecycle.Joined, Message: strings.Repeat("ä", 10000)}.Marshal()
+	long := want
+	long.Message = "x" + strings.Repeat("ä", 10000)
+	data, err = long.Marshal()
 	require.NoError(t, err)
 	require.Less(t, len(data), 2*limit)
+	got, err = Parse(data)
+	require.NoError(t, err)
+	require.False(t, long.Replaces(got), "a truncated message is written once")
 
 	none, err := Parse("")
 	require.NoError(t, err)
