@@ -25,7 +25,7 @@ import (
 // longer than its Lease lasts. Another replica takes over and completes the step, and users create the deleted object
 // again. When the first replica continues, it sends its request: that must not affect the new object.
 func TestLeader_Paused(t *testing.T) {
-	t.Parallel()
+	inParallel(t, planeCount{hubs: 1, members: 1}, 120)
 	const works = "/apis/work.muster.dev/v1alpha1/namespaces/member-east/works/apps.extra"
 	w := prepareWorld(t)
 	stop := w.runHub("the first hub", electionOptions(w.plane.Config()))

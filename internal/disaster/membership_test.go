@@ -26,7 +26,7 @@ import (
 
 // TestMembership lets one member survive the loss of what its hub stores about it, until a user requests its leave.
 func TestMembership(t *testing.T) {
-	t.Parallel()
+	inParallel(t, planeCount{hubs: 1, members: 1}, 150)
 	w := newWorld(t, hub.Options{}, "east")
 	w.deploy()
 	w.step("NamespaceDeletedByHand", w.namespaceDeletedByHand)

@@ -67,7 +67,7 @@ func TestRestore_FromYAML(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			inParallel(t, planeCount{hubs: 1, members: 1}, 125)
 			w := newWorld(t, hub.Options{}, "east")
 			w.deploy()
 			for _, backup := range backups {

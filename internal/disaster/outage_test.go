@@ -26,7 +26,7 @@ var outage = atFullLength(5*time.Minute, 4*heartbeat.DefaultGrace(time.Duration(
 // TestOutage_HubUnreachable checks with one, two and five members that an outage of the hub's network deletes and moves
 // nothing while it lasts, not even with spec.failover, nor when the members come back one after the other.
 func TestOutage_HubUnreachable(t *testing.T) {
-	t.Parallel()
+	inParallel(t, planeCount{hubs: 1, members: 5}, 170)
 	w := prepareWorld(t)
 	w.startHub()
 	proxies := map[string]*localplane.Proxy{}
@@ -81,17 +81,23 @@ type placed struct {
 
 func (w *world) observePlaced() placed {
 	w.t.Helper()
-	ctx := context.WithoutCancel(w.t.Context())
-	p := placed{decisions: w.decisions(), works: map[string]types.UID{}, objects: map[string]map[string]types.UID{}}
-	var works workv1alpha1.WorkList
-	require.NoError(w.t, w.client.List(ctx, &works))
-	for i := range works.Items {
-		p.works[client.ObjectKeyFromObject(&works.Items[i]).String()] = works.Items[i].UID
-	}
+	p := placed{decisions: w.decisions(), works: w.uidsOfWorks(), objects: map[string]map[string]types.UID{}}
 	for _, m := range w.members {
 		p.objects[m.name] = m.uids(w.t)
 	}
 	return p
+}
+
+// uidsOfWorks returns the UID of each Work on the hub.
+func (w *world) uidsOfWorks() map[string]types.UID {
+	w.t.Helper()
+	var works workv1alpha1.WorkList
+	require.NoError(w.t, w.client.List(context.WithoutCancel(w.t.Context()), &works))
+	uids := map[string]types.UID{}
+	for i := range works.Items {
+		uids[client.ObjectKeyFromObject(&works.Items[i]).String()] = works.Items[i].UID
+	}
+	return uids
 }
 
 // decisions returns the clusters that each Placement has chosen.
@@ -110,23 +116,27 @@ func (w *world) decisions() map[string][]string {
 }
 
 // staysPlaced checks for a while that nothing is moved, deleted or re-created, on the hub and on all members. The hub
-// may create further Works.
+// may create further Works. The members record each deletion, so their UIDs are compared at the end only.
 func (w *world) staysPlaced(before placed, while time.Duration) {
 	w.t.Helper()
 	for end := time.Now().Add(while); ; <-time.After(500 * time.Millisecond) {
+		over := time.Now().After(end)
 		for _, m := range w.members {
-			m.unchanged(w.t, before.objects[m.name])
+			require.Empty(w.t, m.recorded(), "objects deleted on %s", m.name)
 		}
-		now := w.observePlaced()
+		decisions, works := w.decisions(), w.uidsOfWorks()
 		for placement, clusters := range before.decisions {
-			require.ElementsMatch(w.t, clusters, now.decisions[placement], "clusters of Placement %s", placement)
+			require.ElementsMatch(w.t, clusters, decisions[placement], "clusters of Placement %s", placement)
 		}
 		for work, uid := range before.works {
-			require.Equal(w.t, uid, now.works[work], "Work %s was deleted or re-created", work)
+			require.Equal(w.t, uid, works[work], "Work %s was deleted or re-created", work)
 		}
-		if time.Now().After(end) {
-			return
+		if over {
+			break
 		}
+	}
+	for _, m := range w.members {
+		m.unchanged(w.t, before.objects[m.name])
 	}
 }
 

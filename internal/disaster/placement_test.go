@@ -34,7 +34,7 @@ spec:
 
 // TestPlacement keeps workloads where they are on two members while Placements and members come and go.
 func TestPlacement(t *testing.T) {
-	t.Parallel()
+	inParallel(t, planeCount{hubs: 1, members: 2}, 140)
 	w := newWorld(t, hub.Options{}, "east", "west")
 	w.deploy()
 	w.step("CreatedAgain", w.placementsCreatedAgain)

@@ -30,7 +30,7 @@ import (
 // moves nothing, not even what a Placement with spec.failover has placed: the hub has no evidence that the members are
 // at fault, although a member with joinMode Pull sends heartbeats. Delivery goes on when the network is back.
 func TestOutage_PushWithoutEgress(t *testing.T) {
-	t.Parallel()
+	inParallel(t, planeCount{hubs: 1, members: 3}, 100)
 	w := preparePush(t)
 	var proxies []*localplane.Proxy
 	for _, name := range []string{"east", "west"} {
@@ -76,7 +76,7 @@ func TestOutage_PushWithoutEgress(t *testing.T) {
 
 // TestPush lets one member with joinMode Push survive the loss of what its hub stores about it.
 func TestPush(t *testing.T) {
-	t.Parallel()
+	inParallel(t, planeCount{hubs: 1, members: 1}, 100)
 	w := preparePush(t)
 	w.token("early") // The hub has made its own objects by then.
 	empty, err := w.plane.Snapshot(t.Context())

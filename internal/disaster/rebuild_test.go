@@ -13,21 +13,20 @@ import (
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/registration"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
-	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 // TestRebuild_LostHub replaces a lost hub by an empty one, from what its members have recorded. What users apply again
 // adopts what the lost hub had applied.
 func TestRebuild_LostHub(t *testing.T) {
-	t.Parallel()
+	inParallel(t, planeCount{hubs: 2, members: 1}, 30)
 	w := newWorld(t, hub.Options{}, "east")
 	w.deploy()
 	m := w.members[0]
 	before := m.uids(t)
 	w.stopHub()
-	require.NoError(t, w.plane.Stop())
+	require.NoError(t, hubPlanes.stop(w.plane))
 
-	w.prepareHub(localplane.ForTest(t, localplane.Options{Name: "rebuilt"}))
+	w.prepareHub(hubPlanes.borrow(t))
 	done := make(chan error, 1)
 	go func() {
 		done <- admin.Rebuild(t.Context(), w.plane.Config(), admin.RebuildOptions{
@@ -55,7 +54,7 @@ func TestRebuild_LostHub(t *testing.T) {
 // TestHubs lets one member survive what another hub, and another cluster with its credentials, do to it, until it moves
 // to the other hub.
 func TestHubs(t *testing.T) {
-	t.Parallel()
+	inParallel(t, planeCount{hubs: 2, members: 2}, 160)
 	w := newWorld(t, hub.Options{}, "east")
 	w.deploy()
 	other := newWorld(t, hub.Options{})

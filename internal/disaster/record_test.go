@@ -38,7 +38,8 @@ func workloadKinds() map[string]client.ObjectList {
 	}
 }
 
-// record watches the member and notes each object that is deleted, or that begins to be deleted, until the test ends.
+// record watches the member and notes each object that is deleted, or that begins to be deleted, until the test ends. A
+// watch that ends earlier would miss deletions, and is noted too.
 func (m *member) record(t testing.TB) {
 	t.Helper()
 	for kind, list := range workloadKinds() {
@@ -52,13 +53,31 @@ func (m *member) record(t testing.TB) {
 				if !ok || event.Type != watch.Deleted && o.GetDeletionTimestamp() == nil || infrastructure(o) {
 					continue
 				}
-				m.mu.Lock()
-				m.deleted = append(m.deleted, fmt.Sprintf("%s %s/%s (%s)", kind, o.GetNamespace(), o.GetName(), event.Type))
-				m.mu.Unlock()
+				m.note(fmt.Sprintf("%s %s/%s (%s)", kind, o.GetNamespace(), o.GetName(), event.Type))
+			}
+			if t.Context().Err() == nil {
+				m.note("the watch of kind " + kind + " ended")
 			}
 		}()
 		t.Cleanup(func() { events.Stop(); <-done })
 	}
+}
+
+func (m *member) note(what string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.deleted = append(m.deleted, what)
+	select {
+	case m.noted <- struct{}{}:
+	default: // The reader has not read the former signal yet.
+	}
+}
+
+// recorded returns the deletions that were recorded.
+func (m *member) recorded() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.deleted)
 }
 
 // restartRecord discards the deletions that were recorded, which a user asked for.
@@ -115,10 +134,7 @@ func items(list client.ObjectList) []client.Object {
 // unchanged checks that no workload object of the member was deleted or re-created since uids was called.
 func (m *member) unchanged(t testing.TB, before map[string]types.UID) {
 	t.Helper()
-	m.mu.Lock()
-	deleted := slices.Clone(m.deleted)
-	m.mu.Unlock()
-	require.Empty(t, deleted, "objects deleted on %s", m.name)
+	require.Empty(t, m.recorded(), "objects deleted on %s", m.name)
 	now := m.uids(t)
 	for name, uid := range before {
 		require.Equal(t, uid, now[name], "%s on %s was deleted or re-created", name, m.name)
@@ -126,11 +142,17 @@ func (m *member) unchanged(t testing.TB, before map[string]types.UID) {
 }
 
 // stays checks for a while that no workload object of the member is deleted or re-created. It is for what must not
-// happen, which no event announces.
+// happen, which no event announces. The record of deletions is read whenever it changes, and the UIDs at the end, when
+// they show each object that was re-created in between.
 func (m *member) stays(t testing.TB, before map[string]types.UID, while time.Duration) {
 	t.Helper()
-	for end := time.Now().Add(while); time.Now().Before(end); <-time.After(500 * time.Millisecond) {
-		m.unchanged(t, before)
+	end := time.After(while)
+	for waiting := true; waiting && len(m.recorded()) == 0; {
+		select {
+		case <-m.noted:
+		case <-end:
+			waiting = false
+		}
 	}
 	m.unchanged(t, before)
 }

@@ -33,7 +33,7 @@ import (
 // TestRestore lets one member survive restores of the hub's etcd: to a state before it joined, to an earlier state, and
 // to one that later writes hide.
 func TestRestore(t *testing.T) {
-	t.Parallel()
+	inParallel(t, planeCount{hubs: 1, members: 1}, 110)
 	w := newWorld(t, hub.Options{})
 	w.token("early") // The hub has made its own objects by then.
 	empty, err := w.plane.Snapshot(t.Context())
@@ -97,7 +97,7 @@ func (w *world) restoreHiddenByWrites(t *testing.T) {
 // A user changes the WorkSet while the agent cannot reach the hub. The agent observes a Work whose generation is not
 // lower than before, and keeps the object as an orphan.
 func TestRestore_ChangedBeforeTheAgentReturns(t *testing.T) {
-	t.Parallel()
+	inParallel(t, planeCount{hubs: 1, members: 1}, 40)
 	w, m, proxy := behindProxy(t)
 	ctx := t.Context()
 	snapshot, err := w.plane.Snapshot(ctx)
@@ -146,7 +146,7 @@ func TestRestore_ChangedBeforeTheAgentReturns(t *testing.T) {
 // agent still waits for the hub to confirm the first restore. An object that a user added to a Work between the two
 // restores is kept as an orphan, although the Work has a later generation when the agent observes it again.
 func TestRestore_TwiceBeforeTheHubConfirms(t *testing.T) {
-	t.Parallel()
+	inParallel(t, planeCount{hubs: 1, members: 1}, 45)
 	w, m, proxy := behindProxy(t)
 	ctx := t.Context()
 	w.stopHub()
@@ -366,10 +366,11 @@ func (w *world) restoreOlderThanTheMember(t *testing.T, snapshot *localplane.Sna
 }
 
 // churn writes to the hub, so that the resourceVersion of a snapshot is so far behind that a watch from before the
-// restore stays silent for longer than any test waits.
+// restore stays silent for longer than any test waits. The restored hub has fewer than 1000 writes a minute.
 func (w *world) churn() {
 	w.t.Helper()
-	const writers, each = 16, 250
+	const writers = 16
+	each := atFullLength(250, 60)
 	var group errgroup.Group
 	for i := range writers {
 		group.Go(func() error {

@@ -40,11 +40,11 @@ func TestUpgrade_PreviousState(t *testing.T) {
 		hubFirst bool
 	}{{"new hub with old agent", true}, {"old hub with new agent", false}} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
+			inParallel(t, planeCount{hubs: 1, members: 1}, 60)
 			w := &world{t: t, whole: t, plane: localplane.ForTest(t, localplane.Options{Name: "hub"})}
 			w.client = mustertest.Client(t, w.plane.Config(), newScheme())
 			stopHub := runProgram(t, before, "hub", w.plane)
-			m := w.newMember("east")
+			m := w.newMemberOn("east", localplane.ForTest(t, memberOptions))
 			w.members = append(w.members, m)
 			m.install(t, w.token(m.name))
 			agentFlags := []string{"--works", "--name=" + m.name}

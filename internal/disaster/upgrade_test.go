@@ -12,8 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/assembly"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 // earlierRelease is the last commit before hubs had an identity.
@@ -30,10 +32,10 @@ func TestUpgrade_EarlierPrograms(t *testing.T) {
 	program := buildEarlier(t)
 	for _, hubFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("hub first=%v", hubFirst), func(t *testing.T) {
-			t.Parallel()
-			w := prepareWorld(t)
+			inParallel(t, planeCount{hubs: 1, members: 1}, 60)
+			w := prepareWorldOn(t, localplane.ForTest(t, hubOptions))
 			stopHub := start(t, program, "hub", w.plane.Kubeconfig())
-			m := w.newMember("east")
+			m := w.newMemberOn("east", localplane.ForTest(t, memberOptions))
 			w.members = append(w.members, m)
 			m.install(t, w.token(m.name))
 			stopAgent := start(t, program, "agent", m.plane.Kubeconfig(), m.name)
@@ -45,6 +47,7 @@ func TestUpgrade_EarlierPrograms(t *testing.T) {
 
 			upgradeHub := func() {
 				stopHub()
+				require.NoError(t, assembly.InstallHubDefinitions(t.Context(), w.client))
 				w.prepareHub(w.plane)
 				w.startHub()
 			}

@@ -25,7 +25,7 @@ const quiet = 10 * time.Second
 
 // TestWorks lets the workloads of one member survive the loss of what is stored about them, until a user deletes them.
 func TestWorks(t *testing.T) {
-	t.Parallel()
+	inParallel(t, planeCount{hubs: 1, members: 1}, 130)
 	w := newWorld(t, hub.Options{}, "east")
 	w.deploy()
 	w.step("DeletedByHand", w.worksDeletedByHand)

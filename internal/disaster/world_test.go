@@ -7,16 +7,15 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,10 +26,8 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/yaml"
 
 	"github.com/muster-sdk/muster/addon"
-	addonv1alpha1 "github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/assembly"
 	"github.com/muster-sdk/muster/internal/storeversion"
 	"github.com/muster-sdk/muster/membership"
@@ -40,9 +37,6 @@ import (
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
-	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
-	workcrds "github.com/muster-sdk/muster/work/crds"
-	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 // fullLength is true if tests take as long as the disasters that they are about: members have the default period, an
@@ -65,21 +59,21 @@ func atFullLength[T any](full, scaled T) T {
 	return scaled
 }
 
-// worlds is how many tests run at a time, unless -parallel says more. Each has two to six control planes, which use a
-// tenth of a core each while nothing happens: many at a time make each other slow.
-const worlds = "3"
+// parallelTests is the number of parallel tests that run or wait for planes, unless -parallel says more. The budget of
+// planes limits how many of them run.
+const parallelTests = "1000"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given && flag.Set("test.parallel", worlds) != nil {
+	if !given && flag.Set("test.parallel", parallelTests) != nil {
 		os.Exit(2) // No test binary is without this flag.
 	}
 	if runsReplica() {
 		os.Exit(1) // Its end is always that it does not lead any more.
 	}
-	mustertest.Main(m)
+	mustertest.Main(m, slices.Concat(hubPlanes.shared, memberPlanes.shared)...)
 }
 
 func newScheme() *runtime.Scheme {
@@ -112,6 +106,7 @@ type member struct {
 
 	mu      sync.Mutex
 	deleted []string
+	noted   chan struct{} // receives a value when deleted becomes longer
 }
 
 // newWorld starts a hub and its members, and lets the members join. It is a parallel test from then on.
@@ -133,14 +128,19 @@ func newWorld(t *testing.T, options hub.Options, names ...string) *world {
 	return w
 }
 
-// prepareWorld starts the plane of a hub that does not run yet.
+// prepareWorld returns a world with the plane of a hub that does not run yet.
 func prepareWorld(t *testing.T) *world {
+	t.Helper()
+	return prepareWorldOn(t, hubPlanes.borrow(t))
+}
+
+func prepareWorldOn(t *testing.T, plane *localplane.Plane) *world {
 	t.Helper()
 	w := &world{t: t, whole: t, options: assembly.HubOptions{
 		Addons: addon.Options{Agents: []addon.Agent{greeter{}}}, SkipDefinitions: true,
 		Without: []assembly.Part{assembly.PartTenancy}, // The hub has one user.
 	}}
-	w.prepareHub(localplane.ForTest(t, localplane.Options{Name: "hub"}))
+	w.prepareHub(plane)
 	return w
 }
 
@@ -203,7 +203,7 @@ func (w *world) register(m *member) {
 
 func (w *world) prepareHub(plane *localplane.Plane) {
 	t := w.t
-	w.plane, w.client = plane, mustertest.Client(t, plane.Config(), newScheme(), assembly.InstallHubDefinitions)
+	w.plane, w.client = plane, mustertest.Client(t, plane.Config(), newScheme())
 	for _, name := range []string{membership.RegistrationNamespace, membership.ConnectionNamespace} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		require.NoError(t, client.IgnoreAlreadyExists(w.client.Create(t.Context(), namespace)))
@@ -276,10 +276,14 @@ type counted struct {
 func (c counted) WrappedRoundTripper() http.RoundTripper { return c.next }
 
 func (w *world) newMember(name string) *member {
+	w.t.Helper()
+	return w.newMemberOn(name, memberPlanes.borrow(w.t))
+}
+
+func (w *world) newMemberOn(name string, plane *localplane.Plane) *member {
 	t := w.t
-	m := &member{name: name, plane: localplane.ForTest(t, localplane.Options{Name: name, Nodes: 1}),
-		hub: func(*rest.Config) {}}
-	m.client = mustertest.Client(t, m.plane.Config(), newScheme(), workcrds.InstallOnMember)
+	m := &member{name: name, plane: plane, hub: func(*rest.Config) {}, noted: make(chan struct{}, 1)}
+	m.client = mustertest.Client(t, m.plane.Config(), newScheme())
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}}
 	require.NoError(t, m.client.Create(t.Context(), namespace))
 	m.record(t)
@@ -377,210 +381,4 @@ func logger(t testing.TB, name string) logr.Logger {
 		return logr.Discard()
 	}
 	return testr.NewWithInterface(t, testr.Options{LogTimestamp: true}).WithName(name)
-}
-
-// greeter is an add-on with one Deployment.
-type greeter struct{}
-
-func (greeter) Name() string { return "greeter" }
-
-func (greeter) Manifests(_ context.Context, in addon.Input) ([]client.Object, error) {
-	d := &appsv1.Deployment{}
-	err := yaml.UnmarshalStrict([]byte(strings.ReplaceAll(deploymentYAML, "web", "greeter")), d)
-	d.Namespace = in.InstallNamespace
-	return []client.Object{d}, err
-}
-
-// deploymentYAML is what each member runs.
-const deploymentYAML = `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, namespace: shop}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: web, image: registry.k8s.io/pause:3.10}]}
-`
-
-const workSetYAML = `
-apiVersion: placement.muster.dev/v1alpha1
-kind: WorkSet
-metadata: {name: shop, namespace: apps}
-spec:
-  placements: [{name: shop}]
-  manifests:
-  - {apiVersion: v1, kind: Namespace, metadata: {name: shop}}
-  - {apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: shop}, data: {version: "1"}}
-  - apiVersion: v1
-    kind: PersistentVolumeClaim
-    metadata: {name: data, namespace: shop}
-    spec: {accessModes: [ReadWriteOnce], storageClassName: "", volumeName: shop-data,
-      resources: {requests: {storage: 1Gi}}}
-`
-
-const placementYAML = `
-apiVersion: placement.muster.dev/v1alpha1
-kind: Placement
-metadata: {name: shop, namespace: apps}
-spec: {policy: {type: PickAll}}
-`
-
-const addonYAML = `
-apiVersion: addon.muster.dev/v1alpha1
-kind: Addon
-metadata: {name: greeter}
-spec: {install: {type: Placements, placements: [{namespace: apps, name: shop}]}}
-`
-
-const workYAML = `
-apiVersion: work.muster.dev/v1alpha1
-kind: Work
-metadata: {name: by-hand}
-spec:
-  manifests:
-  - {apiVersion: v1, kind: ConfigMap, metadata: {name: by-hand, namespace: default}, data: {version: "1"}}
-`
-
-func object[T client.Object](t testing.TB, text string, into T) T {
-	t.Helper()
-	require.NoError(t, yaml.UnmarshalStrict([]byte(text), into))
-	return into
-}
-
-func workSet(t testing.TB) *placementv1alpha1.WorkSet {
-	t.Helper()
-	set := object(t, workSetYAML, &placementv1alpha1.WorkSet{})
-	deployment, err := yaml.YAMLToJSON([]byte(deploymentYAML))
-	require.NoError(t, err)
-	set.Spec.Manifests = append(set.Spec.Manifests, workv1alpha1.Manifest{})
-	set.Spec.Manifests[len(set.Spec.Manifests)-1].Raw = deployment
-	return set
-}
-
-// userObjects are what users create on the hub, in the order of their creation.
-func (w *world) userObjects() []client.Object {
-	t := w.t
-	return []client.Object{
-		object(t, placementYAML, &placementv1alpha1.Placement{}), workSet(t), object(t, addonYAML, &addonv1alpha1.Addon{}),
-	}
-}
-
-func (w *world) handWritten(m *member) *workv1alpha1.Work {
-	work := object(w.t, workYAML, &workv1alpha1.Work{})
-	work.Namespace = "member-" + m.name
-	return work
-}
-
-// deploy creates the workloads on the hub, and waits until each member runs them. It may be called again when members
-// have joined.
-func (w *world) deploy() {
-	w.t.Helper()
-	ctx := w.t.Context()
-	create := func(m *member, o client.Object) {
-		require.NoError(w.t, client.IgnoreAlreadyExists(m.client.Create(ctx, o)))
-	}
-	for _, m := range w.members {
-		create(m, &corev1.PersistentVolume{
-			ObjectMeta: metav1.ObjectMeta{Name: "shop-data"},
-			Spec: corev1.PersistentVolumeSpec{
-				Capacity:                      corev1.ResourceList{corev1.ResourceStorage: quantity("1Gi")},
-				AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
-				PersistentVolumeSource:        corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}},
-			},
-		})
-	}
-	w.apply()
-	if w.version == "" {
-		w.version = "1"
-	}
-	for _, m := range w.members {
-		w.running(m)
-		// The application writes data of its own next to what the hub applied.
-		create(m, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "application-data"}, Data: map[string]string{"orders": "42"},
-		})
-	}
-}
-
-// apply creates what users have on the hub and what is not there.
-func (w *world) apply() {
-	w.t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "apps"}}
-	objects := append([]client.Object{namespace}, w.userObjects()...)
-	for _, m := range w.members {
-		objects = append(objects, w.handWritten(m))
-	}
-	for _, o := range objects {
-		w.eventually(fmt.Sprintf("%T %s is created", o, o.GetName()), func() error {
-			return client.IgnoreAlreadyExists(w.client.Create(w.t.Context(), o.DeepCopyObject().(client.Object)))
-		})
-	}
-}
-
-// running waits until a member runs all workloads, with the present version of the ConfigMap.
-func (w *world) running(m *member) {
-	w.t.Helper()
-	ctx, version := w.t.Context(), w.version
-	w.eventually(fmt.Sprintf("%s runs version %s", m.name, version), func() error {
-		config, hand, claim := &corev1.ConfigMap{}, &corev1.ConfigMap{}, &corev1.PersistentVolumeClaim{}
-		web, greeter := &appsv1.Deployment{}, &appsv1.DeploymentList{}
-		err := errors.Join(
-			m.client.Get(ctx, client.ObjectKey{Namespace: "shop", Name: "config"}, config),
-			m.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "by-hand"}, hand),
-			m.client.Get(ctx, client.ObjectKey{Namespace: "shop", Name: "data"}, claim),
-			m.client.Get(ctx, client.ObjectKey{Namespace: "shop", Name: "web"}, web),
-			m.client.List(ctx, greeter),
-		)
-		switch {
-		case err != nil:
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			return fmt.Errorf("%w; deleted: %v", err, m.deleted)
-		case config.Data["version"] != version:
-			return fmt.Errorf("ConfigMap shop/config has version %q", config.Data["version"])
-		case claim.Status.Phase != corev1.ClaimBound:
-			return fmt.Errorf("PersistentVolumeClaim shop/data is %s", claim.Status.Phase)
-		case web.Status.AvailableReplicas == 0:
-			return errors.New("Deployment shop/web is not available")
-		case len(greeter.Items) < 2:
-			return errors.New("the Deployment of add-on greeter does not exist")
-		}
-		return nil
-	})
-}
-
-// update changes the ConfigMap of the WorkSet, and waits until each member has it: the delivery works.
-func (w *world) update() {
-	w.t.Helper()
-	w.write()
-	for _, m := range w.members {
-		w.running(m)
-	}
-}
-
-// versions counts the versions that tests have written. None is written twice, not even to a restored hub.
-var versions atomic.Int64
-
-// write changes the WorkSet, and does not wait for its delivery.
-func (w *world) write() {
-	w.t.Helper()
-	w.version = fmt.Sprint(1 + versions.Add(1))
-	set := &placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "shop"}}
-	w.eventually("the WorkSet is updated", func() error {
-		if err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
-			return err
-		}
-		for i := range set.Spec.Manifests {
-			raw := string(set.Spec.Manifests[i].Raw)
-			if strings.Contains(raw, `"ConfigMap"`) {
-				set.Spec.Manifests[i].Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"config",` +
-					`"namespace":"shop"},` +
-					`"data":{"version":"` + w.version + `"}}`)
-			}
-		}
-		return w.client.Update(w.t.Context(), set)
-	})
 }
