@@ -280,7 +280,7 @@ func (m *machine) resumes(w *world) (HubAction, fault) {
 	leads, stale := w.hub, w.stale
 	before := w.state()
 	w.hub, w.stale = w.paused, w.pausedOld&pausedMember != 0
-	plan := m.hubs.values[w.hub.step]
+	plan := &m.hubs.values[w.hub.step]
 	action := plan.actions[w.hub.next]
 	if action == WriteTombstone && w.pausedOld&pausedUID == 0 && w.member && w.claim != noAgent && !w.stable() {
 		return action, unaskedTombstone // its creation has no precondition
@@ -324,11 +324,11 @@ func (w *world) memberWritten(before, after hubState) bool {
 }
 
 // noteForPaused records the changes since the leader was paused.
-func (w *world) noteForPaused(before hubState) {
+func (w *world) noteForPaused(earlier *world) {
 	if w.paused.step == 0 {
 		return
 	}
-	after := w.state()
+	before, after := earlier.state(), w.state()
 	if w.memberWritten(before, after) {
 		w.pausedOld |= pausedMember
 	}
@@ -347,6 +347,15 @@ func (w *world) noteForPaused(before hubState) {
 // that this member has left. The agent does not check which hub answers: the answer of the hub must be sufficient.
 func (m *machine) elsewhere(w *world) JoinRequestState {
 	a := &w.agent
+	key := bit(a.registered) | uint64(a.asks)<<1
+	if _, state := m.others.get(key); state != nil {
+		return *state
+	}
+	_, state := m.others.put(key, m.elsewhereDecides(a))
+	return *state
+}
+
+func (m *machine) elsewhereDecides(a *agentWorld) JoinRequestState {
 	o := JoinRequestObserved{
 		ClusterID:  "id",
 		Name:       "east",

@@ -9,44 +9,81 @@ type fairness struct {
 
 // run computes the final worlds of fair steps from the worlds of a walk.
 type run struct {
-	k    *walk
-	fair fairness
-	ends []int32 // by the number of the world; less than 0: not known, or being found out
+	k     *walk
+	fair  fairness
+	ends  []int32         // by the number of the world: the number of its end plus 1; otherwise one of the following
+	next  []int32         // the number plus 1 of the world after the next round; 0: not known
+	quiet map[int32]fault // the ends that were checked by machine.quiet
+	path  []int32
 }
 
 const (
-	notKnown = -1 - iota
+	notKnown = -iota
 	underWay
 )
 
-// end returns the world in which fair steps end. It returns false if they repeat in a circle.
-func (r *run) end(i int32) (world, bool) {
-	var path []int32
+var goesOn = step{"everybody", "goes on"}
+
+// extend adds the worlds that were numbered since.
+func (r *run) extend() {
+	if missing := int(r.k.worlds.count) - len(r.ends); missing > 0 {
+		r.ends, r.next = append(r.ends, make([]int32, missing)...), append(r.next, make([]int32, missing)...)
+	}
+}
+
+// prepare performs the next round of the worlds whose ends are needed. It only saves time: end performs the rounds that
+// are missing.
+func (r *run) prepare(first, last int32, needed func(*world) bool) {
+	r.extend()
+	for i := first; i < last; i++ {
+		if w := r.k.worlds.at(i); r.ends[i] == notKnown && r.next[i] == 0 && needed(w) {
+			next := r.k.m.round(*w, r.fair)
+			r.k.batch.add(&next, i, goesOn)
+		}
+	}
+	r.k.numberBatch(func(i, next int32) { r.next[i] = next + 1 })
+}
+
+// end returns the number of the world in which fair steps end. It returns false if they repeat in a circle.
+func (r *run) end(i int32) (int32, bool) {
+	r.path = r.path[:0]
 	rests := true
 	for {
-		for len(r.ends) < len(r.k.worlds) {
-			r.ends = append(r.ends, notKnown)
-		}
+		r.extend()
 		if end := r.ends[i]; end != notKnown {
 			rests = end != underWay
 			if rests {
-				i = end
+				i = end - 1
 			}
 			break
 		}
-		path, r.ends[i] = append(path, i), underWay
-		next := r.k.number(r.k.m.round(r.k.worlds[i], r.fair), i, step{"everybody", "goes on"})
-		if next == i {
+		r.path, r.ends[i] = append(r.path, i), underWay
+		n := r.next[i] - 1
+		if n < 0 {
+			next := r.k.m.round(*r.k.worlds.at(i), r.fair)
+			n = r.k.number(&next, i, goesOn)
+		}
+		if n == i {
 			break
 		}
-		i = next
+		i = n
 	}
-	for _, on := range path {
+	for _, on := range r.path {
 		if r.ends[on] = notKnown; rests {
-			r.ends[on] = i
+			r.ends[on] = i + 1
 		}
 	}
-	return r.k.worlds[i], rests
+	return i, rests
+}
+
+// checkEnd returns the result of machine.quiet for an end. Many worlds have the same end.
+func (r *run) checkEnd(end int32) fault {
+	wrong, known := r.quiet[end]
+	if !known {
+		wrong = r.k.m.quiet(r.k.worlds.at(end))
+		r.quiet[end] = wrong
+	}
+	return wrong
 }
 
 // round performs one step of each component. Timeouts pass only when no component acts.
@@ -110,7 +147,7 @@ func (m *machine) hubTurn(w *world) {
 
 func (m *machine) joinRequestTurn(w *world, i int) {
 	if w.requests[i].there {
-		m.joinRequestActs(w, i, m.joinRequestStep(w, i).JoinRequestStep, true)
+		m.joinRequestActs(w, i, m.joinRequestStep(w, i), true)
 	}
 }
 

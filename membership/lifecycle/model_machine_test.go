@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -32,44 +31,10 @@ type machine struct {
 	backups     backups
 	mishaps     uint8
 
-	hubs         memo[hubKey, hubPlan]
-	joinRequests memo[joinRequestKey, joinRequestPlan]
-	agents       memo[agentKey, AgentStep]
-}
-
-// memo caches the results of a pure function, and assigns equal numbers to equal results.
-type memo[K comparable, V any] struct {
-	of      map[K]uint16
-	numbers map[string]uint16
-	values  []V
-}
-
-func (m *memo[K, V]) get(key K, compute func() V) (uint16, V) {
-	if n, ok := m.of[key]; ok {
-		return n, m.values[n]
-	}
-	if m.of == nil {
-		m.of, m.numbers = map[K]uint16{}, map[string]uint16{}
-		var none V
-		m.values = []V{none} // 0 is no step
-	}
-	v := compute()
-	text := fmt.Sprintf("%+v", v)
-	n, ok := m.numbers[text]
-	if !ok {
-		n = uint16(len(m.values))
-		m.numbers[text], m.values = n, append(m.values, v)
-	}
-	m.of[key] = n
-	return n, v
-}
-
-type hubKey struct {
-	member, deleting, unserved, wantLeave, finalizer, gatesShut, statusFirst bool
-	accepted, claim, subject, clock, namespace, access                       uint8
-	leave                                                                    leaveWorld
-	membership                                                               membershipWorld
-	joined                                                                   bool
+	hubs         memo[hubPlan]
+	joinRequests memo[joinRequestPlan]
+	agents       memo[AgentStep]
+	others       memo[JoinRequestState] // the answers of another hub
 }
 
 // hubPlan is a HubStep in the encoding of the model.
@@ -84,84 +49,88 @@ type hubPlan struct {
 	leaving    bool
 	writesBack bool // the status would change
 	final      bool
+	// The actions contain RevokeAccess and WriteMembership.
+	revokesAccess, writesMembership bool
 }
 
 // report is the action that writes the status.
 const report HubAction = "ReportStatus"
 
-func (m *machine) hubStep(w *world) (uint16, hubPlan) {
-	key := hubKey{
-		w.member,
-		w.deleting,
-		w.unserved,
-		w.wantLeave,
-		w.finalizer,
-		w.gatesShut,
-		m.statusFirst,
-		w.accepted,
-		w.claim,
-		w.subject(),
-		w.clock,
-		w.namespace,
-		w.access,
-		w.leave,
-		w.membership,
-		w.joined,
+// hubKey contains everything of a world that hubDecides uses.
+func (w *world) hubKey() uint64 {
+	return bit(w.member) | bit(w.deleting)<<1 | bit(w.unserved)<<2 | bit(w.wantLeave)<<3 | bit(w.finalizer)<<4 |
+		bit(w.gatesShut)<<5 | bit(w.joined)<<6 | uint64(w.accepted)<<7 | uint64(w.claim)<<11 | uint64(w.subject())<<15 |
+		uint64(w.clock)<<19 | uint64(w.namespace)<<23 | uint64(w.access)<<27 | w.leave.bits()<<31 |
+		w.membership.bits()<<(31+leaveBits)
+}
+
+func (m *machine) hubStep(w *world) (uint16, *hubPlan) {
+	key := w.hubKey()
+	if n, plan := m.hubs.get(key); plan != nil {
+		return n, plan
 	}
-	return m.hubs.get(key, func() hubPlan {
-		o := w.hubSees()
-		gates := o.Gates
-		o.Gates = nil
-		step := m.hub(o)
-		if slices.Contains(step.Actions, AskGates) {
-			o.Gates = gates
-			step = m.hub(o)
+	return m.hubs.put(key, m.hubDecides(w))
+}
+
+func (m *machine) hubDecides(w *world) hubPlan {
+	o := w.hubSees()
+	gates := o.Gates
+	o.Gates = nil
+	step := m.hub(o)
+	if slices.Contains(step.Actions, AskGates) {
+		o.Gates = gates
+		step = m.hub(o)
+	}
+	p := hubPlan{phase: step.Phase, after: step.After, accepted: w.accepted, final: step.Final}
+	if step.Leave != nil {
+		l := step.Leave
+		late := l.ForcedAt != nil && !l.ForcedAt.Before(new(metav1.NewTime(epoch.Add(deadline+NamespaceTimeout))))
+		p.leave = leaveWorld{
+			there:       true,
+			awaitsAgent: l.Waiting == waitingForAgent && !l.Forced,
+			awaitsNamespace: l.Waiting == waitingForNamespace && !l.Forced &&
+				!l.Ended,
+			forced: l.Forced,
+			ended:  l.Ended,
+			late:   late,
 		}
-		p := hubPlan{phase: step.Phase, after: step.After, accepted: w.accepted, final: step.Final}
-		if step.Leave != nil {
-			l := step.Leave
-			late := l.ForcedAt != nil && !l.ForcedAt.Before(new(metav1.NewTime(epoch.Add(deadline+NamespaceTimeout))))
-			p.leave = leaveWorld{
-				there:       true,
-				awaitsAgent: l.Waiting == waitingForAgent && !l.Forced,
-				awaitsNamespace: l.Waiting == waitingForNamespace && !l.Forced &&
-					!l.Ended,
-				forced: l.Forced,
-				ended:  l.Ended,
-				late:   late,
-			}
+	}
+	p.notified = membershipWorld{
+		leave:  step.Membership.State == v1alpha1.StateLeave,
+		rejoin: step.Membership.Rejoin,
+		clean:  step.Membership.Clean,
+	}
+	for _, c := range step.Conditions {
+		p.joined = p.joined || c.Type == v1alpha1.ConditionJoined && c.Status == "True"
+	}
+	p.leaving = step.Phase == v1alpha1.PhaseLeaving || step.Phase == v1alpha1.PhaseLeft
+	p.writesBack = p.leave != w.leave || p.joined != w.joined
+	if m.statusFirst && p.writesBack {
+		p.actions = append(p.actions, report)
+	}
+	for _, action := range step.Actions {
+		if action != ReleaseNamespace || w.gatesShut { // or there is nothing to release
+			p.actions = append(p.actions, action)
 		}
-		p.notified = membershipWorld{
-			leave:  step.Membership.State == v1alpha1.StateLeave,
-			rejoin: step.Membership.Rejoin,
-			clean:  step.Membership.Clean,
-		}
-		for _, c := range step.Conditions {
-			p.joined = p.joined || c.Type == v1alpha1.ConditionJoined && c.Status == "True"
-		}
-		p.leaving = step.Phase == v1alpha1.PhaseLeaving || step.Phase == v1alpha1.PhaseLeft
-		p.writesBack = p.leave != w.leave || p.joined != w.joined
-		if m.statusFirst && p.writesBack {
-			p.actions = append(p.actions, report)
-		}
-		for _, action := range step.Actions {
-			if action != ReleaseNamespace || w.gatesShut { // or there is nothing to release
-				p.actions = append(p.actions, action)
-			}
-		}
-		if !m.statusFirst && p.writesBack {
-			p.actions = append(p.actions, report)
-		}
-		return p
-	})
+	}
+	if !m.statusFirst && p.writesBack {
+		p.actions = append(p.actions, report)
+	}
+	p.revokesAccess = slices.Contains(p.actions, RevokeAccess)
+	p.writesMembership = slices.Contains(p.actions, WriteMembership)
+	return p
 }
 
 // hubLooks returns the step of the hub, decided on its caches, or on the current state if the step is final or would
 // create a Membership that already exists.
-func (m *machine) hubLooks(w *world) (planWorld, hubPlan) {
+func (m *machine) hubLooks(w *world) (planWorld, *hubPlan) {
+	if w.lag.kinds == 0 {
+		n, plan := m.hubStep(w)
+		return planWorld{step: n}, plan
+	}
 	shown, blind := w.cached()
 	n, plan := m.hubStep(&shown)
-	unseen := slices.Contains(plan.actions, WriteMembership) && !shown.membership.there && w.membership.there
+	unseen := plan.writesMembership && !shown.membership.there && w.membership.there
 	if blind != 0 && (plan.final || unseen) {
 		blind = 0
 		n, plan = m.hubStep(w)
@@ -169,61 +138,62 @@ func (m *machine) hubLooks(w *world) (planWorld, hubPlan) {
 	return planWorld{step: n, blind: blind}, plan
 }
 
-type joinRequestKey struct {
-	request                               requestWorld
-	i                                     int
-	member, deleting, wantLeave, prepared bool
-	accepted, claim, credential           uint8
-	leaving, reported                     bool
-	tombs                                 tombWorld
-}
-
-// joinRequestPlan is a JoinRequestStep and its name.
+// joinRequestPlan is a JoinRequestStep in the encoding of the model, and its name.
 type joinRequestPlan struct {
-	JoinRequestStep
-	name string
+	name        string
+	actions     []JoinRequestAction
+	answer      int // less than 0: one that the model does not know
+	reason      uint8
+	accepts     bool
+	deregisters bool // a member whose MemberCluster is there
 }
 
-func (m *machine) joinRequestStep(w *world, i int) joinRequestPlan {
+// joinRequestKey contains everything of a world that NextJoinRequest uses for a request.
+func (w *world) joinRequestKey(i int) uint64 {
 	r := w.requests[i]
 	r.fresh = false
-	key := joinRequestKey{request: r, i: i, member: w.member, tombs: w.tombs}
-	if w.member {
-		key.deleting, key.wantLeave, key.prepared, key.leaving = w.deleting, w.wantLeave, w.prepared(), w.leave.there &&
-			!w.leave.ended
-		key.accepted, key.claim, key.credential, key.reported = w.accepted, w.claim, w.credential, w.reported() != ""
+	key := r.bits() | uint64(i)<<requestBits | uint64(w.tombs)<<(requestBits+1)
+	if !w.member {
+		return key
 	}
-	_, plan := m.joinRequests.get(key, func() joinRequestPlan {
-		step := m.joinRequest(w.joinRequestSees(i, m.admission))
-		p := joinRequestPlan{step, string(step.Answer)}
-		for _, action := range step.Actions {
-			p.name += " " + string(action)
-		}
-		return p
-	})
+	more := uint64(1) | bit(w.deleting)<<1 | bit(w.wantLeave)<<2 | bit(w.prepared())<<3 |
+		bit(w.leave.there && !w.leave.ended)<<4 | bit(w.reported() != "")<<5 | uint64(w.accepted)<<6 |
+		uint64(w.claim)<<10 | uint64(w.credential)<<14
+	return key | more<<(requestBits+1+tombBits)
+}
+
+func (m *machine) joinRequestStep(w *world, i int) *joinRequestPlan {
+	key := w.joinRequestKey(i)
+	if _, plan := m.joinRequests.get(key); plan != nil {
+		return plan
+	}
+	step := m.joinRequest(w.joinRequestSees(i, m.admission))
+	p := joinRequestPlan{
+		name:        string(step.Answer),
+		actions:     step.Actions,
+		answer:      slices.Index(answers, step.Answer),
+		reason:      uint8(max(slices.Index(reasons, step.Reason), 0)),
+		accepts:     slices.Contains(step.Actions, AcceptMember),
+		deregisters: step.Answer == v1alpha1.AnswerDeregistered && step.Member != nil,
+	}
+	for _, action := range step.Actions {
+		p.name += " " + string(action)
+	}
+	_, plan := m.joinRequests.put(key, p)
 	return plan
 }
 
-type agentKey struct {
-	request, registered, deregistered, kept, out, policy, beating, outwaited bool
-	joinRequest, hub, said                                                   uint8
-	seen                                                                     membershipWorld
+// key contains everything of an agent that NextAgent uses.
+func (a *agentWorld) key() uint64 {
+	return bit(a.request) | bit(a.registered)<<1 | bit(a.deregistered)<<2 | bit(a.kept)<<3 | bit(a.out)<<4 |
+		bit(a.policy)<<5 | bit(a.beating)<<6 | bit(a.outwaited)<<7 | uint64(a.joinRequest)<<8 | uint64(a.hub)<<12 |
+		uint64(a.said)<<16 | a.seen.bits()<<20
 }
 
-func (m *machine) agentStep(a *agentWorld) (uint16, AgentStep) {
-	key := agentKey{
-		a.request,
-		a.registered,
-		a.deregistered,
-		a.kept,
-		a.out,
-		a.policy,
-		a.beating,
-		a.outwaited,
-		a.joinRequest,
-		a.hub,
-		a.said,
-		a.seen,
+func (m *machine) agentStep(a *agentWorld) (uint16, *AgentStep) {
+	key := a.key()
+	if n, step := m.agents.get(key); step != nil {
+		return n, step
 	}
-	return m.agents.get(key, func() AgentStep { return m.agent(a.sees()) })
+	return m.agents.put(key, m.agent(a.sees()))
 }

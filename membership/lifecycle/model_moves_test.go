@@ -1,12 +1,10 @@
 package lifecycle
 
-import "github.com/muster-sdk/muster/membership/v1alpha1"
-
 // fault is a violated guarantee that is visible in a transition, not in the resulting state.
 type fault string
 
 // hubActs carries out one action of the hub. A failure ends the round, and the hub observes again.
-func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault) {
+func (m *machine) hubActs(w *world, plan *hubPlan, action HubAction) (wrong fault) {
 	failed := false
 	switch action {
 	case AddFinalizer:
@@ -149,19 +147,15 @@ func (m *machine) memberGone(w *world) (wrong fault) {
 }
 
 // joinRequestActs carries out the step of a request. The status is not written if the hub ends before.
-func (m *machine) joinRequestActs(w *world, i int, step JoinRequestStep, andReports bool) (wrong fault) {
+func (m *machine) joinRequestActs(w *world, i int, plan *joinRequestPlan, andReports bool) (wrong fault) {
 	r := &w.requests[i]
-	accept := false
-	for _, action := range step.Actions {
-		accept = accept || action == AcceptMember
-	}
-	for _, action := range step.Actions {
+	for _, action := range plan.actions {
 		switch action {
 		case CreateMember:
 			if w.member {
 				return wrong
 			}
-			if (r.asks != noUID || r.bound != noUID || r.reason != 0) && (!m.disasters.any() || accept) {
+			if (r.asks != noUID || r.bound != noUID || r.reason != 0) && (!m.disasters.any() || plan.accepts) {
 				wrong = readmitted
 			}
 			w.member, w.finalizer, w.claim = true, true, uint8(i+1)
@@ -193,25 +187,18 @@ func (m *machine) joinRequestActs(w *world, i int, step JoinRequestStep, andRepo
 				wrong = "a credential is issued that is of no use, since the access is another's"
 			}
 			r.answer, r.reason, r.bound = answerIssued, 0, thatUID
-			return wrong // what the step says of the status is older than that
+			return wrong // what the plan says of the status is older than that
 		}
 	}
 	if !andReports {
 		return wrong
 	}
-	for n, answer := range answers {
-		if answer == step.Answer {
-			r.answer = uint8(n)
-		}
+	if plan.answer >= 0 {
+		r.answer = uint8(plan.answer)
 	}
-	r.reason, r.bound = 0, noUID
-	for n, reason := range reasons {
-		if reason == step.Reason {
-			r.reason = uint8(n)
-		}
-	}
+	r.reason, r.bound = plan.reason, noUID
 	// As the controller has it: the member whose claim it has, or had.
-	if w.member && (w.claim == uint8(i+1) || step.Answer == v1alpha1.AnswerDeregistered && step.Member != nil) {
+	if w.member && (w.claim == uint8(i+1) || plan.deregisters) {
 		r.bound = thatUID
 	}
 	return wrong

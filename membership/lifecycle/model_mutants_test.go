@@ -464,10 +464,8 @@ func TestModelNoticesMutants(t *testing.T) {
 	notUnderRace(t)
 	for _, mutant := range mutants {
 		t.Run(mutant.name, func(t *testing.T) {
+			t.Parallel()
 			m := mutant.machine
-			if raceDetector && m.moves+m.mishaps > 1 {
-				t.Skip("takes too long under the race detector")
-			}
 			m.hub, m.joinRequest, m.agent, m.hasty = NextHub, NextJoinRequest, NextAgent, true
 			if m.admission == "" {
 				m.admission = membership.Hold
@@ -485,7 +483,7 @@ func TestModelNoticesMutants(t *testing.T) {
 			if m.pair {
 				_, noticed = m.provePair()
 			} else {
-				_, broken := m.prove()
+				_, broken := m.prove(nil)
 				for wrong, trace := range broken {
 					noticed = fmt.Sprintf("%s:\n%s", wrong, trace)
 				}

@@ -15,9 +15,9 @@ type edge struct {
 
 // edges calls visit with every transition out of w.
 func (m *machine) edges(w world, emit func(edge)) {
-	before := w.state()
+	before := w
 	visit := func(e edge) {
-		e.to.noteForPaused(before)
+		e.to.noteForPaused(&before)
 		emit(e)
 	}
 	if w.paused.step != 0 {
@@ -54,13 +54,15 @@ func (m *machine) hubEdges(w world, visit func(edge)) {
 }
 
 func (m *machine) hubGoesOn(w *world) (HubAction, fault) {
-	plan := m.hubs.values[w.hub.step]
+	plan := &m.hubs.values[w.hub.step]
 	action := plan.actions[w.hub.next]
 	w.hub.next++
-	if int(w.hub.next) == len(plan.actions) {
-		defer func() { w.hub, w.stale = planWorld{}, false }()
+	last := int(w.hub.next) == len(plan.actions)
+	wrong := m.hubActs(w, plan, action)
+	if last {
+		w.hub, w.stale = planWorld{}, false
 	}
-	return action, m.hubActs(w, plan, action)
+	return action, wrong
 }
 
 func (m *machine) joinRequestEdges(w world, visit func(edge)) {
@@ -68,14 +70,14 @@ func (m *machine) joinRequestEdges(w world, visit func(edge)) {
 		if !w.requests[i].there {
 			continue
 		}
-		answer := m.joinRequestStep(&w, i)
+		plan := m.joinRequestStep(&w, i)
 		to := w
-		wrong := m.joinRequestActs(&to, i, answer.JoinRequestStep, true)
-		visit(edge{step{atJoinRequest[i], answer.name}, to, wrong})
-		if len(answer.Actions) > 0 {
+		wrong := m.joinRequestActs(&to, i, plan, true)
+		visit(edge{step{atJoinRequest[i], plan.name}, to, wrong})
+		if len(plan.actions) > 0 {
 			to := w
-			wrong := m.joinRequestActs(&to, i, answer.JoinRequestStep, false)
-			visit(edge{step{atJoinRequest[i] + diesFirst, answer.name}, to, wrong})
+			wrong := m.joinRequestActs(&to, i, plan, false)
+			visit(edge{step{atJoinRequestThatDies[i], plan.name}, to, wrong})
 		}
 	}
 }
@@ -83,6 +85,8 @@ func (m *machine) joinRequestEdges(w world, visit func(edge)) {
 var atJoinRequest = [...]string{"JoinRequest", "JoinRequest (older)"}
 
 const diesFirst = " (dies before it reports)"
+
+var atJoinRequestThatDies = [...]string{atJoinRequest[0] + diesFirst, atJoinRequest[1] + diesFirst}
 
 func (m *machine) agentEdges(w world, visit func(edge)) {
 	a := &w.agent
@@ -122,7 +126,7 @@ func (m *machine) agentLooks(w *world) bool {
 }
 
 func (m *machine) agentGoesOn(w *world, lost bool) (AgentAction, fault) {
-	plan := m.agents.values[w.agent.plan.step]
+	plan := &m.agents.values[w.agent.plan.step]
 	action := plan.Actions[w.agent.plan.next]
 	w.agent.plan.next++
 	wrong := m.agentActs(w, action, lost)
@@ -238,8 +242,8 @@ func (m *machine) mishapEdges(w world, visit func(edge)) {
 		return
 	}
 	if m.lags {
-		for _, kinds := range []uint8{lagNamespaces, lagBindings, lagMemberships, lagAll} {
-			do(fmt.Sprintf("caches of the hub stand still (%03b)", kinds), func(w *world) { w.standStill(kinds) })
+		for _, lag := range lags {
+			do(lag.what, func(w *world) { w.standStill(lag.kinds) })
 		}
 		return
 	}
@@ -264,6 +268,16 @@ func (m *machine) mishapEdges(w world, visit func(edge)) {
 	}
 }
 
+var lags = []struct {
+	kinds uint8
+	what  string
+}{
+	{lagNamespaces, "caches of the hub stand still (001)"},
+	{lagBindings, "caches of the hub stand still (010)"},
+	{lagMemberships, "caches of the hub stand still (100)"},
+	{lagAll, "caches of the hub stand still (111)"},
+}
+
 func (w *world) restartAgent() {
 	a := &w.agent
 	a.done, a.joinRequest, a.given, a.hub, a.outwaited, a.seen, a.beating, a.said, a.plan = false, 0, 0, 0, false,
@@ -273,12 +287,15 @@ func (w *world) restartAgent() {
 // walk contains all reachable worlds, and the step to each.
 type walk struct {
 	m      *machine
-	index  map[world]int32
-	worlds []world
+	worlds *index[world]
 	from   []int32
-	steps  []step
+	by     []uint16 // the number of the step
+	steps  *index[step]
+	// changes are the observed changes of phase, if the walk records them.
+	changes *phaseChanges
+	batch   batch
 
-	reached int // how many of the worlds are not only on the way to rest
+	reached int32 // how many of the worlds are not only on the way to rest
 }
 
 // step is the name of an edge.
@@ -288,34 +305,76 @@ func (s step) String() string { return s.by + ": " + s.what }
 
 // explore visits all reachable worlds, the nearest first. For each violated guarantee, it returns the shortest
 // sequence of steps.
-func (m *machine) explore(starts []world) (*walk, map[fault]string) {
-	k, broken := &walk{m: m, index: map[world]int32{}}, map[fault]string{}
+func (m *machine) explore(starts []world, changes *phaseChanges) (*walk, map[fault]string) {
+	k, broken := &walk{m: m, worlds: newIndex[world](), steps: newIndex[step](), changes: changes}, map[fault]string{}
 	for _, w := range starts {
-		k.number(w, -1, step{})
+		k.number(&w, -1, step{})
 	}
-	for i := int32(0); int(i) < len(k.worlds) && (!m.hasty || len(broken) == 0); i++ {
-		w := k.worlds[i]
-		if wrong := m.holds(&w); wrong != "" && m.counts(wrong) && broken[wrong] == "" {
-			broken[wrong] = fmt.Sprintf("%swhich makes\n  %+v", k.trace(i), w)
-		}
-		m.edges(w, func(e edge) {
-			if e.wrong != "" && m.counts(e.wrong) && broken[e.wrong] == "" {
-				broken[e.wrong] = fmt.Sprintf("%s  %s\nwhich makes\n  %+v", k.trace(i), e.step, e.to)
+	unfinished := func(i int32) bool { return i < k.worlds.count && (!m.hasty || len(broken) == 0) }
+	for i := int32(0); unfinished(i); {
+		for last := i + batchSize; i < last && unfinished(i); i++ {
+			w := k.worlds.at(i)
+			if wrong := m.holds(w); wrong != "" && m.counts(wrong) && broken[wrong] == "" {
+				broken[wrong] = fmt.Sprintf("%swhich makes\n  %+v", k.trace(i), *w)
 			}
-			k.number(e.to, i, e.step)
-		})
+			k.recordStart(i)
+			m.edges(*w, func(e edge) {
+				if e.wrong != "" && m.counts(e.wrong) && broken[e.wrong] == "" {
+					broken[e.wrong] = fmt.Sprintf("%s  %s\nwhich makes\n  %+v", k.trace(i), e.step, e.to)
+				}
+				k.recordEdge(i, &e)
+				k.batch.add(&e.to, i, e.step)
+			})
+		}
+		k.numberBatch(nil)
 	}
-	k.reached = len(k.worlds)
+	k.reached = k.worlds.count
 	return k, broken
 }
 
+// batch contains worlds that are numbered together, with the number of the world before each and the step between them.
+type batch struct {
+	worlds []world
+	hashes []uint32
+	from   []int32
+	by     []step
+}
+
+// batchSize is the number of worlds whose successors are numbered together.
+const batchSize = 32
+
+func (b *batch) add(w *world, from int32, by step) {
+	b.worlds, b.from, b.by = append(b.worlds, *w), append(b.from, from), append(b.by, by)
+}
+
+// numberBatch numbers the worlds of the batch, in order, and empties the batch. If numbered is not nil, numberBatch
+// calls it for each world, with the number of the world before and the number of the world.
+func (k *walk) numberBatch(numbered func(from, to int32)) {
+	b := &k.batch
+	b.hashes = b.hashes[:0]
+	for i := range b.worlds {
+		b.hashes = append(b.hashes, k.worlds.hash(&b.worlds[i]))
+	}
+	k.worlds.load(b.hashes)
+	for i := range b.worlds {
+		n := k.numberHashed(&b.worlds[i], b.hashes[i], b.from[i], b.by[i])
+		if numbered != nil {
+			numbered(b.from[i], n)
+		}
+	}
+	b.worlds, b.from, b.by = b.worlds[:0], b.from[:0], b.by[:0]
+}
+
 // number returns the number of a world, and assigns a new one if the world was not visited before.
-func (k *walk) number(w world, from int32, by step) int32 {
-	n, known := k.index[w]
-	if !known {
-		n = int32(len(k.worlds))
-		k.index[w] = n
-		k.worlds, k.from, k.steps = append(k.worlds, w), append(k.from, from), append(k.steps, by)
+func (k *walk) number(w *world, from int32, by step) int32 {
+	return k.numberHashed(w, k.worlds.hash(w), from, by)
+}
+
+func (k *walk) numberHashed(w *world, hash uint32, from int32, by step) int32 {
+	n, added := k.worlds.numberHashed(w, hash)
+	if added {
+		name, _ := k.steps.number(&by)
+		k.from, k.by = append(k.from, from), append(k.by, uint16(name))
 	}
 	return n
 }
@@ -324,7 +383,7 @@ func (k *walk) number(w world, from int32, by step) int32 {
 func (k *walk) trace(i int32) string {
 	var steps []string
 	for ; k.from[i] >= 0; i = k.from[i] {
-		steps = append(steps, "  "+k.steps[i].String()+"\n")
+		steps = append(steps, "  "+k.steps.at(int32(k.by[i])).String()+"\n")
 	}
 	slices.Reverse(steps)
 	return strings.Join(steps, "")

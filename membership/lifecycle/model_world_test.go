@@ -57,6 +57,8 @@ type world struct {
 // tombWorld contains the tombstones, a bit for each claim and UID.
 type tombWorld uint16
 
+const tombBits = 9
+
 func tombOf(claim, uid uint8) tombWorld {
 	if uid == noUID {
 		return 0
@@ -66,6 +68,9 @@ func tombOf(claim, uid uint8) tombWorld {
 
 // renamed returns the set after a renaming.
 func (t tombWorld) renamed(rename func(claim, uid uint8) (uint8, uint8)) (out tombWorld) {
+	if t == 0 {
+		return 0
+	}
 	for claim := noAgent; claim <= older; claim++ {
 		for uid := thatUID; uid <= savedUID; uid++ {
 			if t&tombOf(claim, uid) != 0 {
