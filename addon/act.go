@@ -38,7 +38,7 @@ func (l *memberReconciliation) act(ctx context.Context) {
 		return
 	}
 	if l.access.manifest != nil {
-		more, err := bundled([]*unstructured.Unstructured{l.access.manifest})
+		more, err := toBundleObjects([]*unstructured.Unstructured{l.access.manifest})
 		if err != nil {
 			l.result.failed = err
 			return
@@ -56,7 +56,7 @@ func (l *memberReconciliation) act(ctx context.Context) {
 	}
 	current, err := l.distributeAll(ctx, made, next)
 	l.result.health.Current = current
-	if errors.Is(err, errForeign) {
+	if errors.Is(err, errNotOwned) {
 		l.problem(v1alpha1.ReasonManifestsFailed, err.Error())
 		l.requeueAfter(pollInterval) // no event reports its deletion
 		return
@@ -96,15 +96,16 @@ func (l *memberReconciliation) input() *Input {
 	}
 }
 
-// ask calls the HealthChecker of the agent.
-func (l *memberReconciliation) ask(ctx context.Context) {
+// checkHealth calls the HealthChecker of the agent.
+func (l *memberReconciliation) checkHealth(ctx context.Context) {
 	if l.observed.addon.Spec.Health.Type != v1alpha1.HealthCustom {
 		return
 	}
 	checker, is := l.agents[l.key.Name].(HealthChecker)
 	if !is {
 		l.result.health.Answer = health.Answer{Health: "Failed",
-			Message: "The Addon's health is of type Custom, and its agent has no function for it: choose another type."}
+			Message: "spec.health.type of the Addon is Custom, but the agent does not implement HealthChecker: choose " +
+				"another type."}
 		return
 	}
 	in, works := l.input(), slices.Clone(l.result.health.Works)
@@ -114,7 +115,7 @@ func (l *memberReconciliation) ask(ctx context.Context) {
 		})
 	l.result.busy = l.result.busy || errors.Is(err, calls.ErrBusy)
 	if err != nil {
-		answer = health.Answer{Message: fmt.Sprintf("Its health cannot be told: %s.", err)}
+		answer = health.Answer{Message: fmt.Sprintf("The health of the add-on cannot be determined: %s.", err)}
 	}
 	l.result.health.Answer = answer
 	l.requeueAfter(HealthPeriod)

@@ -43,7 +43,7 @@ type addonReconciliation struct {
 	addon    *v1alpha1.Addon
 	now      time.Time
 	members  map[string]*membershipv1alpha1.MemberCluster // by name
-	has      map[string]*v1alpha1.MemberAddon             // by name of the member
+	existing map[string]*v1alpha1.MemberAddon             // by name of the member
 	orphans  []*v1alpha1.MemberAddon                      // of no member
 	plan     install.Plan
 	problems []health.Problem
@@ -56,7 +56,7 @@ type addonReconciliation struct {
 // Reconcile reconciles an Addon. A conflict with another client is not an error.
 func (c addons) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	after, err := c.reconcile(ctx, request.Name)
-	return c.outcome(request, after, err)
+	return c.reconcileResult(request, after, err)
 }
 
 // reconcile observes, decides, acts and reports.
@@ -69,14 +69,14 @@ func (c addons) reconcile(ctx context.Context, name string) (after time.Duration
 		return 0, fmt.Errorf("read Addon %s: %w", name, err)
 	}
 	if addon.DeletionTimestamp == nil && controllerutil.AddFinalizer(addon, v1alpha1.AddonFinalizer) {
-		return 0, c.guard(ctx, addon)
+		return 0, c.addFinalizer(ctx, addon)
 	}
 	if addon.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(addon, v1alpha1.AddonFinalizer) {
 		switch is, wait, err := c.addonRequested(ctx, addon); {
 		case err != nil || wait > 0:
 			return wait, err
 		case !is:
-			return 0, c.abandon(ctx, addon)
+			return 0, c.keepMemberAddons(ctx, addon)
 		}
 	}
 	l := &addonReconciliation{addons: c, addon: addon, now: c.Clock.Now()}
@@ -88,13 +88,13 @@ func (c addons) reconcile(ctx context.Context, name string) (after time.Duration
 	return l.after, l.failed
 }
 
-// guard adds the finalizer to an Addon before its first MemberAddon exists.
-func (c addons) guard(ctx context.Context, addon *v1alpha1.Addon) error {
+// addFinalizer adds the finalizer to an Addon before its first MemberAddon exists.
+func (c addons) addFinalizer(ctx context.Context, addon *v1alpha1.Addon) error {
 	before := addon.DeepCopy()
 	controllerutil.RemoveFinalizer(before, v1alpha1.AddonFinalizer)
 	if err := c.client.Patch(ctx, addon,
 		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("put the finalizer on Addon %s: %w", addon.Name, err)
+		return fmt.Errorf("add the finalizer to Addon %s: %w", addon.Name, err)
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (l *addonReconciliation) observe(ctx context.Context) error {
 	}
 	o := install.Observed{Strategy: l.addon.Spec.Install, Deleting: l.addon.DeletionTimestamp != nil,
 		MaxRemoving: l.MaxRemoving}
-	l.members, l.has = make(map[string]*membershipv1alpha1.MemberCluster, len(clusters.Items)),
+	l.members, l.existing = make(map[string]*membershipv1alpha1.MemberCluster, len(clusters.Items)),
 		make(map[string]*v1alpha1.MemberAddon, len(has))
 	names := make(map[string]string, len(clusters.Items))
 	for i := range clusters.Items {
@@ -155,7 +155,7 @@ func (l *addonReconciliation) observe(ctx context.Context) error {
 			}
 			continue
 		}
-		l.has[name] = m
+		l.existing[name] = m
 		o.MemberAddons = append(o.MemberAddons, install.MemberAddon{
 			Member: name, InstalledBy: m.Annotations[v1alpha1.InstalledByAnnotation], GoesBy: m.Status.Placement,
 			Deleting:  m.DeletionTimestamp != nil,
@@ -178,7 +178,7 @@ func (l *addonReconciliation) observe(ctx context.Context) error {
 	for _, why := range l.plan.Problems {
 		l.problem(v1alpha1.ReasonPlacementNotFound, why)
 	}
-	if message := refusedMessage(l.plan.Decisions); message != "" {
+	if message := notPermittedMessage(l.plan.Decisions); message != "" {
 		l.problem(v1alpha1.ReasonNotAllowed, message)
 	}
 	if message := keptMessage(l.plan.Decisions); message != "" {
@@ -203,12 +203,12 @@ func keptMessage(decisions []install.Decision) string {
 		return ""
 	}
 	return fmt.Sprintf(
-		"MemberAddons of an earlier Addon with this name are kept on members that no Placement has chosen: %s. "+
-			"Choose the members with a Placement in spec.install, or delete the MemberAddons", listed(members))
+		"MemberAddons of an earlier Addon with this name are kept on members that no Placement has selected: %s. "+
+			"Select the members with a Placement in spec.install, or delete the MemberAddons", firstNames(members))
 }
 
-// listed returns the first of some names.
-func listed(members []string) string {
+// firstNames returns the first of some names.
+func firstNames(members []string) string {
 	slices.Sort(members)
 	names := strings.Join(members[:min(len(members), maxKeptNames)], ", ")
 	if more := len(members) - maxKeptNames; more > 0 {
@@ -270,7 +270,7 @@ func (l *addonReconciliation) invalid() bool {
 // assign returns the permit for a decision. A member that gets no new revision keeps its former Placement.
 func (l *addonReconciliation) assign(d *install.Decision) memberPermit {
 	blocked, placement := permit.BlockedBy(*d), d.Placement
-	if has := l.has[d.Member]; has != nil && blocked != "" {
+	if has := l.existing[d.Member]; has != nil && blocked != "" {
 		placement = firstOf(has.Annotations[v1alpha1.InstalledByAnnotation], has.Status.Placement)
 	}
 	for i := range l.addon.Spec.Install.Placements {
@@ -298,11 +298,11 @@ func (l *addonReconciliation) execute(ctx context.Context, d *install.Decision) 
 		}}
 		err := l.client.Create(ctx, made)
 		if err != nil && !apierrors.IsAlreadyExists(err) { // the next reconcile observes it
-			return fmt.Errorf("make the MemberAddon for member %s: %w", d.Member, err)
+			return fmt.Errorf("create the MemberAddon for member %s: %w", d.Member, err)
 		}
 		return nil
 	}
-	has := l.has[d.Member]
+	has := l.existing[d.Member]
 	if d.Action == install.Annotate {
 		next := has.DeepCopy()
 		metav1.SetMetaDataAnnotation(&next.ObjectMeta, v1alpha1.InstalledByAnnotation, d.Placement)
@@ -342,7 +342,7 @@ func (l *addonReconciliation) release(ctx context.Context) error {
 		l.state.roll(l.addon.Name, &l.rollouts[i], l.now)
 	}
 	if l.addon.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(l.addon, v1alpha1.AddonFinalizer) ||
-		len(l.has) > 0 {
+		len(l.existing) > 0 {
 		return nil
 	}
 	var left v1alpha1.MemberAddonList // also those that the cache does not contain yet
@@ -356,7 +356,7 @@ func (l *addonReconciliation) release(ctx context.Context) error {
 	next := l.addon.DeepCopy()
 	controllerutil.RemoveFinalizer(next, v1alpha1.AddonFinalizer)
 	err := l.client.Patch(ctx, next, precondition.Patch(l.addon))
-	return wrap(client.IgnoreNotFound(err), "take the finalizer off Addon", l.addon)
+	return wrap(client.IgnoreNotFound(err), "remove the finalizer of Addon", l.addon)
 }
 
 func joined(m *membershipv1alpha1.MemberCluster) bool {

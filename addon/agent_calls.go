@@ -70,7 +70,7 @@ func (c *shared) own(ctx context.Context, m *v1alpha1.MemberAddon, made *content
 		if _, err := calls.Do(ctx, c.calls, call, func(context.Context) (any, error) {
 			return nil, c.Allow(m, r)
 		}); err != nil {
-			made.refused(v1alpha1.ReasonUnsupported, fmt.Sprintf("%s: %s", reference, err), err)
+			made.addFailure(v1alpha1.ReasonUnsupported, fmt.Sprintf("%s: %s", reference, err), err)
 			continue
 		}
 		allowed = append(allowed, r)
@@ -85,9 +85,9 @@ func (l *memberReconciliation) await(c *content) {
 	}
 }
 
-// refused records the error of a function, and reports whether the error is temporary: the function has not returned
+// addFailure records the error of a function, and reports whether the error is temporary: the function has not returned
 // yet, or could not be called.
-func (c *content) refused(reason, message string, err error) (passing bool) {
+func (c *content) addFailure(reason, message string, err error) (passing bool) {
 	late, busy := errors.Is(err, calls.ErrOverdue), errors.Is(err, calls.ErrBusy)
 	c.late, c.busy = c.late || late, c.busy || busy
 	c.problems = append(c.problems, health.Problem{Reason: reason, Message: message, Retried: late || busy})

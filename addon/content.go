@@ -47,7 +47,7 @@ func (c *shared) contents(ctx context.Context, user types.NamespacedName, addon 
 	for i, of := range all {
 		own := c.own(ctx, of.member, &made[i])
 		if unversioned != nil {
-			made[i].refused(v1alpha1.ReasonManifestsFailed, unversioned.Error(), unversioned)
+			made[i].addFailure(v1alpha1.ReasonManifestsFailed, unversioned.Error(), unversioned)
 		}
 		var refused []config.Problem
 		references[i], refused = config.Effective(&addon.Spec, of.placement, own)
@@ -110,7 +110,7 @@ func (c *shared) resolve(ctx context.Context, addon *v1alpha1.Addon, made *conte
 		made.objects = append(made.objects, object.Unstructured)
 		if !made.late && !made.busy { // one function that does not return is enough to wait
 			if err := c.validate(ctx, f.user, addon.Name, object.Unstructured); err != nil &&
-				!made.refused(v1alpha1.ReasonConfigInvalid, fmt.Sprintf("%s: %s", references[i], err), err) {
+				!made.addFailure(v1alpha1.ReasonConfigInvalid, fmt.Sprintf("%s: %s", references[i], err), err) {
 				continue
 			}
 		}

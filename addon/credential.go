@@ -34,7 +34,7 @@ func (l *memberReconciliation) updateCredential(ctx context.Context) error {
 		named := l.access.manifest.DeepCopy() // as at the last assignment
 		named.SetNamespace(r.credential.Namespace)
 		named.SetName(r.credential.Name)
-		made, err := bundled([]*unstructured.Unstructured{named})
+		made, err := toBundleObjects([]*unstructured.Unstructured{named})
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (l *memberReconciliation) updateCredential(ctx context.Context) error {
 			continue
 		}
 		if err := l.updateCredentialIn(ctx, r, &made[0]); err != nil {
-			return fmt.Errorf("bring the credential of its agent by Work %s/%s: %w", r.Namespace, r.Name, err)
+			return fmt.Errorf("update the credential of the agent in Work %s/%s: %w", r.Namespace, r.Name, err)
 		}
 	}
 	return nil

@@ -41,7 +41,7 @@ func testEarlierAddon(t *testing.T) {
 		t.Helper()
 		h.untilNil(why, func() error {
 			for _, c := range h.get("x").Status.Conditions {
-				if c.Reason == v1alpha1.ReasonEarlierAddon && strings.Contains(c.Message, "has chosen: "+names+". Choose") {
+				if c.Reason == v1alpha1.ReasonEarlierAddon && strings.Contains(c.Message, "has selected: "+names+". Select") {
 					return nil
 				}
 			}

@@ -83,7 +83,7 @@ func TestAnnounce_UpdateIsNoWarning(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(10)
-			(&shared{clients: clients{recorder: recorder}}).announce(&v1alpha1.Addon{}, test.before, test.after)
+			(&shared{clients: clients{recorder: recorder}}).recordTransitions(&v1alpha1.Addon{}, test.before, test.after)
 			close(recorder.Events)
 			var got []string
 			for event := range recorder.Events {

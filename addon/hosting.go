@@ -28,7 +28,8 @@ func (l *memberReconciliation) locate(ctx context.Context, named string) error {
 	}
 	if !slices.Contains(l.observed.addon.Spec.HostingMembers, named) {
 		l.problem(v1alpha1.ReasonUnsupported, fmt.Sprintf(
-			"hostingMember %s is not among the Addon's spec.hostingMembers: add it there, or name another one", named))
+			"hostingMember %s is not listed in spec.hostingMembers of the Addon: add the member to the list, or choose "+
+				"another hosting member", named))
 		return nil
 	}
 	host, err := l.memberNamed(ctx, named)
@@ -37,14 +38,14 @@ func (l *memberReconciliation) locate(ctx context.Context, named string) error {
 	}
 	switch {
 	case host == nil:
-		l.problem(v1alpha1.ReasonUnsupported, fmt.Sprintf("hostingMember %s is no member: have it join, or name another one",
-			named))
+		l.problem(v1alpha1.ReasonUnsupported, fmt.Sprintf(
+			"hostingMember %s is not a member: let the cluster join the hub, or choose another hosting member", named))
 	case leaving(host):
 		l.problem(v1alpha1.ReasonUnsupported,
-			fmt.Sprintf("hostingMember %s leaves, and takes back the agent: name another one", named))
+			fmt.Sprintf("hostingMember %s is leaving and removes the agent: choose another hosting member", named))
 	case !joined(host):
 		l.problem(v1alpha1.ReasonUnsupported,
-			fmt.Sprintf("hostingMember %s has not joined yet: wait for it, or name another one", named))
+			fmt.Sprintf("hostingMember %s has not joined yet: wait, or choose another hosting member", named))
 	default:
 		l.desired.host, l.desired.hosting = host,
 			&v1alpha1.HostingStatus{Member: named, Namespace: template.HostingNamespace(l.observed.addon.Name,
@@ -142,13 +143,13 @@ func (r *record) applied() bool {
 
 // workHealth returns the health of the Works, without those of a former site that are being deleted.
 func (l *memberReconciliation) workHealth() []health.Work {
-	var said []health.Work
+	var works []health.Work
 	for _, r := range l.observed.works {
 		if !r.existing.Deleting || !r.hosted() {
-			said = append(said, r.health)
+			works = append(works, r.health)
 		}
 	}
-	return said
+	return works
 }
 
 // addonsHostedBy returns the MemberAddons whose agents a member can host.
@@ -156,7 +157,7 @@ func (c *shared) addonsHostedBy(ctx context.Context,
 	member *membershipv1alpha1.MemberCluster) (found []reconcile.Request) {
 	var list v1alpha1.AddonList
 	if err := c.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		c.log.Error(err, "Addons could not be listed.")
+		c.log.Error(err, "Failed to list Addons")
 	}
 	for i := range list.Items {
 		if slices.Contains(list.Items[i].Spec.HostingMembers, member.Name) {
@@ -166,10 +167,10 @@ func (c *shared) addonsHostedBy(ctx context.Context,
 	return found
 }
 
-// takeBackHosted deletes the Works on hosting members of a MemberAddon that does not exist, if their deletion was
+// deleteHostedWorks deletes the Works on hosting members of a MemberAddon that does not exist, if their deletion was
 // requested before its finalizer was removed, as a forced leave of the member does. Works in the member's own
 // namespace are deleted with the namespace.
-func (c *shared) takeBackHosted(ctx context.Context, key types.NamespacedName) error {
+func (c *shared) deleteHostedWorks(ctx context.Context, key types.NamespacedName) error {
 	works, hooks, err := c.works(key)
 	if err != nil {
 		return err
@@ -189,7 +190,7 @@ func (c *shared) takeBackHosted(ctx context.Context, key types.NamespacedName) e
 			return err
 		}
 		if !is {
-			c.log.Info("A Work on a hosting member has no MemberAddon, and is kept", "work", r.Name, "namespace", r.Namespace,
+			c.log.Info("Keeping a Work on a hosting member without a MemberAddon", "work", r.Name, "namespace", r.Namespace,
 				"memberaddon", key)
 			continue
 		}

@@ -162,7 +162,7 @@ func TestHostedRemovalAfterGone(t *testing.T) {
 					h.client.Delete(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.name(gone)}}))
 				if gone == "h" {
 					h.eventually("it says so", func() bool {
-						return strings.Contains(h.memberAddon("x", "a").Status.Message, "is no member")
+						return strings.Contains(h.memberAddon("x", "a").Status.Message, "is not a member")
 					})
 				}
 				require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), h.memberAddon("x", "a"))))

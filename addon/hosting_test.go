@@ -272,8 +272,8 @@ func testHostedUnsupported(t *testing.T) {
 	require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
 	for _, c := range []struct{ reason, to, says string }{
 		{"whoever may write the MemberAddon of one member must not run what he likes on any other", h.name("b"),
-			"is not among the Addon's spec.hostingMembers"},
-		{"one that is still to come has no namespace yet", h.name("new"), "is no member"},
+			"is not listed in spec.hostingMembers of the Addon"},
+		{"one that is still to come has no namespace yet", h.name("new"), "is not a member"},
 	} {
 		change(c.to)
 		h.eventually(c.reason, says(v1alpha1.ConditionConfigured, c.says))
@@ -302,7 +302,8 @@ func testHostedUnsupported(t *testing.T) {
 	members.setReadiness(nil)
 
 	h.leave("h")
-	h.eventually("it leaves", says(v1alpha1.ConditionConfigured, "leaves, and takes back the agent: name another one"))
+	h.eventually("it leaves", says(v1alpha1.ConditionConfigured,
+		"is leaving and removes the agent: choose another hosting member"))
 	for _, w := range append(h.worksFor("x", "a", "h"), h.worksFor("x", "b", "h")...) { // as its leave does
 		require.NoError(t, h.client.Delete(t.Context(), &w))
 	}

@@ -170,7 +170,7 @@ func testLateFunctions(t *testing.T) {
 				}) > 0
 			}
 		}
-		h.eventually("who waits for long says so", say("Manifests of add-on "+h.name("crowd")+" is not called now"))
+		h.eventually("who waits for long says so", say("Manifests of add-on "+h.name("crowd")+" is not called: "))
 		for _, name := range crowd {
 			h.eventually(name+" has had its turn", func() bool {
 				m := h.memberAddon("crowd", name)

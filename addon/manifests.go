@@ -33,12 +33,12 @@ type part struct {
 
 // errNoAgent is the error of an add-on whose manifests have no source.
 var errNoAgent = errors.New("the hub has no agent in Go with this name, and the configs contain no AddonTemplate: " +
-	"add one, or register the agent with addon.Options.Agents")
+	"add an AddonTemplate, or register the agent with addon.Options.Agents")
 
 // manifests returns the manifests of an add-on for a member, from its template or its agent.
 func (c *shared) manifests(ctx context.Context, in *Input, of *content) (*manifests, error) {
 	if agent := c.agents[in.Addon.Name]; agent != nil {
-		return c.ask(ctx, agent, in)
+		return c.callAgent(ctx, agent, in)
 	}
 	if of.template == nil {
 		return nil, errNoAgent
@@ -63,15 +63,15 @@ func (c *shared) manifests(ctx context.Context, in *Input, of *content) (*manife
 func rendered(spec *v1alpha1.AddonTemplateSpec, from *template.Part) (made part, err error) {
 	made.spec = workv1alpha1.WorkSpec{Apply: spec.Apply, ManifestOptions: from.Options, Waves: spec.Waves,
 		Executor: spec.Executor}
-	if made.objects, err = bundled(from.Objects); err != nil {
+	if made.objects, err = toBundleObjects(from.Objects); err != nil {
 		return part{}, err
 	}
-	made.hooks, err = bundled(from.Hooks)
+	made.hooks, err = toBundleObjects(from.Hooks)
 	return made, err
 }
 
-// ask calls an agent in Go.
-func (c *shared) ask(ctx context.Context, agent Agent, in *Input) (*manifests, error) {
+// callAgent calls an agent in Go.
+func (c *shared) callAgent(ctx context.Context, agent Agent, in *Input) (*manifests, error) {
 	call := func(function string) calls.Key {
 		return callOf(client.ObjectKeyFromObject(in.MemberAddon), in.Addon.Name, function)
 	}
@@ -103,7 +103,7 @@ func (c *shared) ask(ctx context.Context, agent Agent, in *Input) (*manifests, e
 	}
 	kinds := map[*[]bundle.Object][]*unstructured.Unstructured{}
 	for i, object := range objects {
-		u, err := c.plain(object)
+		u, err := c.convert(object)
 		if err != nil {
 			return nil, fmt.Errorf("manifest %d: %w", i, err)
 		}
@@ -125,7 +125,7 @@ func (c *shared) ask(ctx context.Context, agent Agent, in *Input) (*manifests, e
 		if err != nil {
 			return nil, err
 		}
-		if *to, err = bundled(set); err != nil {
+		if *to, err = toBundleObjects(set); err != nil {
 			return nil, err
 		}
 	}
@@ -142,7 +142,7 @@ func (m *manifests) placeOf(u *unstructured.Unstructured, in *Input) (*[]bundle.
 			to = &m.hosting
 		}
 	default:
-		return nil, fmt.Errorf("annotation %s must be %s or %s, and is %q", v1alpha1.LocationAnnotation,
+		return nil, fmt.Errorf("annotation %s must be %s or %s, got %q", v1alpha1.LocationAnnotation,
 			v1alpha1.LocationMember, v1alpha1.LocationHosting, where)
 	}
 	if annotations[v1alpha1.PreDeleteAnnotation] == "true" {
@@ -151,8 +151,8 @@ func (m *manifests) placeOf(u *unstructured.Unstructured, in *Input) (*[]bundle.
 	return &to.objects, nil
 }
 
-// plain converts an object and removes the fields that only an API server writes.
-func (c *shared) plain(object client.Object) (*unstructured.Unstructured, error) {
+// convert converts an object and removes the fields that only an API server writes.
+func (c *shared) convert(object client.Object) (*unstructured.Unstructured, error) {
 	if object == nil {
 		return nil, errors.New("must not be nil")
 	}
@@ -172,7 +172,7 @@ func (c *shared) plain(object client.Object) (*unstructured.Unstructured, error)
 	return u, nil
 }
 
-func bundled(objects []*unstructured.Unstructured) ([]bundle.Object, error) {
+func toBundleObjects(objects []*unstructured.Unstructured) ([]bundle.Object, error) {
 	made := make([]bundle.Object, 0, len(objects))
 	for _, u := range objects {
 		text, err := json.Marshal(u.Object)

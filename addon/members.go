@@ -35,11 +35,11 @@ type memory struct {
 	written  map[types.NamespacedName]written
 	removing
 
-	ahead  *v1alpha1.MemberAddon // after the last write
-	behind string                // the former resourceVersion, which the cache may still contain
+	lastWritten  *v1alpha1.MemberAddon // after the last write
+	staleVersion string                // the former resourceVersion, which the cache may still contain
 
-	awaited      string // the desired revision, and since when
-	awaitedSince time.Time
+	awaitedRevision string // the desired revision, and since when
+	awaitedSince    time.Time
 
 	busySince time.Time // since when its functions are busy; zero: not busy
 }
@@ -79,11 +79,11 @@ type memberObserved struct {
 
 // memberDesired is the desired content of a MemberAddon, and the place of the agent.
 type memberDesired struct {
-	content         *content
-	rolloutRevision string                            // the revision of the rollout, without overrides of the member
-	hosting         *v1alpha1.HostingStatus           // the desired place of the agent; nil: the member
-	host            *membershipv1alpha1.MemberCluster // the hosting member; nil: none
-	aside           bool                              // only overrides of the member are invalid
+	content          *content
+	rolloutRevision  string                            // the revision of the rollout, without overrides of the member
+	hosting          *v1alpha1.HostingStatus           // the desired place of the agent; nil: the member
+	host             *membershipv1alpha1.MemberCluster // the hosting member; nil: none
+	overridesInvalid bool                              // only overrides of the member are invalid
 }
 
 // memberAccess is the registration of the agent with the hub, and the objects that grant its access.
@@ -106,7 +106,7 @@ type memberResult struct {
 // Reconcile reconciles a MemberAddon. A conflict with another client is not an error.
 func (c members) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	after, err := c.reconcile(ctx, request.NamespacedName)
-	return c.outcome(request, after, err)
+	return c.reconcileResult(request, after, err)
 }
 
 // reconcile observes, decides, acts and reports.
@@ -114,16 +114,16 @@ func (c members) reconcile(ctx context.Context, key types.NamespacedName) (after
 	object := &v1alpha1.MemberAddon{}
 	switch err := c.cache.Get(ctx, key, object); {
 	case apierrors.IsNotFound(err):
-		c.forget(key)
+		c.dropState(key)
 		// Objects outside of the namespace are removed by no other controller.
 		_, err := c.revoke(ctx, key.Name, key.Namespace)
-		return 0, errors.Join(c.takeBackHosted(ctx, key), err)
+		return 0, errors.Join(c.deleteHostedWorks(ctx, key), err)
 	case err != nil:
 		return 0, fmt.Errorf("read MemberAddon %s: %w", key, err)
 	}
 	l := &memberReconciliation{members: c, memory: c.memory(object), key: key, object: object, now: c.Clock.Now()}
-	if object.ResourceVersion == l.behind {
-		l.object = l.ahead.DeepCopy()
+	if object.ResourceVersion == l.staleVersion {
+		l.object = l.lastWritten.DeepCopy()
 		object = l.object
 	}
 	if err := l.observe(ctx); err != nil {
@@ -137,12 +137,12 @@ func (c members) reconcile(ctx context.Context, key types.NamespacedName) (after
 		return 0, nil // the next decision enqueues the MemberAddon
 	}
 	if controllerutil.AddFinalizer(object, v1alpha1.MemberAddonFinalizer) {
-		return 0, l.guard(ctx)
+		return 0, l.addFinalizer(ctx)
 	}
 	if err := l.decide(ctx); err != nil {
 		return 0, err
 	}
-	if l.waits() {
+	if l.waitsForCalls() {
 		return l.result.after, nil
 	}
 	if err := l.report(ctx); err != nil {
@@ -151,9 +151,9 @@ func (c members) reconcile(ctx context.Context, key types.NamespacedName) (after
 	return l.result.after, l.result.failed
 }
 
-// waits reports whether the reconcile must wait because functions of the add-on are busy. It returns false after
-// [Options].CallTimeout, so that a condition reports it. The end of a call enqueues the waiting objects.
-func (l *memberReconciliation) waits() bool {
+// waitsForCalls reports whether the reconcile must wait because functions of the add-on are busy. It returns false
+// after [Options].CallTimeout, so that a condition reports it. The end of a call enqueues the waiting objects.
+func (l *memberReconciliation) waitsForCalls() bool {
 	switch {
 	case !l.result.busy:
 		l.busySince = time.Time{}
@@ -169,7 +169,7 @@ func (l *memberReconciliation) waits() bool {
 	return false
 }
 
-func (c members) forget(key types.NamespacedName) {
+func (c members) dropState(key types.NamespacedName) {
 	c.configs.Forget(key)
 	c.calls.Forget(key)
 	c.cached.mu.Lock()
@@ -178,13 +178,14 @@ func (c members) forget(key types.NamespacedName) {
 	c.state.removeMember(key)
 }
 
-// guard adds the finalizer to a MemberAddon that a user created, before there are Works that must not outlive it.
-func (l *memberReconciliation) guard(ctx context.Context) error {
+// addFinalizer adds the finalizer to a MemberAddon that a user created, before there are Works that must not outlive
+// it.
+func (l *memberReconciliation) addFinalizer(ctx context.Context) error {
 	before := l.object.DeepCopy()
 	controllerutil.RemoveFinalizer(before, v1alpha1.MemberAddonFinalizer)
 	metav1.SetMetaDataLabel(&l.object.ObjectMeta, v1alpha1.AddonLabel, l.key.Name)
 	err := l.client.Patch(ctx, l.object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return wrap(err, "put the finalizer on MemberAddon", l.object)
+	return wrap(err, "add the finalizer to MemberAddon", l.object)
 }
 
 // observe reads the state.
@@ -249,13 +250,15 @@ func (l *memberReconciliation) decide(ctx context.Context) error {
 	switch {
 	case l.observed.member == nil:
 		l.problem(v1alpha1.ReasonUnsupported, fmt.Sprintf(
-			"Namespace %s is of no member: delete the MemberAddon, and make one in the namespace of a member", l.key.Namespace))
+			"Namespace %s does not belong to a member: delete the MemberAddon, or create it in the namespace of a member",
+			l.key.Namespace))
 	case l.observed.addon == nil:
-		l.problem(v1alpha1.ReasonNoAgent, fmt.Sprintf("There is no Addon %s: make it, or delete the MemberAddon", l.key.Name))
+		l.problem(v1alpha1.ReasonNoAgent, fmt.Sprintf(
+			"Addon %s does not exist: create the Addon, or delete the MemberAddon", l.key.Name))
 	default:
 		if errs := l.object.Spec.Validate(); len(errs) > 0 {
 			l.problem(v1alpha1.ReasonConfigInvalid, errs.ToAggregate().Error())
-			l.desired.aside = true
+			l.desired.overridesInvalid = true
 			break
 		}
 		if err := l.configure(ctx); err != nil {
@@ -268,7 +271,7 @@ func (l *memberReconciliation) decide(ctx context.Context) error {
 	}
 	l.keepAccess(ctx)
 	if l.desired.content != nil && l.assigned.revision != "" {
-		l.ask(ctx) // also for an earlier assigned revision
+		l.checkHealth(ctx) // also for an earlier assigned revision
 	}
 	l.result.health.Revision, l.result.health.Since = l.assigned.revision, l.assigned.since
 	return nil
@@ -296,7 +299,7 @@ func (l *memberReconciliation) configure(ctx context.Context) error {
 		return err
 	}
 	plain := &found[len(found)-1]
-	l.desired.content, l.desired.rolloutRevision, l.desired.aside = &found[0], plain.revision,
+	l.desired.content, l.desired.rolloutRevision, l.desired.overridesInvalid = &found[0], plain.revision,
 		len(found[0].problems) > 0 && len(plain.problems) == 0
 	l.result.health.Problems = append(l.result.health.Problems, l.desired.content.problems...)
 	l.await(l.desired.content)
@@ -355,19 +358,19 @@ func (l *memberReconciliation) report(ctx context.Context) error {
 		err := l.client.Status().Patch(ctx, next, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		switch failed = wrap(client.IgnoreNotFound(err), "write the status of MemberAddon", before); {
 		case err == nil:
-			l.ahead, l.behind, l.object = next.DeepCopy(), before.ResourceVersion, next
-			l.announce(next, before.Status.Conditions, next.Status.Conditions)
-			l.metrics.reported(next.Name, before.Status.Conditions, next.Status.Conditions)
+			l.lastWritten, l.staleVersion, l.object = next.DeepCopy(), before.ResourceVersion, next
+			l.recordTransitions(next, before.Status.Conditions, next.Status.Conditions)
+			l.metrics.observeConditions(next.Name, before.Status.Conditions, next.Status.Conditions)
 		case apierrors.IsNotFound(err), apierrors.IsConflict(err): // the object changed meanwhile
 			return failed
 		}
 	}
-	said := *l.object
-	said.Status = l.result.status // also if it could not be written: rollouts do not wait for that
-	s := memberState{member: health.MemberOf(l.name(), &said), MemberState: permit.MemberState{
+	reported := *l.object
+	reported.Status = l.result.status // also if it could not be written: rollouts do not wait for that
+	s := memberState{member: health.MemberOf(l.name(), &reported), MemberState: permit.MemberState{
 		Desired: l.result.health.Desired, Of: l.desired.rolloutRevision, Assigned: l.assigned.revision,
 		Since: l.assigned.since,
-		Aside: l.desired.aside, Health: assessed.Health, HealthSince: health.Since(l.result.status.Conditions),
+		Aside: l.desired.overridesInvalid, Health: assessed.Health, HealthSince: health.Since(l.result.status.Conditions),
 	}}
 	s.Failed = slices.ContainsFunc(l.result.health.Problems, func(p health.Problem) bool { return !p.Retried })
 	l.state.setMember(l.key, s)
@@ -381,8 +384,8 @@ func (l *memberReconciliation) deferred() bool {
 	}
 	var open time.Time
 	if l.observed.permit.Placement != "" {
-		if l.awaited != l.result.health.Desired {
-			l.awaited, l.awaitedSince = l.result.health.Desired, l.now
+		if l.awaitedRevision != l.result.health.Desired {
+			l.awaitedRevision, l.awaitedSince = l.result.health.Desired, l.now
 		}
 		open = l.awaitedSince
 	}

@@ -33,7 +33,7 @@ func newMetrics(reader client.Reader) *metrics {
 		}, []string{"addon", "function", "result"}),
 		forced: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "muster_addon_forced_removals_total",
-			Help: "Removals that were forced because their deadline had passed. What they leave stays on the member.",
+			Help: "Number of removals that were forced after their deadline. Remaining objects stay on the member.",
 		}, []string{"addon"}),
 	}
 }
@@ -45,8 +45,8 @@ const (
 	callOverdue   = "timeout"
 )
 
-// called records a call. It is called concurrently.
-func (m *metrics) called(k calls.Key, took time.Duration, err error) {
+// observeCall records a call. It may be used concurrently.
+func (m *metrics) observeCall(k calls.Key, took time.Duration, err error) {
 	result := callSucceeded
 	switch {
 	case errors.Is(err, calls.ErrOverdue):
@@ -58,8 +58,8 @@ func (m *metrics) called(k calls.Key, took time.Duration, err error) {
 	m.calls.WithLabelValues(k.Owner.Name, function, result).Observe(took.Seconds())
 }
 
-// reported records the change of the conditions of a MemberAddon.
-func (m *metrics) reported(addon string, before, after []metav1.Condition) {
+// observeConditions records the change of the conditions of a MemberAddon.
+func (m *metrics) observeConditions(addon string, before, after []metav1.Condition) {
 	if isForced(after) && !isForced(before) {
 		m.forced.WithLabelValues(addon).Inc()
 	}
@@ -92,7 +92,7 @@ func stateOf(m *v1alpha1.MemberAddon) string {
 }
 
 var membersDesc = prometheus.NewDesc("muster_addon_members",
-	"Members that have an add-on, by its state: removing, degraded, updating, available or unavailable.",
+	"Number of members with an add-on, by state: removing, degraded, updating, available or unavailable.",
 	[]string{"addon", "state"}, nil)
 
 // Describe implements prometheus.Collector.

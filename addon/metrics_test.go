@@ -44,7 +44,7 @@ func TestMetrics_Members(t *testing.T) {
 	}
 	m := newMetrics(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build())
 	var want strings.Builder
-	want.WriteString("# HELP muster_addon_members Members that have an add-on, by its state: removing, degraded, " +
+	want.WriteString("# HELP muster_addon_members Number of members with an add-on, by state: removing, degraded, " +
 		"updating, available or unavailable.\n# TYPE muster_addon_members gauge\n")
 	for _, row := range []struct {
 		addon, state string
@@ -66,10 +66,10 @@ func TestMetrics_Members(t *testing.T) {
 func TestMetrics_Calls(t *testing.T) {
 	m := newMetrics(nil)
 	k := callOf(types.NamespacedName{Namespace: "member-a", Name: "logs"}, "logs", "Manifests")
-	m.called(k, time.Second, nil)
-	m.called(k, 2*time.Second, nil)
-	m.called(k, time.Second, errors.New("the database is locked"))
-	m.called(k, time.Second, fmt.Errorf("%s %w 30s", k.Function, calls.ErrOverdue))
+	m.observeCall(k, time.Second, nil)
+	m.observeCall(k, 2*time.Second, nil)
+	m.observeCall(k, time.Second, errors.New("the database is locked"))
+	m.observeCall(k, time.Second, fmt.Errorf("%s %w 30s", k.Function, calls.ErrOverdue))
 	registry := prometheus.NewPedanticRegistry()
 	require.NoError(t, registry.Register(m.calls))
 	families, err := registry.Gather()
@@ -94,9 +94,9 @@ func TestMetrics_ForcedRemovals(t *testing.T) {
 	of := func(reason string) []metav1.Condition {
 		return []metav1.Condition{{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: reason}}
 	}
-	m.reported("logs", nil, of(v1alpha1.ReasonHookFailed))
+	m.observeConditions("logs", nil, of(v1alpha1.ReasonHookFailed))
 	require.Zero(t, testutil.CollectAndCount(m.forced))
-	m.reported("logs", of(v1alpha1.ReasonHookFailed), of(v1alpha1.ReasonDeadlineExceeded))
-	m.reported("logs", of(v1alpha1.ReasonDeadlineExceeded), of(v1alpha1.ReasonDeadlineExceeded))
+	m.observeConditions("logs", of(v1alpha1.ReasonHookFailed), of(v1alpha1.ReasonDeadlineExceeded))
+	m.observeConditions("logs", of(v1alpha1.ReasonDeadlineExceeded), of(v1alpha1.ReasonDeadlineExceeded))
 	require.InDelta(t, 1, testutil.ToFloat64(m.forced.WithLabelValues("logs")), 0)
 }

@@ -54,29 +54,30 @@ func (o Options) withDefaults() (Options, map[string]Agent, error) {
 		case a == nil:
 			return o, nil, fmt.Errorf("addon.Options.Agents[%d]: must not be nil", i)
 		case a.Name() == "":
-			return o, nil, fmt.Errorf("addon.Options.Agents[%d]: has no name", i)
+			return o, nil, fmt.Errorf("addon.Options.Agents[%d]: must have a name", i)
 		case agents[a.Name()] != nil:
-			return o, nil, fmt.Errorf("addon.Options.Agents[%d]: there is another one with the name %q", i, a.Name())
+			return o, nil, fmt.Errorf("addon.Options.Agents[%d]: duplicate name %q", i, a.Name())
 		}
 		if wrong := validation.IsDNS1123Label(a.Name()); len(wrong) > 0 {
-			return o, nil, fmt.Errorf("addon.Options.Agents[%d]: no Addon can have the name %q: %s", i, a.Name(), wrong[0])
+			return o, nil, fmt.Errorf("addon.Options.Agents[%d]: name %q is not a valid name of an Addon: %s", i,
+				a.Name(), wrong[0])
 		}
 		agents[a.Name()] = a
 	}
 	if o.Workers < 0 {
-		return o, nil, fmt.Errorf("addon.Options.Workers: must not be negative, and is %d", o.Workers)
+		return o, nil, fmt.Errorf("addon.Options.Workers: must not be negative, got %d", o.Workers)
 	}
 	if o.Workers == 0 {
 		o.Workers = defaultWorkers
 	}
 	if o.CallTimeout < 0 {
-		return o, nil, fmt.Errorf("addon.Options.CallTimeout: must not be negative, and is %s", o.CallTimeout)
+		return o, nil, fmt.Errorf("addon.Options.CallTimeout: must not be negative, got %s", o.CallTimeout)
 	}
 	if o.CallTimeout == 0 {
 		o.CallTimeout = defaultCallTimeout
 	}
 	if o.MaxRemoving < 0 {
-		return o, nil, fmt.Errorf("addon.Options.MaxRemoving: must not be negative, and is %d", o.MaxRemoving)
+		return o, nil, fmt.Errorf("addon.Options.MaxRemoving: must not be negative, got %d", o.MaxRemoving)
 	}
 	if o.Allow == nil {
 		o.Allow = ownNamespace
@@ -92,6 +93,7 @@ func ownNamespace(m *v1alpha1.MemberAddon, config v1alpha1.ConfigReference) erro
 		return nil
 	}
 	return fmt.Errorf(
-		"a MemberAddon may name what is in its own namespace, %s: move the configuration there, or name it in the Addon",
+		"a MemberAddon can reference only configurations in its own namespace %s: move the configuration there, or "+
+			"reference it in the Addon",
 		m.Namespace)
 }

@@ -28,17 +28,17 @@ func TestOptionsThatAreWrong(t *testing.T) {
 		{"agents have names that Addons can have", Options{Agents: []Agent{nothing("logs"), nothing("logs-2")}}, ""},
 		{"one that is nothing would panic", Options{Agents: []Agent{nothing("logs"), nil}},
 			"addon.Options.Agents[1]: must not be nil"},
-		{"one without a name is none's", Options{Agents: []Agent{nothing("")}}, "addon.Options.Agents[0]: has no name"},
+		{"one without a name is none's", Options{Agents: []Agent{nothing("")}}, "addon.Options.Agents[0]: must have a name"},
 		{"one of two would never run", Options{Agents: []Agent{nothing("logs"), nothing("logs")}},
-			`addon.Options.Agents[1]: there is another one with the name "logs"`},
+			`addon.Options.Agents[1]: duplicate name "logs"`},
 		{"nor would one whose Addon nobody can make", Options{Agents: []Agent{nothing("Logs")}},
-			`addon.Options.Agents[0]: no Addon can have the name "Logs"`},
+			`addon.Options.Agents[0]: name "Logs" is not a valid name`},
 		{"a name with dots is no label", Options{Agents: []Agent{nothing("logs.v2")}},
-			`addon.Options.Agents[0]: no Addon can have the name "logs.v2"`},
+			`addon.Options.Agents[0]: name "logs.v2" is not a valid name`},
 		{"nor is a long one", Options{Agents: []Agent{nothing(strings.Repeat("x", 64))}},
-			`addon.Options.Agents[0]: no Addon can have the name`},
-		{"less than nobody works", Options{Workers: -1}, "addon.Options.Workers: must not be negative, and is -1"},
-		{"less than nothing goes", Options{MaxRemoving: -2}, "addon.Options.MaxRemoving: must not be negative, and is -2"},
+			`addon.Options.Agents[0]: name`},
+		{"less than nobody works", Options{Workers: -1}, "addon.Options.Workers: must not be negative, got -1"},
+		{"less than nothing goes", Options{MaxRemoving: -2}, "addon.Options.MaxRemoving: must not be negative, got -2"},
 	} {
 		_, _, err := row.options.withDefaults()
 		if row.want == "" {
@@ -58,7 +58,7 @@ func TestCallTimeout(t *testing.T) {
 		{"none", "the zero value works", 0, 30 * time.Second, ""},
 		{"one", "it is taken as it is", time.Minute, time.Minute, ""},
 		{"less than nothing", "whoever has set it is told what is wrong", -time.Second, 0,
-			"addon.Options.CallTimeout: must not be negative, and is -1s"},
+			"addon.Options.CallTimeout: must not be negative, got -1s"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			o, _, err := Options{CallTimeout: row.is}.withDefaults()

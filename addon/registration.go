@@ -43,7 +43,7 @@ func (c *shared) setupRegistration(mgr manager.Manager) error {
 	}
 	var err error
 	if c.registered, err = registration.NewCache(mgr, o.Namespace); err != nil {
-		return fmt.Errorf("make the cache of registrations: %w", err)
+		return fmt.Errorf("create the cache of registrations: %w", err)
 	}
 	c.registrar, err = registration.New(registration.Options{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Cache: c.registered, Server: o.Server, CA: o.CA,
@@ -80,7 +80,7 @@ func (l *memberReconciliation) register(ctx context.Context, want *v1alpha1.Temp
 	case l.registrar == nil:
 		l.result.health.Registration.State = health.Registering
 		l.problem(v1alpha1.ReasonRegistering,
-			"Its agent asks for access to the hub, which this hub gives to none: set addon.Options.Registration")
+			"The add-on agent requests access to the hub, but registration is disabled: set addon.Options.Registration")
 		return false
 	}
 	request := l.registration()
@@ -135,7 +135,7 @@ func (l *memberReconciliation) keepAccess(ctx context.Context) {
 func lastRegistration(status *v1alpha1.MemberAddonStatus, now time.Time) health.Registration {
 	if r := status.Registration; r != nil {
 		if r.ExpirationTime != nil && !now.Before(r.ExpirationTime.Time) {
-			return health.Registration{State: health.Registering, Message: "The credential of its agent has expired."}
+			return health.Registration{State: health.Registering, Message: "The credential of the add-on agent has expired."}
 		}
 		return health.Registration{State: health.Registered}
 	}
@@ -167,7 +167,7 @@ func (l *memberReconciliation) recordRegistration(result *registration.Result, e
 	l.requeueAfter(result.After)
 	if result.Secret != nil {
 		var broken error
-		l.access.manifest, broken = l.plain(result.Secret)
+		l.access.manifest, broken = l.convert(result.Secret)
 		err = errors.Join(err, broken)
 	}
 	l.recordAccessError(err)

@@ -47,18 +47,18 @@ func (l *memberReconciliation) remove(ctx context.Context) (after time.Duration,
 	case err != nil || wait > 0:
 		return wait, err
 	case !is:
-		return 0, l.abandon(ctx)
+		return 0, l.keepWorks(ctx)
 	}
 	p, err := l.preDelete(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if l.waits() {
+	if l.waitsForCalls() {
 		return l.result.after, nil
 	}
 	if l.registrar != nil {
 		if l.access.present, err = l.registrar.Present(ctx, l.key.Name, l.key.Namespace); err != nil {
-			return 0, fmt.Errorf("look for the access of the agent: %w", err)
+			return 0, fmt.Errorf("check the access of the agent: %w", err)
 		}
 	}
 	o, err := l.leaving(ctx, p)
@@ -174,7 +174,7 @@ func (l *memberReconciliation) jobs(ctx context.Context, p *preDelete) (removal.
 			p.err)})
 	}
 	for _, s := range p.sites {
-		if l.lacksHooks(s) {
+		if l.missesHookWork(s) {
 			all = append(all, removal.Hook{State: removal.NotStarted})
 		}
 	}
@@ -188,8 +188,8 @@ func (l *memberReconciliation) jobs(ctx context.Context, p *preDelete) (removal.
 	return jobs, nil
 }
 
-// lacksHooks reports whether a site has hooks without a Work.
-func (l *memberReconciliation) lacksHooks(s site) bool {
+// missesHookWork reports whether a site has hooks without a Work.
+func (l *memberReconciliation) missesHookWork(s site) bool {
 	return len(s.part.hooks) > 0 && !slices.ContainsFunc(l.observed.hooks, func(r *record) bool {
 		return r.Namespace == s.namespace
 	})
@@ -267,12 +267,12 @@ func (l *memberReconciliation) preDelete(ctx context.Context) (*preDelete, error
 func (l *memberReconciliation) observeLive(ctx context.Context) error {
 	object := &v1alpha1.MemberAddon{}
 	if err := l.live.Get(ctx, l.key, object); apierrors.IsNotFound(err) {
-		return errAgain // it is deleted, and the cache will observe that soon
+		return errRetry // it is deleted, and the cache will observe that soon
 	} else if err != nil {
 		return wrap(err, "read MemberAddon", l.object)
 	}
 	if object.UID != l.object.UID {
-		return errAgain
+		return errRetry
 	}
 	l.object = object
 	return l.listLive(ctx)
@@ -288,8 +288,8 @@ func (l *memberReconciliation) reportKept(ctx context.Context) error {
 		return nil // it is deleted
 	}
 	step := removal.Step{Reason: v1alpha1.ReasonRemoving, Message: kept + strings.Join(l.object.Finalizers, ", ") + "."}
-	if said := l.object.Status.Conditions; isForced(said) { // the message keeps the reason
-		why, _, _ := strings.Cut(meta.FindStatusCondition(said, v1alpha1.ConditionDegraded).Message, kept)
+	if conditions := l.object.Status.Conditions; isForced(conditions) { // the message keeps the reason
+		why, _, _ := strings.Cut(meta.FindStatusCondition(conditions, v1alpha1.ConditionDegraded).Message, kept)
 		step.Reason, step.Message = v1alpha1.ReasonDeadlineExceeded, messages.Join(strings.TrimSpace(why), step.Message)
 	}
 	return l.reportRemoval(ctx, &step)

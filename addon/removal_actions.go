@@ -35,19 +35,19 @@ func (l *memberReconciliation) execute(ctx context.Context, action removal.Actio
 		return l.deleteWorks(ctx, hosted)
 	case removal.StripFinalizers:
 		for _, r := range slices.Concat(l.observed.works, l.observed.hooks) {
-			if err := l.stopWaitingFor(ctx, r); err != nil {
+			if err := l.releaseUnlessHosted(ctx, r); err != nil {
 				return err
 			}
 		}
 	case removal.RevokeCredentials:
 		left, err := l.revoke(ctx, l.key.Name, l.key.Namespace)
 		if err == nil && left != removal.Absent {
-			err = errAgain
+			err = errRetry
 		}
 		return err
 	case removal.RemoveFinalizer:
 		if !l.recorded() {
-			return errAgain
+			return errRetry
 		}
 		before := l.object
 		next := before.DeepCopy()
@@ -60,7 +60,7 @@ func (l *memberReconciliation) execute(ctx context.Context, action removal.Actio
 
 func (l *memberReconciliation) runHooks(ctx context.Context, p *preDelete) error {
 	for _, s := range p.sites {
-		if !l.lacksHooks(s) {
+		if !l.missesHookWork(s) {
 			continue
 		}
 		work := &workv1alpha1.Work{
@@ -75,7 +75,7 @@ func (l *memberReconciliation) runHooks(ctx context.Context, p *preDelete) error
 			work.Spec.Manifests = append(work.Spec.Manifests, s.part.hooks[i].Manifest())
 		}
 		if err := l.writer().Create(ctx, work); apierrors.IsAlreadyExists(err) {
-			return wrap(l.taken(ctx, l.key, client.ObjectKeyFromObject(work)), "make Work", work)
+			return wrap(l.nameConflict(ctx, l.key, client.ObjectKeyFromObject(work)), "create Work", work)
 		} else if err != nil {
 			return err
 		}
@@ -122,9 +122,9 @@ func (c *shared) deleteWork(ctx context.Context, r *record, by types.UID) error 
 	return wrap(client.IgnoreNotFound(err), "delete Work", &workv1alpha1.Work{ObjectMeta: r.ObjectMeta})
 }
 
-// stopWaitingFor ends the wait for a Work. On a hosting member that is still a member, the Work is only deleted: its
-// namespace stays, so the agent of the hosting member deletes the objects later.
-func (l *memberReconciliation) stopWaitingFor(ctx context.Context, r *record) error {
+// releaseUnlessHosted ends the wait for a Work. On a hosting member that is still a member, the Work is only deleted:
+// its namespace stays, so the agent of the hosting member deletes the objects later.
+func (l *memberReconciliation) releaseUnlessHosted(ctx context.Context, r *record) error {
 	if r.hosted() {
 		if host, err := l.memberIn(ctx, r.Namespace); err != nil || host != nil {
 			return errors.Join(err, l.deleteWork(ctx, r, l.object.UID))
@@ -151,5 +151,5 @@ func (l *memberReconciliation) releaseWork(ctx context.Context, r *record) error
 		return nil
 	}
 	err = l.client.Patch(ctx, work, precondition.Patch(before))
-	return wrap(client.IgnoreNotFound(err), "let go of Work", work)
+	return wrap(client.IgnoreNotFound(err), "remove the finalizer of Work", work)
 }

@@ -117,7 +117,7 @@ func testGone(t *testing.T) {
 	require.NoError(t, h.client.Delete(t.Context(), member))
 	for _, name := range []string{"leaves", "stays"} {
 		h.eventually(name+" says what to do", func() bool {
-			return strings.Contains(h.memberAddon(name, "a").Status.Message, "is of no member")
+			return strings.Contains(h.memberAddon(name, "a").Status.Message, "does not belong to a member")
 		})
 		require.Nil(t, h.memberAddon(name, "a").DeletionTimestamp)
 		require.Len(t, h.works(name, "a"), 1)
@@ -153,7 +153,7 @@ func testForeignNamespace(t *testing.T) {
 	require.NoError(t, h.client.Create(t.Context(), theirs))
 	h.eventually("it says so", func() bool {
 		return h.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs) == nil &&
-			strings.Contains(theirs.Status.Message, "of no member")
+			strings.Contains(theirs.Status.Message, "does not belong to a member")
 	})
 	require.NoError(t, h.client.Delete(t.Context(), a))
 	h.eventually("all is gone", func() bool { return h.gone(a) && h.gone(theirs) })

@@ -101,24 +101,24 @@ func (l *memberReconciliation) removalRequested(ctx context.Context) (bool, time
 	return true, 0, nil
 }
 
-// abandon removes the finalizer from a MemberAddon without deleting its Works.
-func (l *memberReconciliation) abandon(ctx context.Context) error {
+// keepWorks removes the finalizer from a MemberAddon without deleting its Works.
+func (l *memberReconciliation) keepWorks(ctx context.Context) error {
 	l.log.Info("A MemberAddon is deleted without a request, and its Works are kept", "memberaddon", l.key)
 	next := l.object.DeepCopy()
 	controllerutil.RemoveFinalizer(next, v1alpha1.MemberAddonFinalizer)
 	err := l.client.Patch(ctx, next, precondition.Patch(l.object))
-	return wrap(client.IgnoreNotFound(err), "take the finalizer off MemberAddon", l.object)
+	return wrap(client.IgnoreNotFound(err), "remove the finalizer of MemberAddon", l.object)
 }
 
-// abandon removes the finalizer from an Addon without deleting its MemberAddons.
-func (c addons) abandon(ctx context.Context, addon *v1alpha1.Addon) error {
-	c.log.Info("An Addon is deleted with its definition, and its MemberAddons are kept", "addon", addon.Name)
+// keepMemberAddons removes the finalizer from an Addon without deleting its MemberAddons.
+func (c addons) keepMemberAddons(ctx context.Context, addon *v1alpha1.Addon) error {
+	c.log.Info("An Addon is deleted with its CustomResourceDefinition, and its MemberAddons are kept", "addon", addon.Name)
 	next := addon.DeepCopy()
 	if !controllerutil.RemoveFinalizer(next, v1alpha1.AddonFinalizer) {
 		return nil
 	}
 	err := c.client.Patch(ctx, next, precondition.Patch(addon))
-	return wrap(client.IgnoreNotFound(err), "take the finalizer off Addon", addon)
+	return wrap(client.IgnoreNotFound(err), "remove the finalizer of Addon", addon)
 }
 
 // addonRequested reports whether a user requested the deletion of an Addon.

@@ -136,7 +136,7 @@ func (l *addonReconciliation) requeueAfter(after time.Duration) {
 func (l *addonReconciliation) next(share *install.Share, p *v1alpha1.PlacementInstall, content *content,
 	status *v1alpha1.PlacementStatus) *rolling {
 	if !share.Decided {
-		status.Message = "The Placement is missing or not decided. Its clusters keep the add-on."
+		status.Message = "The Placement does not exist or has no decision yet. The add-on stays on its members."
 		return nil
 	}
 	for _, problem := range content.problems {
@@ -150,7 +150,7 @@ func (l *addonReconciliation) next(share *install.Share, p *v1alpha1.PlacementIn
 		Approvals: p.Approvals, Status: status.Rollout}
 	states, permits, namespaces := l.state.members(l.addon.Name), l.state.permits(l.addon.Name), map[string]string{}
 	for _, cluster := range share.Clusters {
-		member, has := l.members[cluster.Name], l.has[cluster.Name]
+		member, has := l.members[cluster.Name], l.existing[cluster.Name]
 		if member == nil || member.Status.Namespace == "" || leaving(member) || has != nil && has.DeletionTimestamp != nil {
 			continue
 		}
@@ -189,7 +189,7 @@ func (l *addonReconciliation) next(share *install.Share, p *v1alpha1.PlacementIn
 
 // complete reports whether all members with the add-on were reconciled.
 func (l *addonReconciliation) complete(standings map[string]memberState) bool {
-	for _, m := range l.has {
+	for _, m := range l.existing {
 		if _, known := standings[m.Namespace]; !known {
 			return false
 		}
@@ -212,7 +212,7 @@ func (l *addonReconciliation) report(ctx context.Context) error {
 		Generation: l.addon.Generation, Before: l.addon.Status, Now: l.now, Deleting: l.addon.DeletionTimestamp != nil,
 		Placements: l.statuses, Problems: l.problems, Forced: l.state.forced(l.addon.Name),
 	}
-	for _, m := range l.has {
+	for _, m := range l.existing {
 		o.Members = append(o.Members, standings[m.Namespace].member)
 	}
 	for _, d := range l.plan.Decisions {
@@ -226,7 +226,7 @@ func (l *addonReconciliation) report(ctx context.Context) error {
 		return nil
 	}
 	if wait := statusPeriod - l.now.Sub(l.lastStatus(l.addon)); wait > 0 &&
-		equality.Semantic.DeepEqual(gist(&status), gist(&l.addon.Status)) {
+		equality.Semantic.DeepEqual(withoutCounts(&status), withoutCounts(&l.addon.Status)) {
 		l.requeueAfter(wait)
 		return nil
 	}
@@ -239,12 +239,12 @@ func (l *addonReconciliation) report(ctx context.Context) error {
 	}
 	l.addon = next
 	l.wroteStatus(next, l.now)
-	l.announce(next, before.Status.Conditions, next.Status.Conditions)
+	l.recordTransitions(next, before.Status.Conditions, next.Status.Conditions)
 	return nil
 }
 
-// gist returns the parts of a status whose changes are written immediately.
-func gist(s *v1alpha1.AddonStatus) *v1alpha1.AddonStatus {
+// withoutCounts returns the parts of a status whose changes are written immediately.
+func withoutCounts(s *v1alpha1.AddonStatus) *v1alpha1.AddonStatus {
 	g := s.DeepCopy()
 	g.Message, g.Counts = "", v1alpha1.AddonCounts{}
 	for i := range g.Conditions {

@@ -109,7 +109,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		"MemberCluster": membershipv1alpha1.GroupVersion,
 	} {
 		if !mgr.GetScheme().Recognizes(version.WithKind(kind)) {
-			return fmt.Errorf("the manager's scheme does not know %s: call AddToScheme of its v1alpha1 before", version.Group)
+			return fmt.Errorf("the scheme of the manager does not contain %s: call AddToScheme of its v1alpha1 first",
+				version.Group)
 		}
 	}
 	c := &shared{
@@ -126,13 +127,13 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		},
 	}
 	c.calls = calls.New(calls.Options{
-		Timeout: o.CallTimeout, Limit: max(1, o.Workers/4), Free: c.enqueueMember, Observe: c.metrics.called,
+		Timeout: o.CallTimeout, Limit: max(1, o.Workers/4), Free: c.enqueueMember, Observe: c.metrics.observeCall,
 	})
 	c.state.memberChanged, c.state.addonChanged = c.enqueueMember, c.enqueueAddon
 	c.leases = &leases{clock: o.Clock, changed: c.enqueueMember, seen: map[types.NamespacedName]renewal{}}
 	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(),
 		mgr.GetHTTPClient()); err != nil {
-		return fmt.Errorf("make the client that asks what the hub serves: %w", err)
+		return fmt.Errorf("create the discovery client: %w", err)
 	}
 	if err := c.index(mgr); err != nil {
 		return err
@@ -140,20 +141,20 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	watching, err := client.NewWithWatch(mgr.GetConfig(),
 		client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
-		return fmt.Errorf("make the client that watches Works: %w", err)
+		return fmt.Errorf("create the client that watches Works: %w", err)
 	}
 	if c.worksInformer, err = worksInformer(watching); err != nil {
-		return fmt.Errorf("make the watch of Works: %w", err)
+		return fmt.Errorf("create the informer of Works: %w", err)
 	}
 	leases, known, err := c.leases.informer(watching)
 	if err != nil {
-		return fmt.Errorf("make the watch of Leases: %w", err)
+		return fmt.Errorf("create the informer of Leases: %w", err)
 	}
 	c.configs, err = lookup.New(lookup.Options{
 		Cache: c.cache, Live: c.live, Mapper: mgr.GetRESTMapper(), Log: c.log, Changed: c.configsChanged,
 	})
 	if err != nil {
-		return fmt.Errorf("make the watch of configurations: %w", err)
+		return fmt.Errorf("create the watch of configurations: %w", err)
 	}
 	watch := tenants{c, make(chan struct{})}
 	for _, r := range []manager.Runnable{informers{c, c.worksInformer, leases}, c.configs, watch, c.metrics} {
@@ -180,20 +181,20 @@ func (c *shared) index(mgr manager.Manager) error {
 		{&placementv1alpha1.PlacementDecision{}, clusterIndex, clustersOf},
 	} {
 		if err := mgr.GetFieldIndexer().IndexField(context.Background(), i.kind, i.name, i.value); err != nil {
-			return fmt.Errorf("make the index %s of %T: %w", i.name, i.kind, err)
+			return fmt.Errorf("create the index %s of %T: %w", i.name, i.kind, err)
 		}
 	}
 	return nil
 }
 
-// lookTimeout returns the maximum duration of a reconcile: two minutes, and eight calls of an agent.
-func (o *Options) lookTimeout() time.Duration { return 2*time.Minute + 8*o.CallTimeout }
+// reconcileTimeout returns the maximum duration of a reconcile: two minutes, and eight calls of an agent.
+func (o *Options) reconcileTimeout() time.Duration { return 2*time.Minute + 8*o.CallTimeout }
 
 func (c *shared) setupAddons(mgr manager.Manager, tenants <-chan struct{}) error {
-	looks, err := ctrl.New("muster-addon", mgr, ctrl.Options{
+	addonController, err := ctrl.New("muster-addon", mgr, ctrl.Options{
 		Reconciler:              tracing.Reconciler("muster-addon", addons{c}),
 		MaxConcurrentReconciles: 4, UsePriorityQueue: new(true),
-		ReconciliationTimeout: c.lookTimeout(),
+		ReconciliationTimeout: c.reconcileTimeout(),
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](batchPeriod,
 			30*time.Second),
 	})
@@ -230,7 +231,7 @@ func (c *shared) setupAddons(mgr manager.Manager, tenants <-chan struct{}) error
 				return c.addonsWith(ctx, namespace, name)
 			})),
 	} {
-		if err := looks.Watch(s); err != nil {
+		if err := addonController.Watch(s); err != nil {
 			return err
 		}
 	}
@@ -238,10 +239,10 @@ func (c *shared) setupAddons(mgr manager.Manager, tenants <-chan struct{}) error
 }
 
 func (c *shared) setupMembers(mgr manager.Manager, leases toolscache.InformerSynced, tenants <-chan struct{}) error {
-	looks, err := ctrl.New("muster-memberaddon", mgr, ctrl.Options{
+	memberController, err := ctrl.New("muster-memberaddon", mgr, ctrl.Options{
 		Reconciler:              tracing.Reconciler("muster-memberaddon", members{c}),
 		MaxConcurrentReconciles: c.Workers, UsePriorityQueue: new(true),
-		ReconciliationTimeout: c.lookTimeout(),
+		ReconciliationTimeout: c.reconcileTimeout(),
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](batchPeriod/2,
 			30*time.Second),
 	})
@@ -270,7 +271,7 @@ func (c *shared) setupMembers(mgr manager.Manager, leases toolscache.InformerSyn
 		source.Kind(c.cache, &membershipv1alpha1.MemberCluster{}, handler.TypedEnqueueRequestsFromMapFunc(c.addonsOn),
 			memberChange(affectsManifests)),
 	) {
-		if err := looks.Watch(s); err != nil {
+		if err := memberController.Watch(s); err != nil {
 			return err
 		}
 	}
@@ -297,8 +298,8 @@ func (c *shared) event(about client.Object, kind, reason, format string, args ..
 	c.recorder.Eventf(about, nil, kind, reason, "Addon", "%s", bounded.Text(fmt.Sprintf(format, args...), maxNote))
 }
 
-// announce records Events for transitions of conditions.
-func (c *shared) announce(about client.Object, before, after []metav1.Condition) {
+// recordTransitions records Events for transitions of conditions.
+func (c *shared) recordTransitions(about client.Object, before, after []metav1.Condition) {
 	for i := range after {
 		is, was := &after[i], meta.FindStatusCondition(before, after[i].Type)
 		if readycondition.Is(is.Type) || was != nil && was.Status == is.Status && was.Reason == is.Reason {
@@ -308,10 +309,10 @@ func (c *shared) announce(about client.Object, before, after []metav1.Condition)
 			is.Type != v1alpha1.ConditionInstalled && is.Type != v1alpha1.ConditionDegraded {
 			continue // the first status is the normal one
 		}
-		kind, turned := corev1.EventTypeNormal, was != nil && was.Status == metav1.ConditionTrue
+		kind, wasTrue := corev1.EventTypeNormal, was != nil && was.Status == metav1.ConditionTrue
 		switch good := is.Type != v1alpha1.ConditionDegraded; {
 		case is.Type == v1alpha1.ConditionProgressing, is.Status == metav1.ConditionUnknown,
-			is.Status == metav1.ConditionFalse && !turned:
+			is.Status == metav1.ConditionFalse && !wasTrue:
 			continue // users do not wait for this condition
 		case good == (is.Status == metav1.ConditionFalse) && !requested(is, after):
 			kind = corev1.EventTypeWarning

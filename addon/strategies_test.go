@@ -226,7 +226,7 @@ func testStrategies(t *testing.T) {
 			func(s *strategies) {
 				m := s.own("noaddon", "noaddon-a", nil)
 				said := s.says(m, v1alpha1.ConditionManifestsApplied, metav1.ConditionFalse, v1alpha1.ReasonNoAgent)
-				require.Contains(s.t, said.Message, "There is no Addon")
+				require.Contains(s.t, said.Message, "does not exist: create the Addon")
 				s.addon("noaddon", nil)
 				s.has("noaddon", "noaddon-a", "")
 			}},

@@ -32,9 +32,9 @@ func (l *addonReconciliation) refusal(namespace string, d *placementv1alpha1.Clu
 	return ""
 }
 
-// refusedMessage names the members that do not get the add-on because their Placement may not select them. Empty: there
-// are none.
-func refusedMessage(decisions []install.Decision) string {
+// notPermittedMessage names the members that do not get the add-on because their Placement may not select them. Empty:
+// there are none.
+func notPermittedMessage(decisions []install.Decision) string {
 	var members []string
 	why := ""
 	for _, d := range decisions {
@@ -48,8 +48,8 @@ func refusedMessage(decisions []install.Decision) string {
 	if len(members) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("The add-on is not installed on members on which its Placements may not place: %s. %s",
-		listed(members), why)
+	return fmt.Sprintf("The add-on is not installed on members that its Placements are not permitted to select: %s. %s",
+		firstNames(members), why)
 }
 
 // tenants watches the bindings while the controllers run.
@@ -76,7 +76,7 @@ func (t tenants) Start(ctx context.Context) error {
 func (c *shared) tenantChanged(ctx context.Context, namespace string) {
 	var list v1alpha1.AddonList
 	if err := c.cache.List(ctx, &list); err != nil {
-		c.log.Error(err, "Addons could not be listed.")
+		c.log.Error(err, "Failed to list Addons")
 	}
 	for i := range list.Items {
 		for _, p := range list.Items[i].Spec.Install.Placements {

@@ -171,7 +171,8 @@ func testTenancyClusterPlacement(t *testing.T) {
 	h.eventually("the ClusterPlacement is not decided", func() bool {
 		a := &v1alpha1.Addon{}
 		require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: h.name("echo")}, a))
-		return len(a.Status.Placements) == 1 && strings.Contains(a.Status.Placements[0].Message, "missing or not decided")
+		return len(a.Status.Placements) == 1 &&
+			strings.Contains(a.Status.Placements[0].Message, "does not exist or has no decision")
 	})
 	require.NoError(t, h.client.Delete(t.Context(), &placementv1alpha1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{
 		Name: "all"}}))

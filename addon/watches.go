@@ -113,7 +113,7 @@ func (c *shared) addonsWith(ctx context.Context, namespace, name string) (found 
 func (c *shared) addonNames(ctx context.Context, options ...client.ListOption) (names []string) {
 	var list v1alpha1.AddonList
 	if err := c.cache.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
-		c.log.Error(err, "Addons could not be listed.")
+		c.log.Error(err, "Failed to list Addons")
 	}
 	for i := range list.Items {
 		names = append(names, list.Items[i].Name)
@@ -151,7 +151,7 @@ func (c *shared) addonsAbout(ctx context.Context, before, after *membershipv1alp
 	if namespace := after.Status.Namespace; namespace != "" {
 		var list v1alpha1.MemberAddonList
 		if err := c.cache.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-			c.log.Error(err, "MemberAddons could not be listed.", "member", after.Name)
+			c.log.Error(err, "Failed to list MemberAddons", "member", after.Name)
 		}
 		for i := range list.Items {
 			names = append(names, list.Items[i].Name)
@@ -160,7 +160,7 @@ func (c *shared) addonsAbout(ctx context.Context, before, after *membershipv1alp
 	var list placementv1alpha1.PlacementDecisionList
 	if err := c.cache.List(ctx, &list, client.MatchingFields{clusterIndex: after.Name},
 		client.UnsafeDisableDeepCopy); err != nil {
-		c.log.Error(err, "PlacementDecisions could not be listed.", "member", after.Name)
+		c.log.Error(err, "Failed to list PlacementDecisions", "member", after.Name)
 	}
 	for i := range list.Items {
 		namespace, name := placementOf(&list.Items[i])
@@ -199,7 +199,7 @@ func clustersOf(o client.Object) (names []string) {
 func (c *shared) membersOf(ctx context.Context, addon *v1alpha1.Addon) (found []reconcile.Request) {
 	list, err := c.memberAddons(ctx, addon.Name)
 	if err != nil {
-		c.log.Error(err, "MemberAddons could not be listed.", "addon", addon.Name)
+		c.log.Error(err, "Failed to list MemberAddons", "addon", addon.Name)
 	}
 	for i := range list {
 		found = append(found, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list[i])})
@@ -215,7 +215,7 @@ func (c *shared) addonsOn(ctx context.Context, member *membershipv1alpha1.Member
 	var list v1alpha1.MemberAddonList
 	if err := c.cache.List(ctx, &list, client.InNamespace(member.Status.Namespace),
 		client.UnsafeDisableDeepCopy); err != nil {
-		c.log.Error(err, "MemberAddons could not be listed.", "member", member.Name)
+		c.log.Error(err, "Failed to list MemberAddons", "member", member.Name)
 		return nil
 	}
 	for i := range list.Items {

@@ -215,15 +215,16 @@ func (c *shared) distribute(ctx context.Context, d *distribution, has []*record)
 		if steps[i].Waits != "" {
 			continue // the event that ends the wait causes another reconcile
 		}
-		if err := c.take(ctx, d, &steps[i], byName[steps[i].Work.Name], options); err != nil {
+		if err := c.applyStep(ctx, d, &steps[i], byName[steps[i].Work.Name], options); err != nil {
 			return false, fmt.Errorf("%s Work %s/%s: %w", steps[i].Act, d.namespace, steps[i].Work.Name, err)
 		}
 	}
 	return len(steps) == 0, nil
 }
 
-// take executes a step. It returns a conflict if the Work differs from the observed one.
-func (c *shared) take(ctx context.Context, d *distribution, s *bundle.Step, has *record, options bundle.Hash) error {
+// applyStep executes a step. It returns a conflict if the Work differs from the observed one.
+func (c *shared) applyStep(ctx context.Context, d *distribution, s *bundle.Step, has *record,
+	options bundle.Hash) error {
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: s.Work.Name}}
 	if s.Act == bundle.Delete {
 		return c.deleteWork(ctx, has, d.by)
@@ -241,7 +242,7 @@ func (c *shared) take(ctx context.Context, d *distribution, s *bundle.Step, has 
 	if s.Act == bundle.Create {
 		work.Labels, work.Annotations, work.Spec = workLabels(d.key, d.namespace), notes, spec
 		if err := c.writer().Create(ctx, work); apierrors.IsAlreadyExists(err) {
-			return c.taken(ctx, d.key, client.ObjectKeyFromObject(work))
+			return c.nameConflict(ctx, d.key, client.ObjectKeyFromObject(work))
 		} else if err != nil {
 			return err
 		}
@@ -252,7 +253,7 @@ func (c *shared) take(ctx context.Context, d *distribution, s *bundle.Step, has 
 		}
 		changed, err := c.writer().Update(ctx, change)
 		if apierrors.IsNotFound(err) {
-			return errAgain
+			return errRetry
 		} else if err != nil {
 			return err
 		}
@@ -267,19 +268,19 @@ func (c *shared) take(ctx context.Context, d *distribution, s *bundle.Step, has 
 
 func (c *shared) writer() workwriter.Writer { return workwriter.Writer{Client: c.client} }
 
-// errForeign is the error of a Work that has the name of a Work of the add-on and another owner.
-var errForeign = errors.New("the object does not belong to the add-on")
+// errNotOwned is the error of a Work that has the name of a Work of the add-on and another owner.
+var errNotOwned = errors.New("the object does not belong to the add-on")
 
-// taken returns an error that depends on the owner of an existing Work: errAgain if the owner is this MemberAddon,
-// whose cache does not contain the Work yet, or errForeign.
-func (c *shared) taken(ctx context.Context, owner, key types.NamespacedName) error {
+// nameConflict returns an error that depends on the owner of an existing Work: errRetry if the owner is this
+// MemberAddon, whose cache does not contain the Work yet, or errNotOwned.
+func (c *shared) nameConflict(ctx context.Context, owner, key types.NamespacedName) error {
 	work := &metav1.PartialObjectMetadata{}
 	work.SetGroupVersionKind(workv1alpha1.GroupVersion.WithKind("Work"))
 	switch err := c.live.Get(ctx, key, work); {
 	case client.IgnoreNotFound(err) != nil:
 		return err
 	case err != nil, (&record{ObjectMeta: work.ObjectMeta}).owner() == owner:
-		return errAgain
+		return errRetry
 	}
-	return fmt.Errorf("%w, and has its name: delete it, or have it made under another name", errForeign)
+	return fmt.Errorf("%w but has the name of its Work: delete or rename the object", errNotOwned)
 }

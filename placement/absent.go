@@ -22,8 +22,8 @@ func absent(name string) *scheduler.Cluster {
 	return &scheduler.Cluster{Name: name, Absent: true, Unreported: true}
 }
 
-// asked identifies a lookup of the last removal of a cluster on behalf of a placement.
-type asked struct {
+// removalLookup identifies a lookup of the last removal of a cluster on behalf of a placement.
+type removalLookup struct {
 	placement key
 	cluster   string
 }
@@ -32,15 +32,15 @@ type asked struct {
 // report. mu makes each change of the fleet atomic.
 type presence struct {
 	mu      sync.Mutex
-	present map[string]bool // set by the source
-	removed map[string]bool // removed by the source, and not set again
-	missing map[string]bool // absent clusters that the fleet contains for the placements on them
-	kept    map[asked]bool  // lookups that found no removal since the placement chose the cluster
+	present map[string]bool        // set by the source
+	removed map[string]bool        // removed by the source, and not set again
+	missing map[string]bool        // absent clusters that the fleet contains for the placements on them
+	kept    map[removalLookup]bool // lookups that found no removal since the placement chose the cluster
 }
 
 func newPresence() presence {
 	return presence{present: map[string]bool{}, removed: map[string]bool{}, missing: map[string]bool{},
-		kept: map[asked]bool{}}
+		kept: map[removalLookup]bool{}}
 }
 
 // unexplained returns the clusters of a decision that the source has neither set nor removed, and for which the
@@ -49,7 +49,7 @@ func (p *presence) unexplained(k key, decided map[string]bool) (names []string) 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for name := range decided {
-		if !p.present[name] && !p.removed[name] && !p.kept[asked{k, name}] {
+		if !p.present[name] && !p.removed[name] && !p.kept[removalLookup{k, name}] {
 			names = append(names, name)
 		}
 	}
@@ -60,14 +60,14 @@ func (p *presence) explained(k key, name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.present[name] {
-		p.kept[asked{k, name}] = true
+		p.kept[removalLookup{k, name}] = true
 	}
 }
 
 // dropAnswers removes the recorded lookups that are obsolete: those about a cluster that exists, or of a placement that
 // does not exist. The caller holds the lock.
-func (p *presence) dropAnswers(obsolete func(asked) bool) {
-	maps.DeleteFunc(p.kept, func(question asked, _ bool) bool { return obsolete(question) })
+func (p *presence) dropAnswers(obsolete func(removalLookup) bool) {
+	maps.DeleteFunc(p.kept, func(question removalLookup, _ bool) bool { return obsolete(question) })
 }
 
 // keepAbsent adds to the fleet the clusters of a decision that the source has neither set nor removed. A missing
@@ -98,8 +98,8 @@ func (d *decisionController) dropAbsent(names []string) {
 	}
 }
 
-// departed returns the clusters of a decision that are not in the next one.
-func departed(before, after []decision.Slice) (names []string) {
+// removedClusters returns the clusters of a decision that are not in the next one.
+func removedClusters(before, after []decision.Slice) (names []string) {
 	stay := namesOf(after)
 	for name := range namesOf(before) {
 		if !stay[name] {
@@ -148,8 +148,8 @@ func (o observed) set(status *v1alpha1.PlacementStatus, generation int64, now me
 	meta.SetStatusCondition(&status.Conditions, condition)
 }
 
-// alarms returns the conditions that have become False and need the attention of a user.
-func alarms(before, after *v1alpha1.PlacementStatus) []metav1.Condition {
+// newlyFalse returns the conditions that have become False and need the attention of a user.
+func newlyFalse(before, after *v1alpha1.PlacementStatus) []metav1.Condition {
 	var alarms []metav1.Condition
 	for _, kind := range []string{
 		v1alpha1.ConditionPropertiesKnown, v1alpha1.ConditionClustersObserved, v1alpha1.ConditionClustersAllowed,

@@ -187,8 +187,8 @@ func testDecidersThatFail(t *testing.T) {
 		require.EqualValues(t, 1, h.get(name).Status.SelectedClusters)
 	}
 	require.Contains(t, h.condition("error").Message, "no idea")
-	require.Contains(t, h.condition("panic").Message, "the decider panicked: oh")
-	require.Contains(t, h.condition("hang").Message, "the decider has not come back")
+	require.Contains(t, h.condition("panic").Message, "the Decider panicked: oh")
+	require.Contains(t, h.condition("hang").Message, "the Decider did not return")
 	h.create("well", pick(2))
 	h.scheduled(v1alpha1.ReasonScheduled, "well")
 	decider.set(false)
@@ -303,14 +303,14 @@ func testMembers(t *testing.T) {
 			return c != nil && strings.HasSuffix(c.Message, words)
 		})
 	}
-	said("; 2 of them do not tell what they serve")
+	said("; 2 of them do not report their APIs")
 	serves := func(m *membershipv1alpha1.MemberCluster, kinds ...string) {
 		before := m.DeepCopy()
 		m.Status.APIs = []membershipv1alpha1.ServedAPIs{{GroupVersion: "example.com/v1", Kinds: kinds}}
 		require.NoError(t, h.client.Status().Patch(t.Context(), m, client.MergeFrom(before)))
 	}
 	serves(a, "Gadget")
-	said("; 1 of them does not tell what it serves")
+	said("; 1 of them does not report its APIs")
 	serves(b, "Gadget", "Widget")
 	said("2 of 2 clusters chosen")
 	require.Len(t, h.chosen("widgets"), 2, "a chosen cluster stays: it may serve the kind again soon")

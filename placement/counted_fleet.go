@@ -67,7 +67,7 @@ func (c *countedFleet) claim(k key, clusters []string, decided *scheduler.Snapsh
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.on[k]
-	came, left := beyond(clusters, before), beyond(before, clusters)
+	came, left := difference(clusters, before), difference(before, clusters)
 	if decided != nil {
 		for _, name := range came {
 			if slot, there := decided.Slot(name); there && decided.Cluster(slot).Placements != c.counts[name] {
@@ -96,8 +96,8 @@ func (c *countedFleet) count(name string, by int) {
 	}
 }
 
-// beyond returns the names of one sorted list that are not in another.
-func beyond(names, others []string) []string {
+// difference returns the names of one sorted list that are not in another.
+func difference(names, others []string) []string {
 	var more []string
 	for _, name := range names {
 		for len(others) > 0 && others[0] < name {

@@ -30,15 +30,15 @@ type attempt struct {
 
 // step is the result of one decision, after failover and evictions.
 type step struct {
-	result  scheduler.Result
-	all     []published
-	left    []string                 // the clusters that the failover evicts
-	recent  []v1alpha1.EvictionCount // the evictions of failover
-	counts  bool                     // this step adds to recent
-	awaits  bool                     // the placement waits for clusters to become ready
-	soon    bool                     // decide again immediately
-	again   time.Time
-	keptOff []string // the clusters that were excluded
+	result   scheduler.Result
+	all      []published
+	left     []string                 // the clusters that the failover evicts
+	recent   []v1alpha1.EvictionCount // the evictions of failover
+	counts   bool                     // this step adds to recent
+	awaits   bool                     // the placement waits for clusters to become ready
+	soon     bool                     // decide again immediately
+	again    time.Time
+	excluded []string // the clusters that were excluded
 	// waiting contains, by cluster, the messages of the evictions that the disruption budget does not allow.
 	waiting map[string]string
 }
@@ -75,12 +75,12 @@ func (d *decisionController) attempt(ctx context.Context, k key, placement *v1al
 	d.keepAbsent(on)
 	a.snapshot = d.fleet.counted.fleet.Snapshot()
 	d.restrict(a, on)
-	var keptOff []string
+	var excluded []string
 	for _, object := range evictions {
-		keptOff = append(keptOff, object.Spec.Cluster)
+		excluded = append(excluded, object.Spec.Cluster)
 	}
 	a.request = &scheduler.Request{
-		Name: k, Policy: p.spec.policy, Bound: p.bound(placement, a.snapshot, setOf(keptOff)),
+		Name: k, Policy: p.spec.policy, Bound: p.bound(placement, a.snapshot, setOf(excluded)),
 		Placed:   slices.Sorted(maps.Keys(on)),
 		Failover: placement.Spec.Failover != nil, Previous: p.last.result, Now: d.Clock.Now(),
 	}
@@ -110,21 +110,21 @@ func (a *attempt) inFleet(name string) *scheduler.Cluster {
 	return nil
 }
 
-// choose calls the Decider with the clusters except for keptOff, and applies the failover policy to the result.
-func (d *decisionController) choose(ctx context.Context, a *attempt, keptOff []string) (step, error) {
-	snapshot := d.fleet.withoutEvicted.use(a.k, a.lacking(keptOff), named(keptOff)).of(a.snapshot)
-	result, err := d.ask(ctx, a.p, snapshot, a.request)
+// choose calls the Decider with all clusters that are not excluded, and applies the failover policy to the result.
+func (d *decisionController) choose(ctx context.Context, a *attempt, excluded []string) (step, error) {
+	snapshot := d.fleet.withoutEvicted.use(a.k, a.candidatesKey(excluded), named(excluded)).of(a.snapshot)
+	result, err := d.callDecider(ctx, a.p, snapshot, a.request)
 	if err != nil {
 		return step{}, err
 	}
 	s := d.publish(a, result)
-	s.keptOff = keptOff
+	s.excluded = excluded
 	return s, nil
 }
 
-// lacking returns an identifier of the candidates without keptOff. Empty: all candidates.
-func (a *attempt) lacking(keptOff []string) string {
-	id, _ := identify(keptOff)
+// candidatesKey returns an identifier of the candidates without the excluded clusters. Empty: all candidates.
+func (a *attempt) candidatesKey(excluded []string) string {
+	id, _ := identify(excluded)
 	if id != "" && a.access.restricted {
 		id = a.access.view() + id
 	}
@@ -159,7 +159,7 @@ func (d *decisionController) next(ctx context.Context, a *attempt) (step, error)
 	} else {
 		s, err = d.chooseWithinBudget(ctx, a, away, pending)
 	}
-	d.fleet.withoutEvicted.keep(a.k, a.lacking(s.keptOff))
+	d.fleet.withoutEvicted.keep(a.k, a.candidatesKey(s.excluded))
 	s.soon = s.soon || blocked
 	return s, err
 }
@@ -259,7 +259,8 @@ func (a *attempt) outcome(object *v1alpha1.PlacementEviction, s *step) (reason, 
 	cluster, before := object.Spec.Cluster, executed(object)
 	spec := a.p.spec.policy.Spec()
 	if spec.Type == v1alpha1.PickFixed && slices.Contains(spec.ClusterNames, cluster) {
-		return v1alpha1.ReasonPickFixed, "the placement names its clusters: remove this one from spec.policy.clusterNames"
+		return v1alpha1.ReasonPickFixed, "The placement selects its clusters by name. Remove the cluster from " +
+			"spec.policy.clusterNames."
 	}
 	at := slices.IndexFunc(s.all, func(p published) bool { return p.cluster.Name == cluster })
 	if at < 0 {
@@ -271,12 +272,12 @@ func (a *attempt) outcome(object *v1alpha1.PlacementEviction, s *step) (reason, 
 			return before.Reason, before.Message
 		case a.p.unreported[cluster] || waited:
 			return v1alpha1.ReasonEvicted,
-				"the placement has left the cluster, and does not come back while this eviction is there"
+				"The cluster was removed from the placement, which does not select it again while this PlacementEviction exists."
 		case !there:
-			return v1alpha1.ReasonNotPlaced, "there is no such cluster in the fleet"
+			return v1alpha1.ReasonNotPlaced, "The cluster is not in the fleet."
 		default:
 			return v1alpha1.ReasonNotPlaced,
-				"the placement is not on the cluster, and does not come to it while this eviction is there"
+				"The placement does not select the cluster, and will not select it while this PlacementEviction exists."
 		}
 	}
 	if message, waits := s.waiting[cluster]; waits {
@@ -286,12 +287,12 @@ func (a *attempt) outcome(object *v1alpha1.PlacementEviction, s *step) (reason, 
 	case v1alpha1.ReasonWaitsForReplacement:
 		if missing := s.result.Missing(); missing > 0 {
 			return v1alpha1.ReasonWaitsForReplacement,
-				"no other cluster can be chosen in its place: see the condition Scheduled of the placement"
+				"No replacement for the cluster is available. See the condition Scheduled of the placement."
 		}
-		return v1alpha1.ReasonWaitsForReplacement, "another cluster was chosen, and is not ready yet"
+		return v1alpha1.ReasonWaitsForReplacement, "The replacement for the cluster is not ready yet."
 	case v1alpha1.ReasonWaitsForTurn:
 		return v1alpha1.ReasonWaitsForTurn,
-			"as many clusters as spec.failover of the placement allows were left in this period"
+			"The placement has reached the limit of evictions that spec.failover allows in this period."
 	}
 	return "", ""
 }

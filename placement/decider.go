@@ -10,16 +10,16 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// ask calls the Decider, and converts a panic to an error. If the Decider does not return in time, the call continues
-// in its goroutine, and the Decider is not called again for this placement until it has returned.
-func (d *decisionController) ask(ctx context.Context, p *placementState, snapshot *scheduler.Snapshot,
+// callDecider calls the Decider, and converts a panic to an error. If the Decider does not return in time, the call
+// continues in its goroutine, and the Decider is not called again for this placement until it has returned.
+func (d *decisionController) callDecider(ctx context.Context, p *placementState, snapshot *scheduler.Snapshot,
 	request *scheduler.Request) (scheduler.Result, error) {
-	if p.asking != nil {
+	if p.deciderCall != nil {
 		select {
-		case <-p.asking:
-			p.asking = nil
+		case <-p.deciderCall:
+			p.deciderCall = nil
 		default:
-			return scheduler.Result{}, errors.New("the decider has not come back since it was asked before")
+			return scheduler.Result{}, errors.New("the Decider has not returned from its previous call")
 		}
 	}
 	started := d.Clock.Now()
@@ -27,14 +27,14 @@ func (d *decisionController) ask(ctx context.Context, p *placementState, snapsho
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
 	defer cancel()
 	var result scheduler.Result
-	err := errors.New("the decider has ended its goroutine")
+	err := errors.New("the Decider ended its goroutine")
 	back := make(chan struct{})
 	go func() {
 		defer close(back)
 		defer func() {
 			if reason := recover(); reason != nil {
-				err = fmt.Errorf("the decider panicked: %v", reason)
-				d.log.Error(err, "A decider panicked.", "placement", request.Name, "stack", string(debug.Stack()))
+				err = fmt.Errorf("the Decider panicked: %v", reason)
+				d.log.Error(err, "Decider panicked", "placement", request.Name, "stack", string(debug.Stack()))
 			}
 		}()
 		result, err = d.Decider.Schedule(ctx, snapshot, request)
@@ -48,8 +48,8 @@ func (d *decisionController) ask(ctx context.Context, p *placementState, snapsho
 	case <-back:
 		return result, err
 	case <-time.After(grace): // most Deciders return when their context ends
-		p.asking = back
-		return scheduler.Result{}, fmt.Errorf("the decider has not come back: %w", ctx.Err())
+		p.deciderCall = back
+		return scheduler.Result{}, fmt.Errorf("the Decider did not return: %w", ctx.Err())
 	}
 }
 

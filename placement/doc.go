@@ -7,7 +7,7 @@
 //	NAME   TYPE    DESIRED   SELECTED   READY   SCHEDULED   AGE
 //	web    PickN   3         2          2       False       5m
 //
-//	2 of 40 clusters chosen where 3 are wanted; 30 do not match region in (eu), 8 have taint maintenance
+//	2 of 40 clusters chosen, but 3 are desired; 30 do not match region in (eu), 8 have taint maintenance
 //
 // The cluster-scoped ClusterPlacement of a platform team is treated in the same way. Its PlacementDecisions are in the
 // namespace [v1alpha1.ClusterScopeNamespace] and named <placement>-clusterdecision-<index>.

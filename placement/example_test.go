@@ -35,5 +35,5 @@ func ExampleExplain() {
 	}
 	fmt.Println(diagnosis)
 	// Output:
-	// 2 of 3 clusters chosen where 3 are wanted; 1 is not known to be healthy
+	// 2 of 3 clusters chosen, but 3 are desired; 1 is not known to be healthy
 }

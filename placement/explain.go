@@ -52,7 +52,7 @@ func Explain(ctx context.Context, c client.Reader, o Options,
 		}
 	}
 	whole, snapshot := fleet.Snapshot(), fleet.Snapshot()
-	var keptOff []string
+	var excluded []string
 	limits := access{}
 	if o.Tenancy != nil && placement.UID == "" {
 		limits = accessOf(rulesOf(o.Tenancy, placement.Namespace), placement.Namespace, nil, nil, whole)
@@ -72,7 +72,7 @@ func Explain(ctx context.Context, c client.Reader, o Options,
 			}
 		}
 		p := &placementState{last: lastDecision{slices: slicesOf(client.ObjectKeyFromObject(placement), before)}}
-		if keptOff, err = keptOffBy(ctx, c, placement, policy, namesOf(p.last.slices)); err != nil {
+		if excluded, err = evictedClusters(ctx, c, placement, policy, namesOf(p.last.slices)); err != nil {
 			return nil, err
 		}
 		request.Placed = slices.Sorted(maps.Keys(namesOf(p.last.slices)))
@@ -85,9 +85,9 @@ func Explain(ctx context.Context, c client.Reader, o Options,
 			whole = (&filteredFleet{lacks: limits.excludes()}).of(whole)
 			request.Placed = slices.DeleteFunc(request.Placed, limits.denies)
 		}
-		snapshot = (&filteredFleet{lacks: named(keptOff)}).of(whole)
+		snapshot = (&filteredFleet{lacks: named(excluded)}).of(whole)
 		if !reschedule(placement) {
-			request.Bound = p.bound(placement, whole, setOf(keptOff))
+			request.Bound = p.bound(placement, whole, setOf(excluded))
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
@@ -98,7 +98,7 @@ func Explain(ctx context.Context, c client.Reader, o Options,
 	}
 	diagnosis, err := result.Diagnose(ctx)
 	if err == nil {
-		evicted(diagnosis, whole, keptOff)
+		evicted(diagnosis, whole, excluded)
 	}
 	if err == nil || ctx.Err() != nil {
 		return diagnosis, err
@@ -136,9 +136,9 @@ func count(ctx context.Context, c client.Reader, source ClusterSource, fleet *sc
 	return nil
 }
 
-// keptOffBy returns the clusters that evictions exclude for a placement. Clusters that the placement is on are not
-// excluded.
-func keptOffBy(ctx context.Context, c client.Reader, placement *v1alpha1.Placement, policy *scheduler.Policy,
+// evictedClusters returns the clusters that evictions exclude for a placement. Clusters that the placement is on are
+// not excluded.
+func evictedClusters(ctx context.Context, c client.Reader, placement *v1alpha1.Placement, policy *scheduler.Policy,
 	on map[string]bool) ([]string, error) {
 	if policy.Spec().Type == v1alpha1.PickFixed {
 		return nil, nil
@@ -148,14 +148,14 @@ func keptOffBy(ctx context.Context, c client.Reader, placement *v1alpha1.Placeme
 	if err := c.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("list the PlacementEvictions in %s: %w", namespace, err)
 	}
-	var keptOff []string
+	var excluded []string
 	for i := range list.Items {
 		e := &list.Items[i]
 		if placementOf(e) == k && e.DeletionTimestamp == nil && !on[e.Spec.Cluster] {
-			keptOff = append(keptOff, e.Spec.Cluster)
+			excluded = append(excluded, e.Spec.Cluster)
 		}
 	}
-	return keptOff, nil
+	return excluded, nil
 }
 
 // collect returns all clusters that exist now.
@@ -181,7 +181,7 @@ func collect(ctx context.Context, c client.Reader, source ClusterSource) (*sched
 		return &fleet.Cache, <-ended
 	case err := <-ended:
 		if err == nil {
-			err = errors.Join(ctx.Err(), errors.New("the source of clusters has ended"))
+			err = errors.Join(ctx.Err(), errors.New("the source of clusters ended"))
 		}
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func (d *decisionController) explanation(ctx context.Context, a *attempt, s *ste
 	if err != nil {
 		diagnosis = chosenOnly(&s.result)
 	} else {
-		evicted(diagnosis, a.snapshot, s.keptOff)
+		evicted(diagnosis, a.snapshot, s.excluded)
 	}
 	return explanationOf(request, diagnosis)
 }

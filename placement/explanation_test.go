@@ -35,7 +35,7 @@ func TestExplanationOf_FitsInAStatus(t *testing.T) {
 func TestMatters_Explain(t *testing.T) {
 	plain, asks := &v1alpha1.Placement{}, &v1alpha1.Placement{}
 	asks.Annotations = map[string]string{v1alpha1.ExplainAnnotation: "1"}
-	require.True(t, matters(plain, asks))
-	require.True(t, matters(asks, plain))
-	require.False(t, matters(asks, asks.DeepCopy()))
+	require.True(t, needsDecision(plain, asks))
+	require.True(t, needsDecision(asks, plain))
+	require.False(t, needsDecision(asks, asks.DeepCopy()))
 }

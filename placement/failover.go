@@ -14,14 +14,14 @@ import (
 // bound returns the clusters that the next decision prefers, which are the current ones. If the failover policy returns
 // to recovered clusters, a recovered cluster takes the place of the cluster that replaces it, unless it is evicted.
 func (p *placementState) bound(placement *v1alpha1.Placement, snapshot *scheduler.Snapshot,
-	keptOff map[string]bool) []string {
+	excluded map[string]bool) []string {
 	recovery := v1alpha1.Stay
 	if f := placement.Spec.Failover; f != nil {
 		recovery = f.Recovery
 	}
 	return failover.Bound(publishedOf(p.last.slices), recovery, func(name string) bool {
 		slot, there := snapshot.Slot(name)
-		return there && !keptOff[name] && recovered(snapshot.Cluster(slot))
+		return there && !excluded[name] && recovered(snapshot.Cluster(slot))
 	})
 }
 

@@ -145,7 +145,7 @@ func testNamesThatAreTaken(t *testing.T) {
 	h.scheduled(v1alpha1.ReasonScheduled, "web")
 	h.eventually("two clusters", func() bool { return len(h.chosen("web")) == 2 })
 	h.scheduled(v1alpha1.ReasonDecideFailed, "taken")
-	require.Contains(t, h.condition("taken").Message, "the name is taken")
+	require.Contains(t, h.condition("taken").Message, "does not belong to the placement")
 	require.NoError(t, h.client.Delete(t.Context(), others))
 	h.scheduled(v1alpha1.ReasonScheduled, "taken")
 }

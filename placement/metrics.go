@@ -31,18 +31,19 @@ const (
 func newMetrics() *metrics {
 	m := &metrics{
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "muster_placement_decisions_total", Help: "Decisions on placements, by what came of them.",
+			Name: "muster_placement_decisions_total", Help: "Number of decisions about placements, by result.",
 		}, []string{"result"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "muster_placement_decision_duration_seconds",
-			Help:    "How long it takes to choose clusters, without what is written then.",
+			Help:    "Duration of a selection of clusters in seconds, without the writes of its result.",
 			Buckets: prometheus.ExponentialBuckets(10e-6, 4, 11), // 10 µs to 10 s
 		}),
 		clusters: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "muster_placement_cluster_changes_total", Help: "Clusters that placements have come to or left.",
+			Name: "muster_placement_cluster_changes_total", Help: "Number of clusters that were added to or removed from " +
+				"placements.",
 		}, []string{"change"}),
 		evictions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "muster_placement_evictions_total", Help: "Clusters that placements have left by eviction.",
+			Name: "muster_placement_evictions_total", Help: "Number of clusters that were evicted from placements.",
 		}, []string{"by"}),
 	}
 	for vec, values := range map[*prometheus.CounterVec][]string{
@@ -61,9 +62,9 @@ func newMetrics() *metrics {
 
 var (
 	queueDesc = prometheus.NewDesc("muster_placement_queue",
-		"Placements that wait for a decision or are being decided, by where they are.", []string{"state"}, nil)
+		"Number of placements in the scheduling queue, by state.", []string{"state"}, nil)
 	waitingDesc = prometheus.NewDesc("muster_placement_evictions_waiting",
-		"PlacementEvictions that are not executed yet, by what they wait for.", []string{"reason"}, nil)
+		"Number of PlacementEvictions that are not executed yet, by the reason of their condition.", []string{"reason"}, nil)
 )
 
 // moved counts the clusters that a decision adds to a placement and removes from it.

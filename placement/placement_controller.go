@@ -62,7 +62,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	d.queue = queue.New(queue.Options[key, scheduler.Event]{
 		Hint: d.hint, Clock: o.Clock,
 		OnPanic: func(plugin string, reason any) {
-			d.log.Error(fmt.Errorf("panicked: %v", reason), "A hint panicked.", "plugin", plugin, "stack", string(debug.Stack()))
+			d.log.Error(fmt.Errorf("panicked: %v", reason), "Plugin panicked in a queueing "+
+				"hint", "plugin", plugin, "stack", string(debug.Stack()))
 		},
 	})
 	return mgr.Add(d)
@@ -135,7 +136,7 @@ func (d *decisionController) Start(ctx context.Context) error {
 	running.Go(func() {
 		err := d.Clusters.Run(ctx, d)
 		if err == nil && ctx.Err() == nil {
-			err = errors.New("the source of clusters has ended")
+			err = errors.New("the source of clusters ended")
 		}
 		cancel(err)
 	})
@@ -189,7 +190,7 @@ func (d *decisionController) work(ctx context.Context) {
 		if err != nil {
 			outcome = queue.Failed()
 			if ctx.Err() == nil && !apierrors.IsConflict(err) && !errors.Is(err, errStale) {
-				d.log.Error(err, "A placement could not be decided; trying again.", "placement", item.Key, "failures",
+				d.log.Error(err, "Failed to decide a placement, retrying", "placement", item.Key, "failures",
 					item.Failures+1)
 			}
 		}
@@ -224,7 +225,7 @@ func (d *decisionController) decide(ctx context.Context, k key) (queue.Outcome, 
 	if placement == nil {
 		d.drop(k) // the garbage collector deletes its PlacementDecisions
 		return queue.Scheduled(), d.reportUndecided(ctx, k, v1alpha1.ReasonPlacementNotFound,
-			"there is no such placement in the namespace; an eviction of a ClusterPlacement must be in namespace "+
+			"The placement does not exist in this namespace. The PlacementEviction of a ClusterPlacement must be in namespace "+
 				v1alpha1.ClusterScopeNamespace)
 	}
 	result := resultWriteFailed
@@ -236,7 +237,7 @@ func (d *decisionController) decide(ctx context.Context, k key) (queue.Outcome, 
 		return queue.Scheduled(), errors.Join(
 			d.report(ctx, placement, p, failed(v1alpha1.ReasonInvalidPolicy, p.spec.invalid)),
 			d.reportUndecided(ctx, k, v1alpha1.ReasonNotDecided,
-				"the policy of the placement is not valid: see its condition Scheduled"))
+				"The policy of the placement is invalid. See the condition Scheduled of the placement."))
 	}
 	if err := d.resume(ctx, k, placement, p); err != nil {
 		result = v1alpha1.ReasonDecideFailed
@@ -251,7 +252,7 @@ func (d *decisionController) decide(ctx context.Context, k key) (queue.Outcome, 
 		return queue.Failed(), errors.Join(err,
 			d.report(ctx, placement, p, failed(v1alpha1.ReasonDecideFailed, err)),
 			d.reportUndecided(ctx, k, v1alpha1.ReasonNotDecided,
-				"the decision failed: see the condition Scheduled of the placement"))
+				"The decision failed. See the condition Scheduled of the placement."))
 	}
 	d.recordRequest(a, &s)
 	p.last.result = &s.result
@@ -328,7 +329,7 @@ func (d *decisionController) act(ctx context.Context, a *attempt, s *step, v sum
 			return err
 		}
 	}
-	defer d.dropAbsent(departed(p.last.slices, laid))
+	defer d.dropAbsent(removedClusters(p.last.slices, laid))
 	d.metrics.moved(p.last.slices, laid)
 	d.metrics.failedOver(a, s)
 	p.last.slices, p.last.generation = laid, placement.Generation

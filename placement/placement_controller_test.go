@@ -55,7 +55,7 @@ func testDeciding(t *testing.T) {
 	h.change("web", func(p *v1alpha1.Placement) { p.Spec.Policy = inRegion(pick(2), "us") })
 	h.scheduled(v1alpha1.ReasonUnschedulable, "web")
 	require.Equal(t, []string{"us-1"}, h.chosen("web"))
-	require.Contains(t, h.condition("web").Message, "1 of 151 clusters chosen where 2 are wanted; 150 do not match")
+	require.Contains(t, h.condition("web").Message, "1 of 151 clusters chosen, but 2 are desired; 150 do not match")
 	s.set(cluster("us-2", "us"))
 	h.scheduled(v1alpha1.ReasonScheduled, "web")
 	require.ElementsMatch(t, []string{"us-1", "us-2"}, h.chosen("web"))

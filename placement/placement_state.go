@@ -24,7 +24,7 @@ type placementState struct {
 	message    cachedMessage
 
 	withdrawals withdrawals
-	asking      <-chan struct{} // closed when the Decider has returned
+	deciderCall <-chan struct{} // closed when the Decider has returned
 	again       func()          // stops the timer of a decision that expires
 
 	events eventState
@@ -48,10 +48,10 @@ type lastDecision struct {
 // eventState contains the data that determines whether an event affects a placement. The lock of the controller
 // protects it.
 type eventState struct {
-	request *scheduler.Request // for the hints of the queue
-	keptOff []string           // the evicted clusters
-	awaits  bool               // the placement waits for clusters to become ready
-	on      []string           // the current clusters, and those to which the placement would return
+	request  *scheduler.Request // for the hints of the queue
+	excluded []string           // the evicted clusters
+	awaits   bool               // the placement waits for clusters to become ready
+	on       []string           // the current clusters, and those to which the placement would return
 }
 
 // stateOf returns the state of a placement, with the parsed policy of its current generation.
@@ -93,7 +93,7 @@ func (d *decisionController) recordRequest(a *attempt, s *step) {
 	request := *a.request
 	request.Previous = nil
 	a.p.events.request = &request
-	a.p.events.keptOff, a.p.events.awaits = s.keptOff, s.awaits
+	a.p.events.excluded, a.p.events.awaits = s.excluded, s.awaits
 }
 
 // soonest is the minimum time before a requeue, in case a Decider returns a time in the past.
@@ -156,7 +156,7 @@ func (d *decisionController) drop(k key) {
 	}
 	d.placements.mu.Unlock()
 	d.presence.mu.Lock()
-	d.presence.dropAnswers(func(q asked) bool { return q.placement == k })
+	d.presence.dropAnswers(func(q removalLookup) bool { return q.placement == k })
 	d.presence.mu.Unlock()
 	d.dropAbsent(left)
 }

@@ -71,9 +71,9 @@ func (p *propertyNames) requirements(all []v1alpha1.PropertyRequirement, path st
 		if p.reported(name) {
 			continue
 		}
-		remedy := "check the spelling, or let the agents report it"
+		remedy := "check the spelling, or configure the agents to report the property"
 		if resource, is := resourceOf(name); is {
-			remedy = fmt.Sprintf("resources are no properties: to require an amount of %s, set spec.policy.resources", resource)
+			remedy = fmt.Sprintf("resources are not properties: to require an amount of %s, set spec.policy.resources", resource)
 		}
 		p.add("%s.properties[%d].name: no cluster reports a property %q; %s", path, i, name, remedy)
 	}
@@ -96,12 +96,14 @@ func (p *propertyNames) sorter(name, path string) {
 	switch {
 	case p.hasNumber(name):
 	case p.reported(name):
-		p.add("%s: property %q is not a number on any cluster, so it sorts nothing; choose a property with numbers", path,
+		p.add("%s: property %q is not a number on any cluster, so it has no effect on the order; choose a numeric "+
+			"property", path,
 			name)
 	case len(reported) > 0:
 		p.add("%s: no cluster reports a property %q; to sort by the resource, write %q", path, name, reported[0]+"/"+name)
 	default:
-		p.add("%s: no cluster reports a property %q; check the spelling, or let the agents report it", path, name)
+		p.add("%s: no cluster reports a property %q; check the spelling, or configure the agents to report the "+
+			"property", path, name)
 	}
 }
 

@@ -42,11 +42,11 @@ func TestPropertiesOf(t *testing.T) {
 		{"a property that a cluster reports", requires("price", v1alpha1.PropertyGt), true, nil},
 		{"a typo", requires("prize", v1alpha1.PropertyGt), true, []string{
 			`spec.policy.affinity.required[0].properties[0].name: no cluster reports a property "prize"; check the spelling, ` +
-				`or let the agents report it`,
+				`or configure the agents to report the property`,
 		}},
 		{"a resource is no property", requires("available/cpu", v1alpha1.PropertyGt), true, []string{
 			`spec.policy.affinity.required[0].properties[0].name: no cluster reports a property "available/cpu"; resources ` +
-				`are no properties: to require an amount of cpu, set spec.policy.resources`,
+				`are not properties: to require an amount of cpu, set spec.policy.resources`,
 		}},
 		{"not to have it is a match", requires("gpu", v1alpha1.PropertyDoesNotExist), false, nil},
 		{"a sorter by a property", sorts("price"), true, nil},
@@ -59,8 +59,8 @@ func TestPropertiesOf(t *testing.T) {
 				`"allocatable/example.com/gpu"`,
 		}},
 		{"a sorter by a property that is no number", sorts("version"), true, []string{
-			`spec.policy.sorters[0].name: property "version" is not a number on any cluster, so it sorts nothing; choose a ` +
-				`property with numbers`,
+			`spec.policy.sorters[0].name: property "version" is not a number on any cluster, so it has no effect on ` +
+				`the order; choose a numeric property`,
 		}},
 		{"a preference with a typo", v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{
 			Preferred: []v1alpha1.PreferredTerm{
@@ -68,7 +68,7 @@ func TestPropertiesOf(t *testing.T) {
 			},
 		}}, true, []string{
 			`spec.policy.affinity.preferred[0].term.properties[0].name: no cluster reports a property "prize"; check the ` +
-				`spelling, or let the agents report it`,
+				`spelling, or configure the agents to report the property`,
 		}},
 		{"a sorter by a resource with a typo", sorts("available/cpuu"), true, []string{
 			`spec.policy.sorters[0].name: no cluster reports a resource "cpuu"; check the spelling`,
@@ -97,8 +97,8 @@ func TestPropertiesOf_DecisionGroups(t *testing.T) {
 		}}}
 	}
 	for property, want := range map[string][]string{"tier": nil, "teir": {
-		`spec.decisionGroups[0].properties[0].name: no cluster reports a property "teir"; check the spelling, or let the ` +
-			`agents report it`,
+		`spec.decisionGroups[0].properties[0].name: no cluster reports a property "teir"; check the spelling, or configure ` +
+			`the agents to report the property`,
 	}} {
 		got := propertiesOf(&v1alpha1.PlacementPolicy{}, group(property), cache.Snapshot())
 		if diff := cmp.Diff(properties{true, want}, got, cmp.AllowUnexported(properties{})); diff != "" {

@@ -156,10 +156,10 @@ func TestLasting(t *testing.T) {
 	} {
 		now := *was
 		test.change(&now)
-		require.Equal(t, test.want, lasting(scheduler.Event{Old: was, New: &now}), reason)
+		require.Equal(t, test.want, isSignificant(scheduler.Event{Old: was, New: &now}), reason)
 	}
-	require.True(t, lasting(scheduler.Event{New: was}))
-	require.True(t, lasting(scheduler.Event{Old: was}))
+	require.True(t, isSignificant(scheduler.Event{New: was}))
+	require.True(t, isSignificant(scheduler.Event{Old: was}))
 }
 
 func TestClusterOf(t *testing.T) {
@@ -220,7 +220,7 @@ func (deaf) Notify(context.Context, func(types.NamespacedName)) (func(), error) 
 func TestNotify(t *testing.T) {
 	d := &decisionController{Options: Options{Ready: deaf{}}}
 	_, err := d.notify(t.Context())
-	require.EqualError(t, err, "be told of readiness: nobody to listen to")
+	require.EqualError(t, err, "watch readiness: nobody to listen to")
 	require.False(t, d.running.polls)
 	d.Ready = ReadyFunc(func(types.NamespacedName, string) bool { return true })
 	stop, err := d.notify(t.Context())
@@ -249,7 +249,7 @@ func TestExplain(t *testing.T) {
 		NumberOfClusters: new(int32(2))}}}
 	diagnosis, err := Explain(t.Context(), nil, Options{Clusters: clusters}, placement)
 	require.NoError(t, err)
-	require.Equal(t, "1 of 2 clusters chosen where 2 are wanted; 1 is not known to be healthy", diagnosis.String())
+	require.Equal(t, "1 of 2 clusters chosen, but 2 are desired; 1 is not known to be healthy", diagnosis.String())
 
 	decider := silent{}
 	diagnosis, err = Explain(t.Context(), nil, Options{Clusters: clusters, Decider: decider}, placement)

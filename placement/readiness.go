@@ -68,7 +68,7 @@ func (d *decisionController) notify(ctx context.Context) (stop func(), _ error) 
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("be told of readiness: %w", err)
+		return nil, fmt.Errorf("watch readiness: %w", err)
 	}
 	return stop, nil
 }

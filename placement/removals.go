@@ -44,7 +44,7 @@ func (d *decisionController) removedMeanwhile(ctx context.Context, a *attempt) (
 		left, err := d.leftOnRequest(ctx, a, name)
 		switch {
 		case err != nil:
-			d.log.Error(err, "Cannot find out whether a missing cluster was removed on request", "placement", a.k, "cluster",
+			d.log.Error(err, "Failed to determine whether a missing cluster was removed on request", "placement", a.k, "cluster",
 				name)
 		case left:
 			removed = append(removed, name)

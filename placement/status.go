@@ -144,7 +144,7 @@ type numbers struct {
 func numbersOf(placement *v1alpha1.Placement, s *step) numbers {
 	r := &s.result
 	n := numbers{
-		chosen: len(r.Chosen), wanted: r.Wanted, feasible: r.Feasible, total: r.Total, evicted: len(s.keptOff),
+		chosen: len(r.Chosen), wanted: r.Wanted, feasible: r.Feasible, total: r.Total, evicted: len(s.excluded),
 		rejectedBy: strings.Join(append(slices.Clone(r.RejectedBy), r.Hints...), ","),
 	}
 	for _, p := range s.all {
@@ -179,9 +179,9 @@ func unreportedAPIs(n int) string {
 	case 0:
 		return ""
 	case 1:
-		return "; 1 of them does not tell what it serves"
+		return "; 1 of them does not report its APIs"
 	default:
-		return fmt.Sprintf("; %d of them do not tell what they serve", n)
+		return fmt.Sprintf("; %d of them do not report their APIs", n)
 	}
 }
 

@@ -30,7 +30,7 @@ func newTaintTimes(c clock.PassiveClock) *taintTimes {
 func (d *taintTimes) withTimes(cluster *scheduler.Cluster) *scheduler.Cluster {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	taints, taken := dated(cluster.Taints, d.taken[cluster.Name], d.clock.Now())
+	taints, taken := withTimeAdded(cluster.Taints, d.taken[cluster.Name], d.clock.Now())
 	if len(taken) == 0 {
 		delete(d.taken, cluster.Name)
 		return cluster
@@ -47,9 +47,9 @@ func (d *taintTimes) remove(cluster string) {
 	delete(d.taken, cluster)
 }
 
-// dated returns the taints with timeAdded in each NoExecute taint, and those among them that had no timeAdded. A taint
-// that is in before keeps its time.
-func dated(taints, before []corev1.Taint, now time.Time) (all, taken []corev1.Taint) {
+// withTimeAdded returns the taints with timeAdded in each NoExecute taint, and those among them that had no timeAdded.
+// A taint that is in before keeps its time.
+func withTimeAdded(taints, before []corev1.Taint, now time.Time) (all, taken []corev1.Taint) {
 	all = taints
 	for i := range taints {
 		taint := taints[i]

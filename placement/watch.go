@@ -27,7 +27,7 @@ func (d *decisionController) Set(cluster *scheduler.Cluster) {
 	d.presence.present[cluster.Name] = true
 	delete(d.presence.removed, cluster.Name)
 	delete(d.presence.missing, cluster.Name)
-	d.presence.dropAnswers(func(q asked) bool { return q.cluster == cluster.Name })
+	d.presence.dropAnswers(func(q removalLookup) bool { return q.cluster == cluster.Name })
 	event := d.fleet.counted.set(d.fleet.taintTimes.withTimes(cluster))
 	d.presence.mu.Unlock()
 	d.changed(event)
@@ -67,7 +67,7 @@ func (d *decisionController) changed(event scheduler.Event) {
 		equality.Semantic.DeepEqual(event.Old, event.New) {
 		return
 	}
-	if lasting(event) {
+	if isSignificant(event) {
 		for _, k := range d.placementsOn(nameOf(event)) {
 			d.queue.Add(k, 0)
 		}
@@ -92,10 +92,10 @@ func nameOf(event scheduler.Event) string {
 	return event.Old.Name
 }
 
-// lasting reports whether an event changes more than available resources, scores and the number of placements. These
-// numbers change all the time, partly because of the placements themselves, so a change of them does not enqueue the
-// placements on the cluster.
-func lasting(event scheduler.Event) bool {
+// isSignificant reports whether an event changes more than available resources, scores and the number of placements.
+// These numbers change all the time, partly because of the placements themselves, so a change of them does not enqueue
+// the placements on the cluster.
+func isSignificant(event scheduler.Event) bool {
 	if event.Old == nil || event.New == nil {
 		return true
 	}
@@ -125,7 +125,7 @@ func outcome(result *scheduler.Result) queue.Outcome {
 
 // hint returns a function that reports whether an event may help a placement for which the plugin rejected clusters.
 func (d *decisionController) hint(plugin string, event scheduler.Event) func(key) bool {
-	name, lasts := nameOf(event), lasting(event)
+	name, lasts := nameOf(event), isSignificant(event)
 	if plugin == noPlugin && !lasts {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (d *decisionController) requestAbout(k key, cluster string) *scheduler.Requ
 	d.placements.mu.Lock()
 	defer d.placements.mu.Unlock()
 	p := d.placements.states[k]
-	if p == nil || p.events.request == nil || d.placements.on[cluster][k] || slices.Contains(p.events.keptOff, cluster) ||
+	if p == nil || p.events.request == nil || d.placements.on[cluster][k] || slices.Contains(p.events.excluded, cluster) ||
 		!names(p.events.request.Policy.Spec(), cluster) {
 		return nil
 	}
@@ -161,7 +161,7 @@ func (d *decisionController) outdated(decided *scheduler.Snapshot, result *sched
 	}
 	for _, choice := range result.Chosen {
 		slot, there := current.Slot(choice.Cluster.Name)
-		if !there || current.Cluster(slot) != choice.Cluster && lasting(scheduler.Event{Old: choice.Cluster,
+		if !there || current.Cluster(slot) != choice.Cluster && isSignificant(scheduler.Event{Old: choice.Cluster,
 			New: current.Cluster(slot)}) {
 			return true
 		}
@@ -201,7 +201,7 @@ func (d *decisionController) watch(ctx context.Context) (end func(), _ error) {
 	endPlacements, err := watchKind(ctx, d.api.cache, &v1alpha1.Placement{}, toolscache.ResourceEventHandlerFuncs{
 		AddFunc: add, DeleteFunc: add,
 		UpdateFunc: func(before, after any) {
-			if matters(before.(*v1alpha1.Placement), after.(*v1alpha1.Placement)) {
+			if needsDecision(before.(*v1alpha1.Placement), after.(*v1alpha1.Placement)) {
 				add(after)
 			}
 		},
@@ -216,7 +216,7 @@ func (d *decisionController) watch(ctx context.Context) (end func(), _ error) {
 	clusterScoped := toolscache.ResourceEventHandlerFuncs{
 		AddFunc: add, DeleteFunc: add,
 		UpdateFunc: func(before, after any) {
-			if matters((*v1alpha1.Placement)(before.(*v1alpha1.ClusterPlacement)),
+			if needsDecision((*v1alpha1.Placement)(before.(*v1alpha1.ClusterPlacement)),
 				(*v1alpha1.Placement)(after.(*v1alpha1.ClusterPlacement))) {
 				add(after)
 			}
@@ -247,9 +247,9 @@ func handlerFuncs[T client.Object](saw, lost func(T)) toolscache.ResourceEventHa
 	}
 }
 
-// matters reports whether a placement must be decided again after an update. A change of its status, which this
+// needsDecision reports whether a placement must be decided again after an update. A change of its status, which this
 // controller writes, is ignored.
-func matters(before, after *v1alpha1.Placement) bool {
+func needsDecision(before, after *v1alpha1.Placement) bool {
 	return before.Generation != after.Generation || before.UID != after.UID ||
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
 		before.Annotations[v1alpha1.RescheduleAnnotation] != after.Annotations[v1alpha1.RescheduleAnnotation] ||

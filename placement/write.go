@@ -23,10 +23,10 @@ import (
 )
 
 // errStale is returned if the input of a decision has changed. The placement is decided again.
-var errStale = errors.New("the PlacementDecisions are not what they were known to be")
+var errStale = errors.New("the PlacementDecisions were changed by another client")
 
-var errTaken = errors.New("the name is taken by an object that is not of this placement: delete it, or rename the " +
-	"placement")
+var errTaken = errors.New("an object with this name does not belong to the placement: delete the object, or rename " +
+	"the placement")
 
 // described returns the kind and the name of a placement for an error.
 func described(placement *v1alpha1.Placement) string {
@@ -132,7 +132,7 @@ func (d *decisionController) resolveConflict(ctx context.Context, placement *v1a
 	k := client.ObjectKeyFromObject(placement).String()
 	switch {
 	case there.DeletionTimestamp != nil:
-		return errors.New("the one that was there is not gone yet")
+		return errors.New("the former object with this name is still being deleted")
 	case metav1.IsControlledBy(there, placement):
 		d.decisions.observe(there)
 	case ownerOf(there) == k:
@@ -172,7 +172,7 @@ func (d *decisionController) report(ctx context.Context, placement *v1alpha1.Pla
 		return fmt.Errorf("write the status of %s: %w", described(placement), err)
 	}
 	p.latest = next
-	for _, alarm := range alarms(&placement.Status, &status) {
+	for _, alarm := range newlyFalse(&placement.Status, &status) {
 		// +event:reason=the reason of the condition PropertiesKnown, ClustersObserved or ClustersAllowed
 		// +event:message=the message of the condition
 		d.recorder.Eventf(scope.PlacementObject(placement), nil, corev1.EventTypeWarning, alarm.Reason, "Decide", "%s",
@@ -209,7 +209,7 @@ func (d *decisionController) message(ctx context.Context, a *attempt, s *step, c
 	if note == "" {
 		diagnosis, err := result.Diagnose(ctx)
 		if err == nil {
-			evicted(diagnosis, a.snapshot, s.keptOff)
+			evicted(diagnosis, a.snapshot, s.excluded)
 			note = diagnosis.String()
 		} else {
 			note = fmt.Sprintf("%d of %d clusters chosen", len(result.Chosen), result.Total)
@@ -221,9 +221,9 @@ func (d *decisionController) message(ctx context.Context, a *attempt, s *step, c
 }
 
 // evicted adds to a diagnosis the clusters that evictions excluded from the decision.
-func evicted(diagnosis *scheduler.Diagnosis, snapshot *scheduler.Snapshot, keptOff []string) {
-	_, keptOff = identify(keptOff)
-	for _, name := range keptOff {
+func evicted(diagnosis *scheduler.Diagnosis, snapshot *scheduler.Snapshot, excluded []string) {
+	_, excluded = identify(excluded)
+	for _, name := range excluded {
 		if _, there := snapshot.Slot(name); there {
 			diagnosis.Total++
 			diagnosis.Clusters = append(diagnosis.Clusters, scheduler.ClusterDiagnosis{Name: name, Outcome: scheduler.Rejected,

@@ -37,14 +37,14 @@ func (c *call) failed(at *place, err error) error {
 	return failure
 }
 
-// stuck returns the error of a cycle that has not finished when its context ends.
-func (c *call) stuck(ctx context.Context) error {
+// timeoutError returns the error of a cycle that has not finished when its context ends.
+func (c *call) timeoutError(ctx context.Context) error {
 	at := c.at.Load()
 	if at == nil {
 		return ctx.Err()
 	}
 	// The error does not name a cluster: the goroutine of the cycle writes the cluster without a lock.
-	return &PluginError{Plugin: at.plugin, Point: at.point.String(), Err: fmt.Errorf("has not come back: %w", ctx.Err())}
+	return &PluginError{Plugin: at.plugin, Point: at.point.String(), Err: fmt.Errorf("did not return: %w", ctx.Err())}
 }
 
 // PanicError is the error of a plugin that panicked, with the value of the panic.
@@ -60,5 +60,5 @@ func statusError(status *Status) error {
 	if status.err != nil {
 		return status.err
 	}
-	return fmt.Errorf("said what it cannot say here: %s", status.reason)
+	return fmt.Errorf("returned a status that is invalid at this extension point: %s", status.reason)
 }

@@ -118,7 +118,7 @@ func (c *cycle) run(ctx context.Context) (result Result, err error) {
 
 // filter removes the clusters that a plugin rejects from the feasible set.
 func (c *cycle) filter(ctx context.Context) error {
-	left, spared := c.feasible.Len(), c.spared()
+	left, spared := c.feasible.Len(), c.unreportedBound()
 	for _, p := range c.profile.filters {
 		if c.answers.skips[p.index] {
 			continue
@@ -233,12 +233,12 @@ func (c *cycle) postFilter(ctx context.Context) ([]string, error) {
 	return hints, nil
 }
 
-// picks reports whether the policy wants a number of best clusters, and not all or named clusters.
-func (c *cycle) picks() bool { return c.request.Policy.Spec().Type == v1alpha1.PickN }
+// isPickN reports whether the policy wants a number of best clusters, and not all or named clusters.
+func (c *cycle) isPickN() bool { return c.request.Policy.Spec().Type == v1alpha1.PickN }
 
 // choose ranks the feasible clusters if the ranking matters, and chooses from them.
 func (c *cycle) choose(ctx context.Context, result *Result) error {
-	picks := c.picks()
+	picks := c.isPickN()
 	selects := !c.answers.refused && slices.ContainsFunc(c.profile.selecters, func(p *plugin) bool {
 		return p.selects.Selects(c.request)
 	})
@@ -248,7 +248,7 @@ func (c *cycle) choose(ctx context.Context, result *Result) error {
 	}
 	c.candidates.snapshot, c.candidates.left = c.snapshot, c.feasible
 	c.candidates.placed, c.candidates.wanted = c.state.placed, result.Wanted
-	c.candidates.dropped = c.record.drops()
+	c.candidates.dropped = c.record.droppedReasons()
 	c.candidates.scores = c.zeros(c.candidates.scores)
 	stays, choice := c.keep(result.Wanted)
 	if ranked {
@@ -258,7 +258,7 @@ func (c *cycle) choose(ctx context.Context, result *Result) error {
 	}
 	c.record.ranked(c)
 	if choice.words != nil {
-		c.candidates.Keep(choice, func(int) string { return "is not needed, since fewer clusters are wanted" })
+		c.candidates.Keep(choice, func(int) string { return "is not needed, because fewer clusters are desired" })
 	}
 	if selects {
 		if err := c.selectKeeping(ctx, stays); err != nil {
@@ -267,7 +267,7 @@ func (c *cycle) choose(ctx context.Context, result *Result) error {
 	}
 	var slots []int32
 	if picks {
-		slots = c.candidates.Best(c.feasible, result.remembers())
+		slots = c.candidates.Best(c.feasible, result.rankingLimit())
 	} else {
 		slots = c.byName()
 	}

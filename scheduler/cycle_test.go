@@ -187,7 +187,7 @@ func TestPluginsThatFail(t *testing.T) {
 		{
 			reason: "a Skip where there is nothing to skip",
 			plugin: &everything{filter: func(*scheduler.Cluster) *scheduler.Status { return scheduler.NothingToDo() }},
-			want:   "plugin Bad, Filter of cluster a: said what it cannot say here: has nothing to say",
+			want:   "plugin Bad, Filter of cluster a: returned a status that is invalid at this extension point: is skipped",
 		},
 		{
 			reason: "an error from PostFilter",
@@ -269,7 +269,7 @@ func TestPluginThatBlocks(t *testing.T) {
 		s := schedulerWith(t, scheduler.Profile{Timeout: time.Second}, slow)
 		start := time.Now()
 		_, err := s.Schedule(t.Context(), fleet("a"), pick(t, 1))
-		require.EqualError(t, err, "plugin Slow, Filter: has not come back: context deadline exceeded")
+		require.EqualError(t, err, "plugin Slow, Filter: did not return: context deadline exceeded")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, time.Second, time.Since(start))
 

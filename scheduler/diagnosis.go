@@ -64,7 +64,7 @@ type PluginScore struct {
 // of a cycle without batch plugins.
 func (r *Result) Diagnose(ctx context.Context) (*Diagnosis, error) {
 	if r.scheduler == nil {
-		return nil, errors.New("diagnose: this is not the result of a decision")
+		return nil, errors.New("diagnose: the Result was not returned by Schedule")
 	}
 	record := &record{}
 	if _, err := r.scheduler.run(ctx, r.profile, r.snapshot, r.request, record); err != nil {
@@ -92,14 +92,14 @@ func (d *Diagnosis) String() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%d of %d clusters chosen", chosen, d.Total)
 	if d.Wanted > chosen {
-		fmt.Fprintf(&out, " where %d %s", d.Wanted, agree("is wanted", d.Wanted))
+		fmt.Fprintf(&out, ", but %d %s", d.Wanted, agree("is desired", d.Wanted))
 	}
 	var parts []string
 	for _, refusal := range d.Refused {
 		parts = append(parts, refusal.Plugin+" "+refusal.Reason)
 	}
 	if others > 0 {
-		parts = append(parts, fmt.Sprintf("%d more would do", others))
+		parts = append(parts, fmt.Sprintf("%d more %s", others, agree("is feasible", others)))
 	}
 	reasons := make([]string, 0, len(counts))
 	for reason := range counts {

@@ -43,13 +43,13 @@ func TestDiagnosis_Message(t *testing.T) {
 	}{
 		{"all that can", pickAll(t), "2 of 40 clusters chosen; 30 do not match region in (eu), 8 have taint maintenance"},
 		{"more than there are", pick(t, 3),
-			"2 of 40 clusters chosen where 3 are wanted; 30 do not match region in (eu), 8 have taint maintenance"},
+			"2 of 40 clusters chosen, but 3 are desired; 30 do not match region in (eu), 8 have taint maintenance"},
 		{"fewer than there are", pick(t, 1),
-			"1 of 40 clusters chosen; 1 more would do, 30 do not match region in (eu), 8 have taint maintenance"},
+			"1 of 40 clusters chosen; 1 more is feasible, 30 do not match region in (eu), 8 have taint maintenance"},
 		{
 			"by name",
 			request(t, v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed, ClusterNames: []string{"c00", "c39", "gone"}}),
-			"1 of 40 clusters chosen where 3 are wanted; 38 are not named by the policy, 1 does not match region in (eu), " +
+			"1 of 40 clusters chosen, but 3 are desired; 38 are not named by the policy, 1 does not match region in (eu), " +
 				"1 is not in the fleet",
 		},
 	} {
@@ -132,10 +132,10 @@ func TestDiagnosisOfRefusals(t *testing.T) {
 	require.NoError(t, err)
 	diagnosis, err := result.Diagnose(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, "0 of 2 clusters chosen where 1 is wanted; Quota is used up", diagnosis.String())
+	require.Equal(t, "0 of 2 clusters chosen, but 1 is desired; Quota is used up", diagnosis.String())
 
 	_, err = new(scheduler.Result).Diagnose(t.Context())
-	require.EqualError(t, err, "diagnose: this is not the result of a decision")
+	require.EqualError(t, err, "diagnose: the Result was not returned by Schedule")
 }
 
 // TestDiagnosisReservesNothing checks that Diagnose does not call Reserve.
@@ -198,7 +198,7 @@ func Example() {
 	fmt.Println(diagnosis)
 	_ = diagnosis.Table(os.Stdout)
 	// Output:
-	// 1 of 2 clusters chosen; 1 more would do
+	// 1 of 2 clusters chosen; 1 more is feasible
 	// CLUSTER   RESULT     SCORE   GREEN     WHY
 	// north     Chosen     500     100 × 5
 	// east      Feasible   0       0 × 5

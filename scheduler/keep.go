@@ -38,13 +38,13 @@ func (c *cycle) keep(wanted int) (stays, choice Set) {
 	return stays, choice
 }
 
-// spared returns the clusters that were chosen before and that filters must not reject, because their agents have not
-// reported.
-func (c *cycle) spared() Set {
+// unreportedBound returns the clusters that were chosen before and that filters must not reject, because their agents
+// have not reported.
+func (c *cycle) unreportedBound() Set {
 	if c.state.bound.Empty() {
 		return Set{}
 	}
-	unreported := c.snapshot.Where("scheduler:spared", spared)
+	unreported := c.snapshot.Where("scheduler:spared", isSpared)
 	if unreported.Empty() {
 		return Set{}
 	}
@@ -53,7 +53,7 @@ func (c *cycle) spared() Set {
 	return set
 }
 
-func spared(cluster *Cluster) bool { return cluster.Unreported && !cluster.Leaving }
+func isSpared(cluster *Cluster) bool { return cluster.Unreported && !cluster.Leaving }
 
 func absent(cluster *Cluster) bool { return cluster.Absent }
 

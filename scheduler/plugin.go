@@ -44,7 +44,8 @@ type PostFilterPlugin interface {
 	PostFilter(ctx context.Context, state *CycleState, request *Request, feasible Set) *Status
 }
 
-// PreScorePlugin is called once, before Score.
+// PreScorePlugin is called before Score: once for all clusters, or once for each cluster that has changed if the
+// scheduler updates an earlier result. The calls for one result have the same state.
 type PreScorePlugin interface {
 	Plugin
 	// PreScore may write values for Score to the state. If it returns Skip, the plugin gives no scores.

@@ -150,7 +150,7 @@ func newProfile(config Profile, registry Registry, log logr.Logger) (*profile, e
 	for i, c := range config.Plugins {
 		made, err := newPlugin(c, registry, Handle{Profile: p.name, Log: log.WithName(c.Name)})
 		if err == nil && seen[c.Name] {
-			err = errors.New("is in this profile already")
+			err = errors.New("the profile contains the plugin more than once")
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("plugins[%d] (%s): %w", i, c.Name, err))
@@ -192,7 +192,7 @@ func newProfile(config Profile, registry Registry, log logr.Logger) (*profile, e
 func newPlugin(config PluginConfig, registry Registry, handle Handle) (made *plugin, err error) {
 	factory, known := registry[config.Name]
 	if !known {
-		return nil, errors.New("no plugin of that name is registered")
+		return nil, errors.New("no plugin with this name is registered")
 	}
 	weight := config.Weight
 	if weight == 0 {
@@ -203,7 +203,7 @@ func newPlugin(config PluginConfig, registry Registry, handle Handle) (made *plu
 	}
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			made, err = nil, fmt.Errorf("its factory panicked: %v", panicked)
+			made, err = nil, fmt.Errorf("the factory of the plugin panicked: %v", panicked)
 		}
 	}()
 	instance, err := factory(config.Args, handle)
@@ -211,9 +211,9 @@ func newPlugin(config PluginConfig, registry Registry, handle Handle) (made *plu
 	case err != nil:
 		return nil, fmt.Errorf("args: %w", err)
 	case instance == nil:
-		return nil, errors.New("its factory has made nothing")
+		return nil, errors.New("the factory of the plugin returned nil")
 	case instance.Name() != config.Name:
-		return nil, fmt.Errorf("its factory has made a plugin that calls itself %q", instance.Name())
+		return nil, fmt.Errorf("the factory returned a plugin with the name %q", instance.Name())
 	}
 	made = &plugin{Plugin: instance, filter: filterPointsOf(instance), score: scorePointsOf(instance, float64(weight))}
 	made.selects, _ = instance.(SelectPlugin)
@@ -247,7 +247,7 @@ func (p *profile) weights(policy *Policy) ([]float64, error) {
 		for i, prioritizer := range spec.Prioritizers {
 			at := slices.IndexFunc(p.scorers, func(s *plugin) bool { return s.Name() == prioritizer.Plugin })
 			if at < 0 {
-				return nil, fmt.Errorf("policy.prioritizers[%d].plugin: profile %s has no plugin %s that scores", i, p.name,
+				return nil, fmt.Errorf("policy.prioritizers[%d].plugin: profile %s has no scoring plugin %s", i, p.name,
 					prioritizer.Plugin)
 			}
 			weights[at] = float64(prioritizer.Weight)

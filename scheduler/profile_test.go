@@ -40,14 +40,14 @@ func TestProfilesAreValidated(t *testing.T) {
 		profiles []scheduler.Profile
 		want     string // empty: it is right
 	}{
-		{"no profile", nil, "profiles: there must be one at least"},
+		{"no profile", nil, "profiles: must have at least one profile"},
 		{"two of one name", []scheduler.Profile{{}, {Name: "default"}},
-			`profiles[1]: name: there is a profile "default" already`},
+			`profiles[1]: name: duplicate profile "default"`},
 		{"a negative timeout", []scheduler.Profile{{Timeout: -time.Second}}, "profiles[0]: timeout: -1s is negative"},
 		{"an unknown plugin", with(scheduler.PluginConfig{Name: "P"}, scheduler.PluginConfig{Name: "Q"}),
-			"profiles[0]: plugins[1] (Q): no plugin of that name is registered"},
+			"profiles[0]: plugins[1] (Q): no plugin with this name is registered"},
 		{"a plugin twice", with(scheduler.PluginConfig{Name: "P"}, scheduler.PluginConfig{Name: "P"}),
-			"profiles[0]: plugins[1] (P): is in this profile already"},
+			"profiles[0]: plugins[1] (P): the profile contains the plugin more than once"},
 		{"a weight that is too great", with(scheduler.PluginConfig{Name: "P", Weight: 101}),
 			"profiles[0]: plugins[0] (P): weight: 101 is not from 1 to 100"},
 		{"a negative weight", with(scheduler.PluginConfig{Name: "P", Weight: -1}),
@@ -62,11 +62,11 @@ func TestProfilesAreValidated(t *testing.T) {
 			"profiles[0]: plugins[0] (P): args: error converting YAML to JSON: yaml: line 1: did not find expected node " +
 				"content"},
 		{"a plugin under another's name", with(scheduler.PluginConfig{Name: "Liar"}),
-			`profiles[0]: plugins[0] (Liar): its factory has made a plugin that calls itself "P"`},
+			`profiles[0]: plugins[0] (Liar): the factory returned a plugin with the name "P"`},
 		{"a factory that makes nothing", with(scheduler.PluginConfig{Name: "Nothing"}),
-			"profiles[0]: plugins[0] (Nothing): its factory has made nothing"},
+			"profiles[0]: plugins[0] (Nothing): the factory of the plugin returned nil"},
 		{"a factory that panics", with(scheduler.PluginConfig{Name: "Panics"}),
-			"profiles[0]: plugins[0] (Panics): its factory panicked: no"},
+			"profiles[0]: plugins[0] (Panics): the factory of the plugin panicked: no"},
 		{"all that is wrong at once", []scheduler.Profile{{Timeout: -1}, {Name: "b", Timeout: -1}},
 			"profiles[0]: timeout: -1ns is negative\nprofiles[1]: timeout: -1ns is negative"},
 		{"nothing is wrong",
@@ -91,9 +91,10 @@ func TestRegister(t *testing.T) {
 	factory := func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return nil, nil }
 	registry := scheduler.Registry{}
 	require.NoError(t, registry.Register("P", factory))
-	require.EqualError(t, registry.Register("P", factory), "register plugin P: there is one of that name already")
-	require.EqualError(t, registry.Register("", factory), "register a plugin: it has no name")
-	require.EqualError(t, registry.Register("Q", nil), "register plugin Q: it has no factory")
+	require.EqualError(t, registry.Register("P", factory), "register plugin P: a plugin with this name is already "+
+		"registered")
+	require.EqualError(t, registry.Register("", factory), "register a plugin: the name must not be empty")
+	require.EqualError(t, registry.Register("Q", nil), "register plugin Q: the factory must not be nil")
 }
 
 // TestRequestsAreValidated checks that NewPolicy or the first Schedule reports an invalid request.
@@ -105,9 +106,9 @@ func TestRequestsAreValidated(t *testing.T) {
 	_, err = s.Schedule(t.Context(), fleet("a"), &scheduler.Request{})
 	require.EqualError(t, err, "request.policy: must not be nil")
 	_, err = s.Schedule(t.Context(), fleet("a"), request(t, v1alpha1.PlacementPolicy{Profile: "fast"}))
-	require.EqualError(t, err, `policy.profile: there is no profile "fast"`)
+	require.EqualError(t, err, `policy.profile: profile "fast" does not exist`)
 	r := request(t, v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(1)),
 		Prioritizers: []v1alpha1.Prioritizer{{Plugin: "Q", Weight: 1}}})
 	_, err = s.Schedule(t.Context(), fleet("a"), r)
-	require.EqualError(t, err, "policy.prioritizers[0].plugin: profile default has no plugin Q that scores")
+	require.EqualError(t, err, "policy.prioritizers[0].plugin: profile default has no scoring plugin Q")
 }

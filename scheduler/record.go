@@ -47,8 +47,8 @@ func (r *record) ranked(c *cycle) {
 	}
 }
 
-// drops returns the map to which SelectPlugins add their reasons. Nil: no reasons are needed.
-func (r *record) drops() map[int]string {
+// droppedReasons returns the map to which SelectPlugins add their reasons. Nil: no reasons are needed.
+func (r *record) droppedReasons() map[int]string {
 	if r == nil {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (c *cycle) rejections(ctx context.Context) ([]ClusterDiagnosis, error) {
 			break
 		}
 		if of.Plugin == "" {
-			of.Reason = "was refused by a plugin that cannot say why"
+			of.Reason = "was rejected by a plugin that reports no reason"
 		}
 		out = append(out, of)
 	}

@@ -48,11 +48,11 @@ type Registry map[string]Factory
 func (r Registry) Register(name string, factory Factory) error {
 	switch _, taken := r[name]; {
 	case name == "":
-		return errors.New("register a plugin: it has no name")
+		return errors.New("register a plugin: the name must not be empty")
 	case factory == nil:
-		return fmt.Errorf("register plugin %s: it has no factory", name)
+		return fmt.Errorf("register plugin %s: the factory must not be nil", name)
 	case taken:
-		return fmt.Errorf("register plugin %s: there is one of that name already", name)
+		return fmt.Errorf("register plugin %s: a plugin with this name is already registered", name)
 	}
 	r[name] = factory
 	return nil

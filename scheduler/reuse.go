@@ -34,9 +34,9 @@ type tally struct {
 	spares     []Choice // the next-best clusters, the best first
 }
 
-// remembers returns the maximum length of the stored ranking: the chosen clusters and, if the decision is local,
+// rankingLimit returns the maximum length of the stored ranking: the chosen clusters and, if the decision is local,
 // spares.
-func (r *Result) remembers() int {
+func (r *Result) rankingLimit() int {
 	if r.tally.local {
 		return r.Wanted + spares
 	}
@@ -132,7 +132,7 @@ func (c *cycle) rerank(result *Result, gone []*Cluster, came []Choice) bool {
 		return false
 	}
 	if result.Wanted >= 0 {
-		ranking = ranking[:min(len(ranking), result.remembers())]
+		ranking = ranking[:min(len(ranking), result.rankingLimit())]
 	}
 	result.choose(ranking)
 	return true
@@ -141,7 +141,7 @@ func (c *cycle) rerank(result *Result, gone []*Cluster, came []Choice) bool {
 // compare returns a negative number if cluster a ranks before b. If the policy wants a number of best clusters, the
 // order is that of [Candidates.Better].
 func (c *cycle) compare(a, b Choice) int {
-	picks := c.picks()
+	picks := c.isPickN()
 	if picks {
 		if by := first(c.isKept(a.Cluster), c.isKept(b.Cluster)); by != 0 {
 			return by
@@ -170,18 +170,18 @@ func first(a, b bool) int {
 	}
 }
 
-// judgement is the result of the filters for one cluster.
-type judgement struct {
-	asked    bool // false: there is no cluster, or the policy does not name it
-	feasible bool
-	by       int // the index of the plugin that rejects the cluster
-	until    time.Time
+// filterResult is the result of the filters for one cluster.
+type filterResult struct {
+	evaluated bool // false: there is no cluster, or the policy does not name it
+	feasible  bool
+	by        int // the index of the plugin that rejects the cluster
+	until     time.Time
 }
 
 // count adds by to the number of feasible clusters, or to the number of clusters that the plugin rejects.
-func (j *judgement) count(result *Result, by int) {
+func (j *filterResult) count(result *Result, by int) {
 	switch {
-	case !j.asked:
+	case !j.evaluated:
 	case j.feasible:
 		result.Feasible += by
 	default:
@@ -190,9 +190,9 @@ func (j *judgement) count(result *Result, by int) {
 }
 
 // evaluate calls the filters for one cluster, which may be nil.
-func (c *cycle) evaluate(ctx context.Context, cluster *Cluster) (judgement, error) {
+func (c *cycle) evaluate(ctx context.Context, cluster *Cluster) (filterResult, error) {
 	if cluster == nil || !c.named(cluster.Name) {
-		return judgement{}, nil
+		return filterResult{}, nil
 	}
 	c.call.cluster = cluster
 	c.state.until = time.Time{}
@@ -204,17 +204,17 @@ func (c *cycle) evaluate(ctx context.Context, cluster *Cluster) (judgement, erro
 		switch status := p.filter.each.Filter(ctx, &c.state, c.request, cluster); status.Code() {
 		case Success:
 		case Unschedulable:
-			if c.isBound(cluster) && spared(cluster) && (cluster.Absent || !p.filter.isStrict(c.request)) {
+			if c.isBound(cluster) && isSpared(cluster) && (cluster.Absent || !p.filter.isStrict(c.request)) {
 				continue
 			}
 			c.call.cluster = nil
-			return judgement{asked: true, by: p.index, until: c.state.until}, nil
+			return filterResult{evaluated: true, by: p.index, until: c.state.until}, nil
 		default:
-			return judgement{}, c.call.failed(at, statusError(status))
+			return filterResult{}, c.call.failed(at, statusError(status))
 		}
 	}
 	c.call.cluster = nil
-	return judgement{asked: true, feasible: true, until: c.state.until}, nil
+	return filterResult{evaluated: true, feasible: true, until: c.state.until}, nil
 }
 
 func (c *cycle) isBound(cluster *Cluster) bool {
@@ -233,7 +233,7 @@ func (c *cycle) comparable(previous *Result) bool {
 		previous.request.Policy == c.request.Policy &&
 		previous.snapshot.columns == c.snapshot.columns && c.snapshot.columns != nil &&
 		slices.Equal(previous.request.Bound, c.request.Bound) && slices.Equal(previous.request.Placed, c.request.Placed) &&
-		previous.request.Failover == c.request.Failover && (!c.picks() || len(c.request.Bound) <= c.request.wanted()) &&
+		previous.request.Failover == c.request.Failover && (!c.isPickN() || len(c.request.Bound) <= c.request.wanted()) &&
 		(previous.Until.IsZero() || c.request.Now.Before(previous.Until))
 }
 
@@ -270,7 +270,7 @@ func (c *cycle) named(name string) bool {
 
 // scoreOf returns the weighted sum of a cluster's scores, or 0 if scores do not matter.
 func (c *cycle) scoreOf(ctx context.Context, cluster *Cluster) (float64, error) {
-	if !c.picks() {
+	if !c.isPickN() {
 		return 0, nil
 	}
 	weights, err := c.profile.weights(c.request.Policy)

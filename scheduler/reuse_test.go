@@ -177,7 +177,7 @@ func TestPreviousSparesTheOthers(t *testing.T) {
 	require.Equal(t, []string{"Counted"}, second.RejectedBy)
 	diagnosis, err := second.Diagnose(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, "3 of 1000 clusters chosen; 996 more would do, 1 is bad", diagnosis.String(),
+	require.Equal(t, "3 of 1000 clusters chosen; 996 more are feasible, 1 is bad", diagnosis.String(),
 		"of the snapshot that it was asked about")
 
 	r.Previous, r.Bound = &second, []string{"c400"}

@@ -34,12 +34,12 @@ func New(o Options) (*Scheduler, error) {
 	s.cycles.New = func() any { return &cycle{} }
 	var problems []error
 	if len(o.Profiles) == 0 {
-		problems = append(problems, errors.New("profiles: there must be one at least"))
+		problems = append(problems, errors.New("profiles: must have at least one profile"))
 	}
 	for i, config := range o.Profiles {
 		made, err := newProfile(config, o.Registry, o.Log)
 		if err == nil && s.profiles[made.name] != nil {
-			err = fmt.Errorf("name: there is a profile %q already", made.name)
+			err = fmt.Errorf("name: duplicate profile %q", made.name)
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("profiles[%d]: %w", i, err))
@@ -76,7 +76,7 @@ func (s *Scheduler) profileOf(request *Request) (*profile, error) {
 	}
 	profile, known := s.profiles[name]
 	if !known {
-		return nil, fmt.Errorf("policy.profile: there is no profile %q", name)
+		return nil, fmt.Errorf("policy.profile: profile %q does not exist", name)
 	}
 	return profile, nil
 }
@@ -106,7 +106,7 @@ func (s *Scheduler) run(ctx context.Context, profile *profile, snapshot *Snapsho
 		select {
 		case o = <-done:
 		default:
-			return Result{}, c.call.stuck(ctx)
+			return Result{}, c.call.timeoutError(ctx)
 		}
 	}
 	c.release()

@@ -37,7 +37,7 @@ func Rejectf(format string, args ...any) *Status { return Reject(fmt.Sprintf(for
 // NothingToDo returns a Status with the code [Skip].
 func NothingToDo() *Status { return skipped }
 
-var skipped = &Status{code: Skip, reason: "has nothing to say"}
+var skipped = &Status{code: Skip, reason: "is skipped"}
 
 // Fail returns a Status with the code [Error]. It returns nil for a nil error.
 func Fail(err error) *Status {

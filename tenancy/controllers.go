@@ -46,7 +46,7 @@ func setupControllers(mgr manager.Manager, o Options) error {
 	c, recorder := mgr.GetClient(), mgr.GetEventRecorder("muster-tenancy")
 	if !o.WithoutGlobal {
 		if err := mgr.Add(leaderRunnable(func(ctx context.Context) error { return createGlobal(ctx, c) })); err != nil {
-			return fmt.Errorf("add the start of ClusterSet %s: %w", v1alpha1.GlobalClusterSet, err)
+			return fmt.Errorf("add the creation of ClusterSet %s: %w", v1alpha1.GlobalClusterSet, err)
 		}
 	}
 	setsOf := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, b client.Object) []reconcile.Request {

@@ -34,17 +34,18 @@ func SetupWithManager(mgr manager.Manager, o Options) (*Grants, error) {
 	scheme := mgr.GetScheme()
 	switch {
 	case !scheme.Recognizes(v1alpha1.GroupVersion.WithKind("ClusterSet")):
-		return nil, errors.New("the manager's scheme lacks tenancy.muster.dev: call AddToScheme of tenancy/v1alpha1 before")
+		return nil, errors.New("the scheme of the manager does not contain tenancy.muster.dev: call AddToScheme of " +
+			"tenancy/v1alpha1 first")
 	case !scheme.Recognizes(placementv1alpha1.GroupVersion.WithKind("PlacementDecision")):
-		return nil,
-			errors.New("the manager's scheme lacks placement.muster.dev: call AddToScheme of placement/v1alpha1 before")
+		return nil, errors.New("the scheme of the manager does not contain placement.muster.dev: call AddToScheme of " +
+			"placement/v1alpha1 first")
 	case !scheme.Recognizes(membershipv1alpha1.GroupVersion.WithKind("MemberCluster")):
-		return nil, errors.New("the manager's scheme lacks membership.muster.dev: call AddToScheme of membership/v1alpha1 " +
-			"before")
+		return nil, errors.New("the scheme of the manager does not contain membership.muster.dev: call AddToScheme of " +
+			"membership/v1alpha1 first")
 	}
 	d, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return nil, fmt.Errorf("make a discovery client: %w", err)
+		return nil, fmt.Errorf("create the discovery client: %w", err)
 	}
 	grants := newGrants(func(ctx context.Context) (bool, error) {
 		state, err := definition.Of(ctx, d, v1alpha1.GroupVersion.WithResource("clustersetbindings"))

@@ -39,7 +39,7 @@ func fleet(texts ...string) (all []Member) {
 
 func rolls(phase placementv1alpha1.RolloutPhase) []v1alpha1.PlacementStatus {
 	return []v1alpha1.PlacementStatus{{Namespace: "fleet", Name: "edge",
-		Rollout: placementv1alpha1.RolloutStatus{Phase: phase, Message: "1 cluster failed, where 0 may: b."}}}
+		Rollout: placementv1alpha1.RolloutStatus{Phase: phase, Message: "1 cluster failed, and maxFailures allows 0: b."}}}
 }
 
 func TestStatus(t *testing.T) {
@@ -76,12 +76,13 @@ func TestStatus(t *testing.T) {
 		{"a rollout is halted",
 			AddonObserved{Members: fleet("a "+well, "b degraded"), Placements: rolls(placementv1alpha1.PhaseFailed)},
 			v1alpha1.AddonCounts{Total: 2, Updated: 1, Available: 1, Degraded: 1}, "False/Updating True/RolloutHalted",
-			"The rollout for Placement fleet/edge is halted. 1 cluster failed, where 0 may: b. b: It is so. Add-on is " +
-				"up to date on 1 of 2 members: 1 available."},
+			"The rollout for Placement fleet/edge is halted. 1 cluster failed, and maxFailures allows 0: b. b: It is so. " +
+				"Add-on is up to date on 1 of 2 members: 1 available."},
 		{"one waits for a person",
 			AddonObserved{Members: fleet("a available"), Placements: rolls(placementv1alpha1.PhaseWaitingForApproval)},
 			v1alpha1.AddonCounts{Total: 1, Available: 1}, "False/Updating False/AsDesired",
-			"Add-on is up to date on 0 of 1 member: 1 available. Placement fleet/edge: 1 cluster failed, where 0 may: b."},
+			"Add-on is up to date on 0 of 1 member: 1 available. Placement fleet/edge: 1 cluster failed, and maxFailures " +
+				"allows 0: b."},
 		{"a problem goes before all else",
 			AddonObserved{Members: fleet("a degraded"),
 				Problems: []Problem{{"PlacementNotFound", "There is no Placement", true},

@@ -125,7 +125,7 @@ func (g gate) orphan(ctx context.Context, member membership.Member, addon *v1alp
 	err := g.client.List(ctx, &works, client.InNamespace(addon.Namespace),
 		client.MatchingLabels{v1alpha1.AddonLabel: addon.Name})
 	if err != nil && !undefined(err) {
-		return fmt.Errorf("list the Works of MemberAddon %s/%s: %w", addon.Namespace, addon.Name, err)
+		return fmt.Errorf("list Works of MemberAddon %s/%s: %w", addon.Namespace, addon.Name, err)
 	}
 	for i := range works.Items {
 		work := &works.Items[i]

@@ -24,7 +24,7 @@ func Example() {
 	//   east    ap  662
 	//   lab     ap  unknown
 	//
-	// shop: 2 of 6 clusters chosen; 1 more would do, 2 do not match region=eu, 1 exceeds 400 g of CO2 per kWh
+	// shop: 2 of 6 clusters chosen; 1 more is feasible, 2 do not match region=eu, 1 exceeds 400 g of CO2 per kWh
 	//
 	// CLUSTER   RESULT     SCORE   CARBONINTENSITY   WHY
 	// north     Chosen     1000    100 × 10
@@ -34,7 +34,7 @@ func Example() {
 	// inland    Rejected                             CarbonIntensity: exceeds 400 g of CO2 per kWh
 	// lab       Rejected                             ClusterAffinity: does not match region=eu
 	//
-	// bank: 0 of 6 clusters chosen where 1 is wanted; 4 do not match region=ap, 1 exceeds 400 g of CO2 per kWh, 1 has property carbon.example.com/intensity with value "unknown", which is no quantity
+	// bank: 0 of 6 clusters chosen, but 1 is desired; 4 do not match region=ap, 1 exceeds 400 g of CO2 per kWh, 1 has property carbon.example.com/intensity with value "unknown", which is no quantity
 	// It waits as unschedulable for a hint of ClusterAffinity or CarbonIntensity.
 	//
 	// CLUSTER   RESULT     SCORE   WHY

@@ -58,7 +58,8 @@ func TestTwoHubs(t *testing.T) {
 	}
 	member, err := newClient(second.Config())
 	require.NoError(t, err)
-	want(exitTimeout, "no agent has begun with hub one", onMember("register", "--hub", "one", "--join-file", files["one"],
+	want(exitTimeout, "no agent has started with hub one", onMember("register",
+		"--hub", "one", "--join-file", files["one"],
 		"--wait", "1s")...)
 	want(exitTaken, "token of another hub", onMember("register", "--hub", "one", "--join-file", files["two"])...)
 	const invalid = "--hub: must be a DNS label"
@@ -96,14 +97,15 @@ func TestTwoHubs(t *testing.T) {
 		require.NoError(t, member.Create(t.Context(), applied(name)))
 	}
 	stops["one"]()
-	want(exitDone, "it stays there: Secret muster-system/muster-", onMember("clean", "--yes", "--hub", "one")...)
-	want(exitDone, "there was nothing", onMember("clean", "--yes", "--hub", "one")...)
+	want(exitDone, "stay: Secret muster-system/muster-", onMember("clean", "--yes", "--hub", "one")...)
+	want(exitDone, "nothing to remove", onMember("clean", "--yes", "--hub", "one")...)
 	require.False(t, is(secret("muster-agent-one")) || is(secret("muster-bootstrap-one")) || is(applied("one")))
 	require.True(t, is(secret("muster-agent-two")) && is(secret("muster-bootstrap-two")) && is(applied("two")),
 		"that is of the other hub")
 	want(exitDone, "joined", onMember("register", "--hub", "two", "--join-file", files["two"], "--wait", "1m")...)
 	joined(second)
-	want(exitDone, "it stays there", onMember("unjoin", "both", "--force", "--kubeconfig", first.Kubeconfig())...)
+	want(exitDone, "the installed objects stay",
+		onMember("unjoin", "both", "--force", "--kubeconfig", first.Kubeconfig())...)
 	require.True(t, is(secret("muster-agent-two")) && is(applied("two")), "that is of the other hub")
 	joined(second)
 

@@ -96,11 +96,12 @@ func TestWalkthrough(t *testing.T) {
 
 	// Nothing is installed.
 	want(exitPreflight, "init", onHub("get", "members")...)
-	want(exitPreflight, "it is no hub", onBoth("join", "east")...)
+	want(exitPreflight, "it is not a hub", onBoth("join", "east")...)
 	want(exitDone, "membership.muster.dev", onHub("init")...)
 	want(exitDone, "membership.muster.dev", onHub("init", "-o", "json")...)
 	want(exitDone, "No resources found", onHub("get", "members")...)
-	want(exitTimeout, "is its controller running", onHub("token", "create", "edge", "--timeout", "1s")...)
+	want(exitTimeout, "check that the controller of the hub is running",
+		onHub("token", "create", "edge", "--timeout", "1s")...)
 
 	start(t, hubPlane.Config(), func(mgr manager.Manager) error {
 		return membershiphub.SetupWithManager(mgr, membershiphub.Options{BootstrapTokens: true})
@@ -128,7 +129,7 @@ func TestWalkthrough(t *testing.T) {
 
 	// Pull: its own agent.
 	want(exitDone, "muster-bootstrap", onBoth("register", "--join-file", joinFile)...)
-	want(exitTimeout, "no agent has begun", onBoth("register", "--join-file", joinFile, "--wait", "1s")...)
+	want(exitTimeout, "no agent has started", onBoth("register", "--join-file", joinFile, "--wait", "1s")...)
 	other := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east"},
 		Spec: v1alpha1.MemberClusterSpec{ClusterID: "another"}}
 	admin, err := newClient(hubPlane.Config())
@@ -155,13 +156,13 @@ func TestWalkthrough(t *testing.T) {
 	want(exitFailed, "not found", onHub("get", "members", "west")...)
 	require.Contains(t, want(exitDone, "", "__complete", "--kubeconfig", hubPlane.Kubeconfig(), "unjoin", ""), "east\n")
 	want(exitTaken, "CHECK", onBoth("join", "west")...)
-	want(exitTaken, "by an agent of its own", onBoth("join", "east")...)
+	want(exitTaken, "with its own agent", onBoth("join", "east")...)
 
 	file := filepath.Join(dir, "placement.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("metadata: {name: web}\nspec: {policy: {type: PickAll}}\n"), 0o600))
 	want(exitDone, "east", onHub("explain", "placement", "--file", file)...)
 
-	want(exitDone, "it stays there", onHub("unjoin", "east")...)
+	want(exitDone, "the installed objects stay", onHub("unjoin", "east")...)
 	want(exitDone, "no such member", onHub("unjoin", "east")...)
 	stopAgent()
 	want(exitDone, "deleted", onHub("token", "delete", "edge")...)
@@ -177,7 +178,7 @@ func TestWalkthrough(t *testing.T) {
 	nothingNew(t, "the hub knows nothing of a member that has left", hubPlane.Config(), hubBefore)
 
 	// Push: no process runs the hub's agents here, and the command says so.
-	want(exitTimeout, "No agent has asked to join", onBoth("join", "east", "--timeout", "2s")...)
+	want(exitTimeout, "No agent has requested to join", onBoth("join", "east", "--timeout", "2s")...)
 	want(exitDone, "Push", onBoth("join", "east", "--timeout", "-1s")...)
 	want(exitDone, "", onHub("unjoin", "east", "--force")...)
 	nothingNew(t, "unjoin takes what join has installed, also by force", eastPlane.Config(), memberBefore)
@@ -185,7 +186,7 @@ func TestWalkthrough(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, errs, eastPlane.Config().Host, "it asks about which cluster")
 	want(exitDone, "", onBoth("clean", "--yes")...)
-	want(exitDone, "there was nothing", onBoth("clean", "--yes")...)
+	want(exitDone, "nothing to remove", onBoth("clean", "--yes")...)
 
 	// By what the hub prints, as long as it cannot be found.
 	script := want(exitDone, "the hub is not published", onHub("token", "create", "--ttl", "1h",
@@ -270,8 +271,8 @@ func TestWalkthrough(t *testing.T) {
 	want(exitDone, "ServiceAccount muster-push", onHub("unjoin", "east")...)
 	want(exitDone, "no such member", onHub("unjoin", "east")...)
 	nothingNew(t, "unjoin takes what join has installed", eastPlane.Config(), memberBefore)
-	want(exitDone, "there was nothing", onBoth("clean", "--yes")...)
-	want(exitDone, "there was nothing", onBoth("clean", "--yes")...)
+	want(exitDone, "nothing to remove", onBoth("clean", "--yes")...)
+	want(exitDone, "nothing to remove", onBoth("clean", "--yes")...)
 	nothingNew(t, "there is nothing to clean", eastPlane.Config(), memberBefore)
 	id, _, _ := strings.Cut(printed[slices.Index(printed, "--token")+1], ".")
 	want(exitDone, "deleted", onHub("token", "delete", "bootstrap-token-"+id)...)

@@ -184,7 +184,7 @@ func hostedMember(t *testing.T, musterctl func(...string) string, agentBinary st
 	require.NoError(t, onHosting.Get(t.Context(), key, deployment))
 	agentPod := &pod{t: t, binary: agentBinary, admin: hosting.Config()}
 	agentPod.start(deployment)
-	mustertest.Eventually(t, timeout, "the agent has asked to join", func() error {
+	mustertest.Eventually(t, timeout, "the agent has requested to join", func() error {
 		cluster := &v1alpha1.MemberCluster{}
 		if err := onHub.Get(t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
 			return err

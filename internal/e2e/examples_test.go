@@ -73,6 +73,6 @@ func (a *admin) inAndOut(program string) {
 	a.does("the member has left", a.onBoth("unjoin", "east")...)
 	a.does("no such member", a.onBoth("unjoin", "east")...)
 	agent.interrupt(a.t)
-	a.does("there was nothing", a.onBoth("clean", "--yes")...)
+	a.does("nothing to remove", a.onBoth("clean", "--yes")...)
 	a.does("deleted", a.onHub("token", "delete", "edge")...)
 }

@@ -42,8 +42,7 @@ type decision struct {
 
 func decide(ctx context.Context, config *rest.Config, d decision) (*v1alpha1.MemberCluster, error) {
 	if d.name == "" {
-		return nil, &membership.InvalidError{Field: "name", Problem: "is empty: it must be that of a MemberCluster or " +
-			"a JoinRequest"}
+		return nil, &membership.InvalidError{Field: "name", Problem: "must be the name of a MemberCluster or a JoinRequest"}
 	}
 	d.namespace = orDefault(d.namespace, membership.RegistrationNamespace)
 	hub, err := connect(Hub, config)

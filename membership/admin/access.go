@@ -148,7 +148,7 @@ func (a access) bind(ctx context.Context) (*rbacv1.ClusterRoleBinding, error) {
 		before := role.DeepCopy()
 		role.OwnerReferences = []metav1.OwnerReference{ownedBy(binding)}
 		if err := a.member.Patch(ctx, role, client.MergeFrom(before)); err != nil {
-			return nil, a.member.explain("give ClusterRole "+accessName+" its owner", err)
+			return nil, a.member.explain("set the owner of ClusterRole "+accessName, err)
 		}
 	}
 	return binding, nil
@@ -250,13 +250,13 @@ func removeAccess(ctx context.Context, member *cluster, namespace string, from o
 	if binding != nil && !from.of(binding) {
 		return "existing objects belong to another member and stay", nil
 	}
-	space, stays, err := spare(ctx, member, namespace)
+	space, stays, err := unusedNamespace(ctx, member, namespace)
 	access := "ClusterRoleBinding and ServiceAccount " + accessName
 	switch {
 	case err != nil:
 		return "", err
 	case binding == nil && space == nil:
-		return cmp.Or(stays, "there was nothing"), nil
+		return cmp.Or(stays, "nothing to remove"), nil
 	case binding == nil:
 		return "namespace " + namespace, member.remove(ctx, space)
 	case space == nil && stays != "":
@@ -267,14 +267,15 @@ func removeAccess(ctx context.Context, member *cluster, namespace string, from o
 	before := space.DeepCopy()
 	space.OwnerReferences = append(space.OwnerReferences, ownedBy(binding))
 	if err := member.Patch(ctx, space, client.MergeFrom(before)); err != nil {
-		return "", member.explain("give namespace "+namespace+" its owner", err)
+		return "", member.explain("set the owner of namespace "+namespace, err)
 	}
 	return access + ", namespace " + namespace, member.remove(ctx, binding)
 }
 
-// spare returns the namespace if these functions created it and it contains no other objects. Otherwise, it returns
-// the reason why a namespace that these functions created stays.
-func spare(ctx context.Context, member *cluster, namespace string) (space *corev1.Namespace, stays string, err error) {
+// unusedNamespace returns the namespace if these functions created it and it contains no other objects. Otherwise, it
+// returns the reason why a namespace that these functions created stays.
+func unusedNamespace(ctx context.Context, member *cluster, namespace string) (space *corev1.Namespace, stays string,
+	err error) {
 	space, err = found(ctx, member, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
 	if err != nil || space == nil || space.Labels[madeLabel] != madeHere || space.DeletionTimestamp != nil {
 		return nil, "", err
@@ -289,7 +290,8 @@ func spare(ctx context.Context, member *cluster, namespace string) (space *corev
 	} {
 		if err := member.List(ctx, of.list, client.InNamespace(namespace)); err != nil {
 			if apierrors.IsForbidden(err) {
-				return nil, fmt.Sprintf("namespace %s stays: the user may not list each %s in it", namespace, of.kind), nil
+				return nil, fmt.Sprintf("namespace %s stays: the user has no permission to list %s objects in it",
+					namespace, of.kind), nil
 			}
 			return nil, "", member.explain("list the objects in namespace "+namespace, err)
 		}

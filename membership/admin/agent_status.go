@@ -19,8 +19,8 @@ import (
 // within one and a half poll intervals, and processes the response after the same time at most.
 const rejectionGracePeriod = 2*lifecycle.BlockedPoll*3/2 + 5*time.Second
 
-// outlook is the observed state while waiting for an agent.
-type outlook struct {
+// joinProgress is the observed state while waiting for an agent.
+type joinProgress struct {
 	since   time.Time // zero: nothing yet
 	first   string    // the earlier status of the agent
 	refusal error     // a rejection that applies
@@ -29,46 +29,46 @@ type outlook struct {
 // await waits until the agent reports that it has joined. It reads the member, because the caller of Register may have
 // no access to the hub.
 func (r *register) await(ctx context.Context) error {
-	err := r.progress.await(ctx, "wait until the agent has joined", r.Wait, r.look)
+	err := r.progress.await(ctx, "wait until the agent has joined", r.Wait, r.observe)
 	if _, late := errors.AsType[*TimeoutError](err); late && r.waited.refusal != nil {
 		return fmt.Errorf("%w: %w", err, r.waited.refusal)
 	}
 	return err
 }
 
-// look reads the status that the agent has stored.
-func (r *register) look(ctx context.Context) (seen, error) {
+// observe reads the status that the agent has stored.
+func (r *register) observe(ctx context.Context) (seen, error) {
 	record, err := found(ctx, r.home, client.ObjectKey{Namespace: r.Namespace, Name: r.names.store}, &corev1.Secret{})
 	if err != nil {
 		return seen{}, err
 	}
 	if record == nil && r.Hub != "" {
-		return seen{detail: fmt.Sprintf("no agent has begun with hub %s: check that an agent runs on the member in "+
+		return seen{detail: fmt.Sprintf("no agent has started with hub %s: check that an agent runs on the member in "+
 			"namespace %s, is configured with this hub, and belongs to no other hub", r.Hub, r.Namespace)}, nil
 	}
 	if record == nil {
-		return seen{detail: fmt.Sprintf("no agent has begun: check that an agent runs on the member in namespace %s",
+		return seen{detail: fmt.Sprintf("no agent has started: check that an agent runs on the member in namespace %s",
 			r.Namespace)}, nil
 	}
 	written := record.Annotations[agentstate.Annotation]
 	state, unreadable := agentstate.Parse(written)
 	if unreadable != nil {
-		return seen{detail: "the agent status cannot be read: " + unreadable.Error()}, nil //nolint:nilerr // another agent may
+		return seen{detail: "the agent status cannot be read: " + unreadable.Error()}, nil //nolint:nilerr // it may change
 	}
 	joinState, refusal := joinStatus(state,
 		agentstate.State{Hub: r.bootstrap.Server, Bootstrap: agentstate.Fingerprint(r.bootstrap)})
-	return r.waited.weigh(written, joinState, refusal)
+	return r.waited.evaluate(written, joinState, refusal)
 }
 
-// weigh ignores an earlier rejection until the agent must have retried its request.
-func (o *outlook) weigh(written string, joinState seen, refusal error) (seen, error) {
+// evaluate ignores an earlier rejection until the agent must have retried its request.
+func (o *joinProgress) evaluate(written string, joinState seen, refusal error) (seen, error) {
 	real := clock.RealClock{}
 	if o.since.IsZero() {
 		o.since, o.first = real.Now(), written
 	}
 	o.refusal = refusal
 	if refusal != nil && written == o.first && real.Since(o.since) < rejectionGracePeriod {
-		return seen{detail: "the agent was rejected earlier, and retries: " + refusal.Error()}, nil
+		return seen{detail: "the agent was rejected before and retries: " + refusal.Error()}, nil
 	}
 	return joinState, refusal
 }
@@ -81,8 +81,8 @@ func joinStatus(state, wanted agentstate.State) (seen, error) {
 		return seen{detail: "the agent has not reported its status yet"}, nil
 	case lifecycle.Joined:
 		if state.Hub != wanted.Hub {
-			return seen{detail: fmt.Sprintf("the agent is a member of the hub at %s, and joins this one after it has "+
-				"left; if that is the same hub, restart the agent", state.Hub)}, nil
+			return seen{detail: fmt.Sprintf("the agent is a member of the hub at %s, and joins this hub after the member has "+
+				"left; if both are the same hub, restart the agent", state.Hub)}, nil
 		}
 		return seen{done: true, detail: "the member has joined"}, nil
 	case lifecycle.Leaving, lifecycle.Left, agentstate.Away:

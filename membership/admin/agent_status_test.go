@@ -75,17 +75,17 @@ func TestJoinStatus(t *testing.T) {
 // TestWeigh covers rejections that are older than the call.
 func TestWeigh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var o outlook
-		got, err := o.weigh("before", seen{}, ErrDenied)
+		var o joinProgress
+		got, err := o.evaluate("before", seen{}, ErrDenied)
 		require.NoError(t, err, "the hub may think otherwise by now")
 		require.Contains(t, got.detail, ErrDenied.Error())
 		require.ErrorIs(t, o.refusal, ErrDenied, "it stands until the agent has asked again")
-		_, err = o.weigh("since", seen{}, ErrNameTaken)
+		_, err = o.evaluate("since", seen{}, ErrNameTaken)
 		require.ErrorIs(t, err, ErrNameTaken, "that was written a moment ago")
 		<-time.After(rejectionGracePeriod) // by the bubble's clock
-		_, err = o.weigh("before", seen{}, ErrDenied)
+		_, err = o.evaluate("before", seen{}, ErrDenied)
 		require.ErrorIs(t, err, ErrDenied, "it must have asked again")
-		got, err = o.weigh("before", seen{detail: "soon"}, nil)
+		got, err = o.evaluate("before", seen{detail: "soon"}, nil)
 		require.NoError(t, err)
 		require.Equal(t, "soon", got.detail)
 		require.NoError(t, o.refusal)
@@ -117,7 +117,7 @@ func TestRefused(t *testing.T) {
 	reported := &steps{}
 	wait.Progress = reported.record
 	require.ErrorIs(t, Register(ctx, f.config, bootstrap, wait), ErrClusterTaken)
-	require.Contains(t, reported.details("wait until the agent has joined")[1], "was rejected earlier")
+	require.Contains(t, reported.details("wait until the agent has joined")[1], "was rejected before")
 
 	// Denied, then let in. That is so without Events.
 	require.NoError(t,

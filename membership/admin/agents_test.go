@@ -93,8 +93,8 @@ func TestCleanOneHub(t *testing.T) {
 	unprepare := func(context.Context, client.Client) (string, error) { asked = true; return "", nil }
 	require.NoError(t, Clean(ctx, f.config, CleanOptions{Hub: "two", Unprepare: unprepare, Progress: reported.record}))
 	require.False(t, asked, "another agent needs it")
-	require.Contains(t, reported.details("remove the hub's access from the member")[1], "it stays there: "+
-		"ClusterRoleBinding muster-push")
+	require.Contains(t, reported.details("remove the hub's access from the member")[1],
+		"the installed objects stay: ClusterRoleBinding muster-push")
 	require.NoError(t, Clean(ctx, f.config, CleanOptions{Unprepare: unprepare}))
 	require.True(t, asked)
 }

@@ -61,10 +61,10 @@ func Clean(ctx context.Context, config *rest.Config, o CleanOptions) error {
 	progress := reporter(o.Progress)
 	deregistered := membership.Member{Leave: v1alpha1.LeavePolicy{Resources: o.Resources}}
 	for _, cleaner := range o.Cleaners {
-		err := progress.await(ctx, "take back "+cleaner.Name(), o.Timeout, func(ctx context.Context) (seen, error) {
+		err := progress.await(ctx, "clean up "+cleaner.Name(), o.Timeout, func(ctx context.Context) (seen, error) {
 			remaining, err := cleaner.Remaining(ctx, deregistered)
 			if err != nil {
-				return seen{detail: member.explain("take back "+cleaner.Name(), err).Error()}, nil
+				return seen{detail: member.explain("clean up "+cleaner.Name(), err).Error()}, nil
 			}
 			return seen{done: len(remaining) == 0, detail: strings.Join(remaining[:min(len(remaining), 3)], ", ")}, nil
 		})
@@ -78,7 +78,7 @@ func Clean(ctx context.Context, config *rest.Config, o CleanOptions) error {
 		return err
 	}
 	if o.Unprepare != nil {
-		err := progress.do(undoing, func() (string, error) { return o.unprepare(ctx, member) })
+		err := progress.do(unprepareStep, func() (string, error) { return o.unprepare(ctx, member) })
 		if err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func deleteAgentSecrets(ctx context.Context, member *cluster, namespace string, 
 		gone = append(gone, name)
 	}
 	if len(gone) == 0 {
-		return "there was nothing", nil
+		return "nothing to remove", nil
 	}
 	return fmt.Sprintf("Secrets %s in namespace %s", strings.Join(gone, " and "), namespace), nil
 }

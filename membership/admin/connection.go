@@ -120,7 +120,7 @@ func proxyOf(config *rest.Config, server string) (string, error) {
 	}
 	proxy, err := config.Proxy(&http.Request{Method: http.MethodGet, URL: at, Host: at.Host, Header: http.Header{}})
 	if err != nil {
-		return "", errors.New("the config does not tell its proxy") // the cause may contain a password
+		return "", errors.New("the Proxy function of the config failed") // the cause may contain a password
 	}
 	if proxy == nil {
 		return "", nil

@@ -14,12 +14,12 @@ import (
 // Errors that callers can match with errors.Is.
 var (
 	// ErrNameTaken means that a name belongs to another object.
-	ErrNameTaken = errors.New("the name is taken")
+	ErrNameTaken = errors.New("the name is already in use")
 	// ErrClusterTaken means that a cluster is a member already: with another name, of another hub, or with another join
 	// mode.
-	ErrClusterTaken = errors.New("the cluster is taken")
+	ErrClusterTaken = errors.New("the cluster is already a member")
 	// ErrExpired means that a join token, or its credential, is no longer valid.
-	ErrExpired = errors.New("the join token has ended")
+	ErrExpired = errors.New("the join token is no longer valid")
 	// ErrDenied means that a cluster was not accepted.
 	ErrDenied = errors.New("the cluster was denied")
 	// ErrNotFound means that a member or a request does not exist.
@@ -100,7 +100,7 @@ type TimeoutError struct {
 }
 
 func (e *TimeoutError) Error() string {
-	return fmt.Sprintf("%s: gave up after %s: %s", e.Doing, e.After.Round(time.Millisecond), e.Reason)
+	return fmt.Sprintf("%s: timed out after %s: %s", e.Doing, e.After.Round(time.Millisecond), e.Reason)
 }
 
 // Is reports that a TimeoutError matches context.DeadlineExceeded.

@@ -236,7 +236,7 @@ func TestJoinPreflight(t *testing.T) {
 		{reason: "a credential that is refused is not a network that is broken", hub: stranger,
 			checks: []string{"reach the hub"}, says: "does not accept the credential"},
 		{reason: "the wrong cluster was named as the hub", hub: noHub, checks: []string{"CRDs on the hub"},
-			says: "it is no hub"},
+			says: "it is not a hub"},
 		{reason: "all missing permissions are reported at once", hub: unprivileged, checks: []string{"reach the hub"},
 			says: "namespaces"},
 		{reason: "a hub verifies its members", member: insecure, checks: []string{"the member's address"},

@@ -87,10 +87,10 @@ func (j *join) checkNames(ctx context.Context, p *preflight) (err error) {
 		p.add(Finding{Check: "name",
 			Problem: fmt.Sprintf("the hub still has access to cluster %s, which was %s before", before, j.Name),
 			Err:     ErrNameTaken,
-			Fix:     fmt.Sprintf("unjoin %s, which takes that away, or choose another name", j.Name)})
+			Fix:     fmt.Sprintf("unjoin %s to remove the access, or choose another name", j.Name)})
 	case !isConnection(secret, j.Name):
 		p.add(Finding{Check: "name",
-			Problem: fmt.Sprintf("the hub has a Secret %s/%s that was not made by a join", secret.Namespace, secret.Name),
+			Problem: fmt.Sprintf("the hub has a Secret %s/%s that a join has not created", secret.Namespace, secret.Name),
 			Err:     ErrNameTaken,
 			Fix:     "delete that Secret if it is not in use, or choose another name"})
 	}
@@ -108,9 +108,9 @@ func (j *join) checkCluster(p *preflight, mc *v1alpha1.MemberCluster) {
 				j.ClusterID), Err: ErrNameTaken,
 			Fix: "choose another name, or unjoin that cluster first"})
 	case mc.Spec.JoinMode != v1alpha1.JoinPush && mc.Spec.Claim != "":
-		p.add(Finding{Check: "cluster ID", Problem: fmt.Sprintf("%s is a member already, by an agent of its own "+
-			"(joinMode %s)", j.Name, mc.Spec.JoinMode), Err: ErrClusterTaken,
-			Fix: "unjoin it first if the hub must run its agent"})
+		p.add(Finding{Check: "cluster ID", Err: ErrClusterTaken,
+			Problem: fmt.Sprintf("%s is a member already, with its own agent (joinMode %s)", j.Name, mc.Spec.JoinMode),
+			Fix:     "unjoin the member first if the hub must run its agent"})
 	}
 }
 
@@ -123,7 +123,7 @@ func (j *join) checkMember(ctx context.Context, p *preflight) error {
 	if binding != nil && binding.Annotations[hubAnnotation] != j.access.hubID {
 		p.add(Finding{Check: "the member", Problem: "another hub has access to the member and runs its agent",
 			Err: ErrClusterTaken,
-			Fix: "unjoin it from that hub; if that hub does not exist any more, clean the member first"})
+			Fix: "unjoin the member from that hub; if that hub does not exist any more, clean the member first"})
 	}
 	if j.cluster != nil && j.cluster.Spec.JoinMode == v1alpha1.JoinPush {
 		return nil
@@ -132,7 +132,7 @@ func (j *join) checkMember(ctx context.Context, p *preflight) error {
 	if err == nil && name != "" {
 		p.add(Finding{Check: "the member", Problem: fmt.Sprintf("Secret %s/%s exists: an agent on the member has "+
 			"joined a hub or is about to", j.MemberNamespace, name), Err: ErrClusterTaken,
-			Fix: "unjoin it from that hub; if that hub does not exist any more, clean the member first"})
+			Fix: "unjoin the member from that hub; if that hub does not exist any more, clean the member first"})
 	}
 	return err
 }

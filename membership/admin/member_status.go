@@ -32,14 +32,16 @@ func memberStatus(cluster *v1alpha1.MemberCluster) (seen, error) {
 			return seen{detail: fmt.Sprintf("%s (%s)", strings.TrimSuffix(c.Message, "."), c.Reason)}, nil
 		}
 	}
-	return seen{detail: "the hub has not processed the MemberCluster yet: is its controller running?"}, nil
+	return seen{
+		detail: "the hub has not processed the MemberCluster yet: check that the controller of the hub is running",
+	}, nil
 }
 
 // leaving describes the blockers of a leave.
 func leaving(cluster *v1alpha1.MemberCluster) string {
 	leave := cluster.Status.Leave
 	if leave == nil || leave.Ended && cluster.DeletionTimestamp == nil {
-		return "the hub has not begun the leave yet: is its controller running?"
+		return "the hub has not started the leave yet: check that the controller of the hub is running"
 	}
 	var words strings.Builder
 	switch {

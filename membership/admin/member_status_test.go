@@ -25,7 +25,7 @@ func TestMemberStatus(t *testing.T) {
 		detail  string
 		err     error
 	}{
-		{"no hub is running", v1alpha1.MemberCluster{}, false, "is its controller running", nil},
+		{"no hub is running", v1alpha1.MemberCluster{}, false, "check that the controller of the hub is running", nil},
 		{"the first that is missing is told, without its full stop",
 			v1alpha1.MemberCluster{Status: v1alpha1.MemberClusterStatus{Conditions: []metav1.Condition{
 				condition(v1alpha1.ConditionJoined, metav1.ConditionFalse),
@@ -56,9 +56,9 @@ func TestLeaving(t *testing.T) {
 		leave  *v1alpha1.LeaveStatus
 		want   string
 	}{
-		{"no hub is running", nil, "the hub has not begun the leave yet: is its controller running?"},
-		{"what is on record is the leave before", &v1alpha1.LeaveStatus{Ended: true}, "the hub has not begun the " +
-			"leave yet: is its controller running?"},
+		{"no hub is running", nil, "the hub has not started the leave yet: check that the controller of the hub is running"},
+		{"what is on record is the leave before", &v1alpha1.LeaveStatus{Ended: true}, "the hub has not started the leave " +
+			"yet: check that the controller of the hub is running"},
 		{"a gate", &v1alpha1.LeaveStatus{Deadline: deadline, Waiting: "works", Remaining: []string{"a", "b", "c", "d", "e"}},
 			"the hub waits for works: a, b, c and 2 more (until 12:30:00 UTC at the latest)"},
 		{"the agent", &v1alpha1.LeaveStatus{Deadline: deadline, Waiting: "agent"}, "the hub waits for the member's " +
@@ -88,7 +88,7 @@ func TestAwait(t *testing.T) {
 		{"it is done", []seen{{detail: "soon"}, {detail: "soon"}, {done: true, detail: "now"}}, nil, 0, nil, "",
 			[]Step{{"wait", "", false}, {"wait", "soon", false}, {"wait", "now", true}}},
 		{"it is not, and why not is told", []seen{{detail: "not yet"}}, nil, 0, context.DeadlineExceeded,
-			"wait: gave up after 10s: not yet",
+			"wait: timed out after 10s: not yet",
 			[]Step{{"wait", "", false}, {"wait", "not yet", false}}},
 		{"a network comes back", []seen{{}, {done: true}}, []error{unreachable, nil}, 0, nil, "",
 			[]Step{{"wait", "", false}, {"wait", unreachable.Error(), false}, {"wait", "", true}}},

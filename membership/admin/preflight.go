@@ -62,8 +62,8 @@ func (p *preflight) reach(ctx context.Context, c *cluster) (id string) {
 			Err: err,
 			Fix: "log in to the cluster again, or choose another context"})
 	default:
-		p.add(Finding{Check: check, Problem: err.Error(), Err: err, Fix: "permit the user to get the namespace " +
-			"kube-system, whose UID identifies a cluster"})
+		p.add(Finding{Check: check, Problem: err.Error(), Err: err, Fix: "grant the user the permission to get the " +
+			"namespace kube-system, whose UID identifies a cluster"})
 	}
 	return ""
 }
@@ -76,8 +76,9 @@ func (p *preflight) served(ctx context.Context, hub *cluster) bool {
 		return true
 	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
 		p.add(Finding{Check: "CRDs on the hub",
-			Problem: "the cluster has no MemberCluster kind, so it is no hub, or not yet", Err: err,
-			Fix: "choose the kubeconfig of the hub, or install the definitions: crds.Install, which musterctl init does"})
+			Problem: "the cluster does not serve the kind MemberCluster: it is not a hub, or the definitions are not " +
+				"installed yet", Err: err,
+			Fix: "choose the kubeconfig of the hub, or install the definitions with musterctl init or crds.Install"})
 	default:
 		p.add(Finding{Check: "CRDs on the hub", Problem: hub.explain("list MemberClusters", err).Error(), Err: err,
 			Fix: "check the API server of the hub"})
@@ -99,7 +100,7 @@ func (p *preflight) may(ctx context.Context, c *cluster, rights []right) {
 			if err := c.Create(ctx, review); err != nil {
 				p.add(Finding{Check: fmt.Sprintf("rights on the %s", c.side),
 					Problem: c.explain("check the permissions of the user", err).Error(), Err: err,
-					Fix: "check the API server: every user may create a SelfSubjectAccessReview"})
+					Fix: "check the API server: every user is permitted to create a SelfSubjectAccessReview"})
 				return
 			}
 			if !review.Status.Allowed {
@@ -113,7 +114,7 @@ func (p *preflight) may(ctx context.Context, c *cluster, rights []right) {
 	}
 	if len(missing) > 0 {
 		p.add(Finding{Check: fmt.Sprintf("rights on the %s", c.side),
-			Problem: "the user may not " + strings.Join(missing, "; nor "),
+			Problem: "the user has no permission to " + strings.Join(missing, ", nor to "),
 			Fix:     "choose another user or context, or grant the permissions to this user"})
 	}
 }

@@ -60,7 +60,7 @@ const RebuildToken = "rebuild"
 // permissions of [Register].
 func Rebuild(ctx context.Context, config *rest.Config, o RebuildOptions) error {
 	if len(o.Members) == 0 {
-		return &membership.InvalidError{Field: "Members", Problem: "is empty: a hub is rebuilt from its members"}
+		return &membership.InvalidError{Field: "Members", Problem: "must not be empty: a hub is rebuilt from its members"}
 	}
 	if err := checkHub(o.Hub); err != nil {
 		return err
@@ -153,9 +153,9 @@ func (r *rebuild) identify(ctx context.Context) (string, error) {
 		return "ConfigMap " + key.String(), r.hub.explain("create ConfigMap "+key.String(), r.hub.Create(ctx, stored))
 	}
 	if other := stored.Data[membership.HubIDKey]; other != id {
-		return "", fmt.Errorf("ConfigMap %s has the identity %s, and the members are of hub %s: if this hub shall "+
-			"replace that one, "+
-			"stop its controllers, delete the ConfigMap and repeat; otherwise move the members", key, other, id)
+		return "", fmt.Errorf("ConfigMap %s has the identity %s, and the members are of hub %s: to replace that hub with "+
+			"this one, stop the controllers of this hub, delete the ConfigMap and repeat; otherwise move the members",
+			key, other, id)
 	}
 	if known, err := strconv.ParseInt(stored.Data[membership.HubEpochKey], 10, 64); err == nil && known >= epoch {
 		return "the hub has the identity already", nil

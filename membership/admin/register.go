@@ -135,7 +135,7 @@ type register struct {
 	data      []byte         // of the bootstrap credential
 	secret    *corev1.Secret // the current Secret; nil: none
 	progress  reporter
-	waited    outlook
+	waited    joinProgress
 }
 
 func (r *register) preflight(ctx context.Context) error {
@@ -176,7 +176,7 @@ func (r *register) preflight(ctx context.Context) error {
 		p.add(Finding{Check: "the member",
 			Problem: fmt.Sprintf("a hub runs the agent of member %s (joinMode Push)", binding.Labels[membership.MemberLabel]),
 			Err:     ErrClusterTaken,
-			Fix:     "unjoin it there first; if that hub does not exist any more, clean the member"})
+			Fix:     "unjoin the member there first; if that hub does not exist any more, clean the member"})
 	}
 	if r.secret != nil && !r.Replace {
 		there, err := registration.ParseBootstrap(r.secret.Data[registration.BootstrapKey])
@@ -186,7 +186,7 @@ func (r *register) preflight(ctx context.Context) error {
 		if err == nil && there.Server != r.bootstrap.Server {
 			p.add(Finding{Check: "the member",
 				Problem: fmt.Sprintf("the member has the join token of another hub, %s", there.Server), Err: ErrClusterTaken,
-				Fix: "unjoin it there first, or replace the token if that hub does not exist any more"})
+				Fix: "unjoin the member there first, or replace the token if that hub does not exist any more"})
 		}
 	}
 	return p.err()

@@ -141,5 +141,5 @@ func TestRegisterRights(t *testing.T) {
 	t.Cleanup(func() { f.discard(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}) })
 	var timeout *TimeoutError
 	mustertest.Holds(f.t, timeLimit, "that is not enough", func() bool { return errors.As(register(user), &timeout) })
-	require.Contains(t, timeout.Reason, "no agent has begun")
+	require.Contains(t, timeout.Reason, "no agent has started")
 }

@@ -21,7 +21,7 @@ func TestCreateToken(t *testing.T) {
 	_, _, err := CreateToken(ctx, f.config, options)
 	var timeout *TimeoutError
 	require.ErrorAs(t, err, &timeout)
-	require.Contains(t, timeout.Reason, "is its controller running")
+	require.Contains(t, timeout.Reason, "check that the controller of the hub is running")
 
 	f.run()
 	options.Timeout = timeLimit

@@ -123,11 +123,11 @@ func TestUnjoinDeadMember(t *testing.T) {
 			var unreachable *UnreachableError
 			require.ErrorAs(t, err, &unreachable, test.reason)
 			require.Equal(t, Member, unreachable.Which)
-			require.ErrorContains(t, err, "has left the fleet")
+			require.ErrorContains(t, err, "has left, but the hub still has access to the member")
 		} else {
 			require.NoError(t, err, test.reason)
 			require.Contains(t, strings.Join(reported.details("remove the hub's access from the member"), "\n"),
-				"it stays there")
+				"the access stays")
 		}
 		require.False(t, f.get(&v1alpha1.MemberCluster{}, "", "east"))
 		require.Equal(t, test.fails, f.get(&corev1.Secret{}, membership.ConnectionNamespace, "east-kubeconfig"),
@@ -204,15 +204,15 @@ func TestUnprepare(t *testing.T) {
 		rules  []rbacv1.PolicyRule
 		stays  string // what is told of it; empty: it goes
 	}{
-		{"an agent is, or shall be, in the fleet of another hub", bootstrap(), nil, "it stays there: Secret " +
+		{"an agent is, or shall be, in the fleet of another hub", bootstrap(), nil, "the installed objects stay: Secret " +
 			"muster-system/muster-bootstrap belongs to an agent"},
-		{"another hub has access, and runs an agent for it", theirs, nil, "it stays there: ClusterRoleBinding " +
+		{"another hub has access, and runs an agent for it", theirs, nil, "the installed objects stay: ClusterRoleBinding " +
 			"muster-push belongs to another"},
 		{
 			"it is in use",
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: installed},
 				Data: map[string]string{"a": "b"}}, nil,
-			"it stays there: there is something in it",
+			"the installed objects stay: there is something in it",
 		},
 		{
 			"the hub was given no more than this", nil, []rbacv1.PolicyRule{
@@ -243,7 +243,7 @@ func TestUnprepare(t *testing.T) {
 		_, err := Unjoin(ctx, f.config, "east", UnjoinOptions{Member: member, Unprepare: unprepare,
 			Progress: reported.record})
 		require.NoError(t, err, test.reason)
-		details := reported.details(undoing)
+		details := reported.details(unprepareStep)
 		require.NotEmpty(t, details, test.reason)
 		if test.stays == "" {
 			require.Empty(t, details[len(details)-1], test.reason)

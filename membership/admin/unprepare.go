@@ -9,14 +9,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// undoing is the step that removes installed objects from a member.
-const undoing = "remove what was installed on the member"
+// unprepareStep is the step that removes installed objects from a member.
+const unprepareStep = "remove installed objects from the member"
 
 // unprepare calls the Unprepare function of the caller.
 func unprepare(ctx context.Context, member *cluster,
 	act func(context.Context, client.Client) (kept string, err error)) (detail string, err error) {
 	kept, err := act(ctx, member)
-	return staying(kept, member.explain(undoing, err))
+	return staying(kept, member.explain(unprepareStep, err))
 }
 
 // staying reports remaining objects. Neither these nor a missing permission are an error.
@@ -27,7 +27,7 @@ func staying(kept string, err error) (detail string, _ error) {
 	if kept == "" || err != nil {
 		return "", err
 	}
-	return "it stays there: " + kept, nil
+	return "the installed objects stay: " + kept, nil
 }
 
 // anotherUser returns another hub or agent that may need the installed objects; empty: none is known.

@@ -23,7 +23,7 @@ func (u *unjoin) release(ctx context.Context) (err error) {
 	before := u.secret.DeepCopy()
 	u.secret.OwnerReferences = nil
 	err = client.IgnoreNotFound(u.hub.Patch(ctx, u.secret, client.MergeFrom(before)))
-	return u.hub.explain("take Secret "+display(client.ObjectKeyFromObject(before))+" from its owner", err)
+	return u.hub.explain("remove the owner of Secret "+display(client.ObjectKeyFromObject(before)), err)
 }
 
 // cleanUp removes the objects of Join, on the member and then on the hub.
@@ -34,25 +34,26 @@ func (u *unjoin) cleanUp(ctx context.Context) error {
 	case err != nil:
 		return err
 	case secret != nil && len(secret.OwnerReferences) > 0:
-		u.progress.report(Step{Doing: doing, Detail: "it stays there, since " + u.name + " has joined again", Done: true})
+		u.progress.report(Step{Doing: doing, Detail: "the access stays, because " + u.name + " has joined again", Done: true})
 		return nil
 	case u.Member == nil && u.secret == nil:
 		if u.cluster == nil || u.cluster.Spec.JoinMode == v1alpha1.JoinPush {
 			u.progress.report(Step{Doing: doing, Detail: "the hub has no kubeconfig Secret of Join; use the member's own " +
 				"kubeconfig to remove the objects of Join from the member", Done: true})
 		} else if u.Unprepare != nil && u.cluster.Spec.JoinMode == v1alpha1.JoinPull {
-			u.progress.report(Step{Doing: undoing, Detail: "it stays there: the hub has no access, so remove it with the agent",
+			u.progress.report(Step{Doing: unprepareStep, Detail: "the installed objects stay: the hub has no access to the " +
+				"member, so remove them together with the agent",
 				Done: true})
 		}
 		return nil
 	}
-	if err := u.undo(ctx); err != nil {
+	if err := u.unprepareMember(ctx); err != nil {
 		return u.unfinished(secret, err)
 	}
 	err = u.progress.do(doing, func() (string, error) {
 		detail, err := u.removeAccess(ctx)
 		if lost, is := errors.AsType[*lostError](err); is && u.Force {
-			return "it stays there: " + lost.Error(), nil
+			return "the access stays: " + lost.Error(), nil
 		}
 		return detail, err
 	})
@@ -66,21 +67,21 @@ func (u *unjoin) cleanUp(ctx context.Context) error {
 }
 
 func (u *unjoin) unfinished(secret *corev1.Secret, err error) error {
-	words := u.name + " has left the fleet, but the hub's access to it still exists"
+	words := u.name + " has left, but the hub still has access to the member"
 	if secret != nil {
-		words += fmt.Sprintf("; Secret %s is kept, so that another unjoin can remove the access, with the member's "+
-			"own kubeconfig, or with force leave it there", client.ObjectKeyFromObject(secret))
+		words += fmt.Sprintf("; Secret %s is kept: repeat the unjoin to remove the access, with the member's own "+
+			"kubeconfig if necessary, or with force to leave the access in place", client.ObjectKeyFromObject(secret))
 	}
 	return fmt.Errorf("%s: %w", words, err)
 }
 
-// undo removes installed objects from the member before the access, because their removal may need the access. A
-// temporary failure ends Unjoin, and another call continues. The next step reports an unreachable member.
-func (u *unjoin) undo(ctx context.Context) error {
+// unprepareMember removes installed objects from the member before the access, because their removal may need the
+// access. A temporary failure ends Unjoin, and another call continues. The next step reports an unreachable member.
+func (u *unjoin) unprepareMember(ctx context.Context) error {
 	if u.Unprepare == nil {
 		return nil
 	}
-	return u.progress.do(undoing, func() (string, error) {
+	return u.progress.do(unprepareStep, func() (string, error) {
 		member, end, err := u.connect()
 		if err != nil {
 			return staying(err.Error(), nil)
@@ -118,7 +119,7 @@ func (u *unjoin) removeAccess(ctx context.Context) (detail string, err error) {
 		return "", u.lost(err)
 	}
 	defer end()
-	over, err := u.over(ctx, member)
+	over, err := u.accessRemoved(ctx, member)
 	switch {
 	case err != nil:
 		return "", u.lost(err)
@@ -133,7 +134,7 @@ func (u *unjoin) removeAccess(ctx context.Context) (detail string, err error) {
 		return detail, nil
 	}
 	// A concurrent Unjoin may have been faster.
-	if over, failed := u.over(ctx, member); failed == nil && over {
+	if over, failed := u.accessRemoved(ctx, member); failed == nil && over {
 		return "the access was removed already", nil
 	}
 	return "", u.lost(err)
@@ -148,8 +149,8 @@ func (u *unjoin) connect() (member *cluster, end func(), err error) {
 	return member, func() {}, err
 }
 
-// over reports whether an Unjoin has already removed the hub's access.
-func (u *unjoin) over(ctx context.Context, member *cluster) (bool, error) {
+// accessRemoved reports whether an Unjoin has already removed the hub's access.
+func (u *unjoin) accessRemoved(ctx context.Context, member *cluster) (bool, error) {
 	_, err := found(ctx, member, client.ObjectKey{Name: accessName}, &rbacv1.ClusterRoleBinding{})
 	if u.Member != nil || !denied(err) {
 		return false, err

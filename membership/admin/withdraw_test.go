@@ -43,13 +43,13 @@ func TestUnjoinAgain(t *testing.T) {
 		{reason: "it gave up", first: UnjoinOptions{Timeout: 1}, fails: isA[*TimeoutError]},
 		{reason: "the member did not answer", first: UnjoinOptions{Member: gone}, fails: isA[*UnreachableError]},
 		{reason: "the member is gone for ever", first: UnjoinOptions{Member: gone}, fails: isA[*UnreachableError],
-			second: UnjoinOptions{Member: gone, Force: true}, reported: "it stays there: "},
+			second: UnjoinOptions{Member: gone, Force: true}, reported: "the access stays: "},
 		{reason: "the hub failed when the access had been removed", hub: failing(f.config, http.MethodDelete, "secrets"),
 			fails: isA[*UnreachableError], reported: "the access was removed already"},
 		{reason: "the hub's credential has ended", broken: true, fails: apierrors.IsUnauthorized,
 			second: UnjoinOptions{Member: f.config}},
 		{reason: "the hub's credential has expired, and there is no other", broken: true, fails: apierrors.IsUnauthorized,
-			second: UnjoinOptions{Force: true}, reported: "it stays there: "},
+			second: UnjoinOptions{Force: true}, reported: "the access stays: "},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			f := *f

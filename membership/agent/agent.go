@@ -186,7 +186,7 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 	if err := a.load(ctx); err != nil {
 		return a.reports.shown, err
 	}
-	a.see()
+	a.takeObservation()
 	err := a.settleEpoch(ctx)
 	a.rereadRestored()
 	if err != nil {
@@ -201,9 +201,9 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 	if !step.Done {
 		a.show(step)
 	}
-	beside := accompanied(observed, step.Phase)
+	beside := companionChangeFor(observed, step.Phase)
 	if beside == endCompanions {
-		a.dismiss() // before the cleaners run
+		a.stopCompanions() // before the cleaners run
 	}
 	a.observer.want(step.Phase == lifecycle.Joined || step.Phase == lifecycle.Joining)
 	if a.cleanup.result == lifecycle.MemberClean {
@@ -329,7 +329,7 @@ func (a *agent) wait(ctx context.Context, step lifecycle.AgentStep) {
 				return
 			}
 			a.reportHub()
-			if a.missed(ctx, status) {
+			if a.handleHeartbeat(ctx, status) {
 				return
 			}
 			if !a.hub.contradicted(status.LastError) {

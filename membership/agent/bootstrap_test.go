@@ -89,8 +89,8 @@ func TestBootstrap_Removed(t *testing.T) {
 
 	h.shutOut(h.admit)
 	mustertest.Eventually(t, timeLimit, "the agent asks for another bootstrap credential", func() error {
-		const want = "has no bootstrap credential to ask for the reason: give it that of a JoinToken which is Ready. " +
-			"(there is no bootstrap credential: the agent has removed it after the cluster had joined)"
+		const want = "has no bootstrap credential to request the reason: provide the credential of a JoinToken that is " +
+			"Ready. (there is no bootstrap credential: the agent removed it after the cluster had joined)"
 		if last := r.last(); last.Phase != lifecycle.Rejected || !strings.Contains(last.Message, want) {
 			return fmt.Errorf("the agent is %s: %s", last.Phase, last.Message)
 		}

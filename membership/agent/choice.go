@@ -160,7 +160,7 @@ func (h *hubs) answers(ctx context.Context, i int) bool {
 		addresses = append(addresses, registered{Server: r.Member.Server, CA: r.Member.CA})
 	}
 	for _, address := range addresses {
-		if err = h.ask(ctx, address); err == nil {
+		if err = h.probe(ctx, address); err == nil {
 			return true
 		}
 	}
@@ -168,8 +168,8 @@ func (h *hubs) answers(ctx context.Context, i int) bool {
 	return false
 }
 
-// ask returns nil if an API server responds, even if it refuses the request.
-func (h *hubs) ask(ctx context.Context, at registered) error {
+// probe returns nil if an API server responds, even if it refuses the request.
+func (h *hubs) probe(ctx context.Context, at registered) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	anonymous := &keeper{}

@@ -21,19 +21,19 @@ const (
 	companionStable = time.Minute
 )
 
-// accompaniment is the change of the companions in a step.
-type accompaniment int
+// companionChange is the change of the companions in a step.
+type companionChange int
 
 const (
-	endCompanions  accompaniment = iota // end them before the actions
-	keepCompanions                      // change nothing
-	runCompanions                       // start them after the actions
+	endCompanions  companionChange = iota // end them before the actions
+	keepCompanions                        // change nothing
+	runCompanions                         // start them after the actions
 )
 
-// accompanied returns the change of the companions. They start when the agent observes that the cluster is a member,
-// also during a leave, because its gates may wait for them. While the agent cannot observe the hub, companions are
-// neither started nor ended: a companion that started then could restore objects that the cleaners have removed.
-func accompanied(o lifecycle.AgentObserved, phase lifecycle.AgentPhase) accompaniment {
+// companionChangeFor returns the change of the companions. They start when the agent observes that the cluster is a
+// member, also during a leave, because its gates may wait for them. While the agent cannot observe the hub, companions
+// are neither started nor ended: a companion that started then could restore objects that the cleaners have removed.
+func companionChangeFor(o lifecycle.AgentObserved, phase lifecycle.AgentPhase) companionChange {
 	seen := o.Hub == lifecycle.HubSeen
 	switch {
 	case phase == lifecycle.Joined && seen:
@@ -47,11 +47,11 @@ func accompanied(o lifecycle.AgentObserved, phase lifecycle.AgentPhase) accompan
 	}
 }
 
-// dismiss ends the companions and closes their connections.
-func (a *agent) dismiss() {
+// stopCompanions ends the companions and closes their connections.
+func (a *agent) stopCompanions() {
 	a.companions.end()
 	if a.connection != nil {
-		a.connection.takeBack()
+		a.connection.closeLent()
 	}
 }
 
@@ -78,13 +78,14 @@ type companion struct {
 
 func newCompanions(a *agent) *companions {
 	news := func() { wake(a.observer.news) }
-	return &companions{log: a.Log, events: a.reports.events, clock: a.Clock, random: a.random, all: besides(a.Companions),
+	return &companions{log: a.Log, events: a.reports.events, clock: a.Clock, random: a.random,
+		all:   newCompanionList(a.Companions),
 		guard: &pruneGuard{clock: a.Clock}, orphans: &orphanReport{news: news}, policy: &policyReport{news: news},
 		health: &companionHealth{news: news}}
 }
 
-// besides returns companions that have not run yet.
-func besides(all []Companion) []*companion {
+// newCompanionList returns companions that have not run yet.
+func newCompanionList(all []Companion) []*companion {
 	var out []*companion
 	for _, each := range all {
 		out = append(out, &companion{Companion: each})
@@ -100,8 +101,8 @@ func (c *companions) run(ctx context.Context, with *connection, member membershi
 	configs := make([]*rest.Config, len(c.all))
 	for i := range configs {
 		var err error
-		if configs[i], err = with.lend(); err != nil {
-			with.takeBack()
+		if configs[i], err = with.companionConfig(); err != nil {
+			with.closeLent()
 			return err
 		}
 	}
@@ -143,7 +144,7 @@ func (c *companions) runOne(ctx context.Context, one *companion, hub Hub) {
 			}
 			return
 		case err == nil:
-			log.Info("A companion has ended by itself, and is called again when the agent joins again")
+			log.Info("A companion has returned and is called again when the agent joins again")
 			c.health.recovered(one.Name())
 			return
 		case c.clock.Now().Sub(began) > companionStable:

@@ -54,7 +54,7 @@ func TestAccompanied(t *testing.T) {
 		reason string
 		o      lifecycle.AgentObserved
 		phase  lifecycle.AgentPhase
-		want   accompaniment
+		want   companionChange
 	}{
 		{"an agent that is not registered has no connection to lend", lifecycle.AgentObserved{}, lifecycle.Unregistered,
 			endCompanions},
@@ -90,7 +90,7 @@ func TestAccompanied(t *testing.T) {
 		t.Run(tc.reason, func(t *testing.T) {
 			step := lifecycle.NextAgent(tc.o)
 			require.Equal(t, tc.phase, step.Phase)
-			require.Equal(t, tc.want, accompanied(tc.o, step.Phase))
+			require.Equal(t, tc.want, companionChangeFor(tc.o, step.Phase))
 		})
 	}
 }
@@ -128,7 +128,7 @@ func TestCompanionsEndInTime(t *testing.T) {
 		step := lifecycle.NextAgent(o)
 		for _, action := range step.Actions {
 			if slices.Contains(last, action) {
-				require.Equal(t, endCompanions, accompanied(o, step.Phase), "%+v: %+v", o, step)
+				require.Equal(t, endCompanions, companionChangeFor(o, step.Phase), "%+v: %+v", o, step)
 				ends[action] = true
 			}
 		}
@@ -292,7 +292,7 @@ func TestCompanionThatHangs(t *testing.T) {
 		require.NotContains(t, b.logged(), `"companion"="polite" "timeout"`)
 		require.Equal(t, "Warning CompanionStuck hanging has not returned 10s after its context ended; the agent continues "+
 			"without it.", <-b.events.Events)
-		b.with.takeBack()
+		b.with.closeLent()
 		//nolint:noctx // it is refused before it is sent
 		response, err := (&http.Client{Transport: config.Transport}).Get(config.Host)
 		if err == nil {
@@ -369,7 +369,7 @@ func TestLend(t *testing.T) {
 				}, heartbeat.BeaterOptions{})
 			require.NoError(t, err)
 			defer c.close()
-			config, err := c.lend()
+			config, err := c.companionConfig()
 			require.NoError(t, err)
 			require.InDelta(t, -1, config.QPS, 0, "its rate is limited")
 			core, err := corev1client.NewForConfig(config)
@@ -396,7 +396,7 @@ func TestLend(t *testing.T) {
 				<-watcher.ResultChan() // or the test hangs
 			}
 
-			c.takeBack()
+			c.closeLent()
 			_, err = core.ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}},
 				metav1.CreateOptions{})
 			require.ErrorIs(t, err, errClosed)

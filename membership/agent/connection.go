@@ -76,8 +76,8 @@ func (c *connection) limitWrites(limit flowcontrol.RateLimiter) {
 	c.writes, c.rest.writes = limit, limit
 }
 
-// lend returns a config for one companion, with a separate link that works until takeBack is called.
-func (c *connection) lend() (*rest.Config, error) {
+// companionConfig returns a config for one companion, with a separate link that works until closeLent is called.
+func (c *connection) companionConfig() (*rest.Config, error) {
 	l, err := c.newLink()
 	if err != nil {
 		return nil, err
@@ -87,8 +87,8 @@ func (c *connection) lend() (*rest.Config, error) {
 	return l.clientConfig(), nil
 }
 
-// takeBack closes all links of companions.
-func (c *connection) takeBack() {
+// closeLent closes all links of companions.
+func (c *connection) closeLent() {
 	for _, l := range c.lent {
 		l.close()
 	}
@@ -155,7 +155,7 @@ func (c *connection) close() {
 	if c.beating() {
 		c.stopBeat()
 	}
-	c.takeBack()
+	c.closeLent()
 	c.beats.close()
 	c.rest.close()
 }

@@ -110,7 +110,7 @@ func TestUnreachable(t *testing.T) {
 		return tries > 2
 	})
 	stop()
-	require.Contains(t, shown.last().Message, "The hub cannot be reached; trying again. (tls: failed to verify "+
+	require.Contains(t, shown.last().Message, "The hub cannot be reached. The agent retries. (tls: failed to verify "+
 		"certificate: x509: ")
 	require.Equal(t, 1, logged.times("x509: "), "each try is news")
 }
@@ -155,7 +155,7 @@ func TestOwnSide(t *testing.T) {
 			errors.New("no RBAC policy matched"))
 	})})
 	eventually(t, "it does not say why", func() bool {
-		return strings.HasPrefix(r.last().Message, "The agent cannot make a JoinRequest for a local reason; trying again. "+
+		return strings.HasPrefix(r.last().Message, "The agent cannot create a JoinRequest for a local reason, and retries. "+
 			"(secrets \"muster-bootstrap\" is forbidden")
 	})
 	require.Equal(t, lifecycle.Registering, r.last().Phase, "it was not rejected")

@@ -109,7 +109,7 @@ func (f *follower) run(ctx context.Context, version string) {
 			if s.state != lifecycle.HubUnreachable && ctx.Err() == nil {
 				f.put(s)
 			}
-			if shutOut(s.state) {
+			if refused(s.state) {
 				return
 			}
 			if version != "" {

@@ -53,7 +53,7 @@ func newHubAPI(l *link, namespace string) (*hubAPI, error) {
 	config.AcceptContentTypes = runtime.ContentTypeJSON
 	client, err := rest.RESTClientForConfigAndClient(config, l.client)
 	if err != nil {
-		return nil, fmt.Errorf("prepare to speak to the hub at %s: %w", config.Host, err)
+		return nil, fmt.Errorf("create a client for the hub at %s: %w", config.Host, err)
 	}
 	return &hubAPI{client: client, parameters: parameters, namespace: namespace}, nil
 }

@@ -40,10 +40,10 @@ type hubs struct {
 	events eventRecorder
 	random func() float64 // in [0, 1)
 
-	beside   []*companion // shared by all agents: a companion that has not returned is not called again
-	statuses []lifecycle.HubStatus
-	at       hubStay
-	stuck    string // the last reported reason why the agent cannot go to another hub
+	sharedCompanions []*companion // shared by all agents: a companion that has not returned is not called again
+	statuses         []lifecycle.HubStatus
+	at               hubStay
+	stuck            string // the last reported reason why the agent cannot go to another hub
 
 	showing sync.Mutex          // the agent of the hub reports steps as well
 	shown   lifecycle.AgentStep // of that agent; under showing
@@ -66,8 +66,9 @@ func newHubs(home *rest.Config, log logr.Logger, o Options) (*hubs, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	h := &hubs{Options: o.withDefaults(), home: home, log: log, random: rand.Float64, beside: besides(o.Companions),
-		news: lastStatus{wake: make(chan struct{}, 1)}}
+	h := &hubs{Options: o.withDefaults(), home: home, log: log, random: rand.Float64,
+		sharedCompanions: newCompanionList(o.Companions),
+		news:             lastStatus{wake: make(chan struct{}, 1)}}
 	h.Hubs = slices.Clone(h.Hubs) // do not change the user's slice
 	for i := range h.Hubs {
 		if err := h.fill(i); err != nil {
@@ -110,7 +111,7 @@ func (h *hubs) agent(i int) (*agent, error) {
 	if h.events.recorder != nil {
 		a.reports.publication.publisher, _ = hub.Store.(statePublisher)
 	}
-	a.companions.hub, a.companions.all = hub.Name, h.beside
+	a.companions.hub, a.companions.all = hub.Name, h.sharedCompanions
 	a.reports.events, a.reports.onHub, a.reports.metrics.place = h.events, h.news.put, new(i)
 	return a, nil
 }

@@ -100,7 +100,7 @@ func (s *several) in(name string) Hub {
 	s.t.Helper()
 	eventually(s.t, "it never is in hub "+name, func() bool {
 		last := s.last()
-		return last.Phase == lifecycle.Joined && last.Message == "Hub "+name+": In the fleet."
+		return last.Phase == lifecycle.Joined && last.Message == "Hub "+name+": The member has joined the hub."
 	})
 	s.hubs[name].beats()
 	for {
@@ -168,7 +168,7 @@ func TestSeveralHubs(t *testing.T) {
 	hub := s.in("hub-b")
 	require.Equal(t, b.bootstrap.Server, hub.Config.Host)
 	require.Equal(t, b.space(), hub.Member.Namespace)
-	require.True(t, s.reported("Going to hub hub-b: hub hub-a has accepted no heartbeat since "),
+	require.True(t, s.reported("Switching to hub hub-b: hub hub-a has accepted no heartbeat since "),
 		"the reason is not reported")
 	require.NotEqual(t, first.ClaimKey, s.stores["hub-b"].parsed(t).ClaimKey,
 		"one hub could speak for the member in the other")
@@ -177,7 +177,7 @@ func TestSeveralHubs(t *testing.T) {
 	require.NoError(t, elsewhere.ForTest(t).StartAPIServer(t.Context()))
 	s.clock.shift(2 * hubTimeout)
 	b.beats()
-	require.Equal(t, "Hub hub-b: In the fleet.", s.last().Message)
+	require.Equal(t, "Hub hub-b: The member has joined the hub.", s.last().Message)
 	s.stop()
 	s.start()
 	s.in("hub-b")
@@ -187,12 +187,11 @@ func TestSeveralHubs(t *testing.T) {
 	s.clock.shift(hubTimeout) // since it came there, or was started
 	s.loses(func() { b.shutOut(func(request *v1alpha1.JoinRequest) { b.emit(request, v1alpha1.AnswerDenied, nil) }) })
 	eventually(t, "it does not look again", func() bool {
-		return s.reported("The hub refuses the agent's credential; trying " +
-			"again")
+		return s.reported("The hub refuses the agent's credential. The agent retries")
 	})
 	s.clock.shift(lifecycle.ShutOutTimeout)
 	s.in("hub-a")
-	require.True(t, s.reported("Going to hub hub-a: hub hub-b refuses the agent."), "the reason is not reported")
+	require.True(t, s.reported("Switching to hub hub-a: hub hub-b refuses the agent."), "the reason is not reported")
 	second := s.stores["hub-a"].parsed(t)
 	require.Equal(t, first.ClaimKey, second.ClaimKey)
 	require.Equal(t, first.Member.UID, second.Member.UID)
@@ -207,8 +206,7 @@ func TestSeveralHubs(t *testing.T) {
 		spec.State, spec.Rejoin, spec.Clean = v1alpha1.StateLeave, false, true
 	})
 	eventually(t, "it does not go on", func() bool {
-		return s.reported("Going to hub hub-b: hub hub-a has released this " +
-			"member.")
+		return s.reported("Switching to hub hub-b: hub hub-a has released this member.")
 	})
 	require.True(t, a.clean())
 	_, was := cleaned.Load("hub-a")
@@ -259,16 +257,16 @@ func TestCutOff(t *testing.T) {
 		}
 	})
 	s.clock.shift(hubTimeout)
-	eventually(t, "it does not say that it is lost", func() bool { return s.reported(", and no other hub answers.") })
+	eventually(t, "it does not say that it is lost", func() bool { return s.reported(", and no other hub responds.") })
 	s.clock.shift(hubTimeout)
 	_, runs := s.runs.Load("cut-a")
 	require.True(t, runs, "the companion has ended")
 	require.Empty(t, s.stores["cut-b"].record)
 	networks[0].Heal()
 	a.beats()
-	require.False(t, s.reported("Going to hub"))
+	require.False(t, s.reported("Switching to hub"))
 	eventually(t, "it does not say that this is over",
-		func() bool { return s.last().Message == "Hub cut-a: In the fleet." })
+		func() bool { return s.last().Message == "Hub cut-a: The member has joined the hub." })
 	require.Equal(t, 1, s.wires["cut-a"].take()["POST joinrequests"])
 
 	eventually(t, "it does not see that its hub is back",
@@ -280,11 +278,11 @@ func TestCutOff(t *testing.T) {
 	networks[1].Heal()
 	s.clock.shift(hubTimeout)
 	eventually(t, "it does not go where it is answered",
-		func() bool { return s.reported("Hub cut-b: The request is pending") })
+		func() bool { return s.reported("Hub cut-b: The JoinRequest is pending") })
 	networks[0].Heal()
 	s.clock.shift(hubTimeout)
 	s.in("cut-a")
-	require.True(t, s.reported("Going to hub cut-a: hub cut-b has accepted no heartbeat since "),
+	require.True(t, s.reported("Switching to hub cut-a: hub cut-b has accepted no heartbeat since "),
 		"the reason is not reported")
 }
 

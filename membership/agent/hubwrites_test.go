@@ -32,7 +32,7 @@ func TestHubWrites_HeartbeatsDoNotWait(t *testing.T) {
 	defer c.close()
 	const burst = 6
 	c.limitWrites(Options{HubWritesPerSecond: burst / 2}.hubWrites())
-	lent, err := c.lend()
+	lent, err := c.companionConfig()
 	require.NoError(t, err)
 	companion, err := rest.HTTPClientFor(lent)
 	require.NoError(t, err)

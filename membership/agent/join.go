@@ -75,16 +75,16 @@ func (a *agent) checkJoinRequest(ctx context.Context) error {
 	}
 	if err != nil {
 		state, why := requestFailure(err)
-		d.saw(state, why, now)
+		d.setState(state, why, now)
 		d.reason = requestReason(state, nil)
 		a.Log.V(1).Info("The JoinRequest failed", "error", err.Error())
 		return nil
 	}
 	state, why := requestState(a.state.record, a.requests.bootstrap, mine, theirs)
 	if state == lifecycle.JoinRequestIssued && a.nothingNew(theirs) {
-		state, why = lifecycle.JoinRequestHeld, "The hub has issued nothing newer than the credential that it refuses."
+		state, why = lifecycle.JoinRequestHeld, "The hub has not issued a newer credential than the one that it refuses."
 	}
-	d.saw(state, why, now)
+	d.setState(state, why, now)
 	d.reason = requestReason(state, theirs)
 	if d.answer = nil; d.state == lifecycle.JoinRequestIssued {
 		d.answer = theirs
@@ -135,7 +135,7 @@ func (a *agent) requestJoin(ctx context.Context) (mine, theirs *v1alpha1.JoinReq
 	if err := a.noteMove(ctx, bootstrap); err != nil {
 		return nil, nil, homeError{err}
 	}
-	theirs, err = a.requests.ask(ctx, a.requests.signed)
+	theirs, err = a.requests.ensureRequest(ctx, a.requests.signed)
 	return a.requests.signed, theirs, err
 }
 
@@ -146,7 +146,7 @@ func (a *agent) register(ctx context.Context) error {
 	since := latest(request.MadeAt, a.requests.unanswered)
 	defer a.requests.forget()
 	if answer.Status.Credential == nil || answer.Status.Namespace == "" || answer.Status.MemberUID == "" {
-		return errors.New("the hub's answer says Issued and has no credential, namespace or member")
+		return errors.New("the answer of the hub is Issued, but it has no credential, namespace or member")
 	}
 	material, err := a.Method.Open(a.state.claim, request.Private, *answer.Status.Credential)
 	if err != nil {
@@ -190,7 +190,7 @@ func (a *agent) adoptMember(ctx context.Context) error {
 	if err := a.save(ctx, func(r *record) { r.Member, r.Request, r.Renewal = &member, nil, nil }); err != nil {
 		return err
 	}
-	a.Log.Info("The MemberCluster was created again, and the agent takes over its UID", "member", member.Name, "uid",
+	a.Log.Info("The MemberCluster was created again, and the agent adopts its UID", "member", member.Name, "uid",
 		member.UID, "before", before)
 	a.reports.events.normal("MemberAdopted",
 		fmt.Sprintf("MemberCluster %s was created again: the member continues with UID %s.", member.Name, member.UID))
@@ -232,5 +232,5 @@ func defaultName(clusterID string) string {
 
 var (
 	errNoBootstrap      = errors.New("there is no bootstrap credential")
-	errRemovedBootstrap = fmt.Errorf("%w: the agent has removed it after the cluster had joined", errNoBootstrap)
+	errRemovedBootstrap = fmt.Errorf("%w: the agent removed it after the cluster had joined", errNoBootstrap)
 )

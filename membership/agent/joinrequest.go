@@ -75,8 +75,8 @@ func (d *bootstrapClient) disconnect() {
 	d.bootstrap, d.link, d.hub, d.signed, d.signedOf = nil, nil, nil, nil, nil
 }
 
-// saw stores a new observation.
-func (d *bootstrapClient) saw(state lifecycle.JoinRequestState, why string, now time.Time) {
+// setState stores a new observation.
+func (d *bootstrapClient) setState(state lifecycle.JoinRequestState, why string, now time.Time) {
 	if d.state != state {
 		d.since = now
 	}
@@ -95,8 +95,9 @@ func hubConfig(server string, ca []byte, configure func(*rest.Config)) *rest.Con
 	return config
 }
 
-// ask reads the JoinRequest, and creates it if it does not exist.
-func (d *bootstrapClient) ask(ctx context.Context, request *v1alpha1.JoinRequest) (*v1alpha1.JoinRequest, error) {
+// ensureRequest reads the JoinRequest, and creates it if it does not exist.
+func (d *bootstrapClient) ensureRequest(ctx context.Context,
+	request *v1alpha1.JoinRequest) (*v1alpha1.JoinRequest, error) {
 	if d.state == lifecycle.JoinRequestNotAsked || d.state == lifecycle.JoinRequestNoRequest {
 		created, err := d.hub.createRequest(ctx, request)
 		if !apierrors.IsAlreadyExists(err) {
@@ -149,7 +150,7 @@ func requestState(r record, bootstrap *registration.Bootstrap, mine,
 			return lifecycle.JoinRequestHeld, "The answer does not contain the identity of its hub."
 		}
 		if moves {
-			return lifecycle.JoinRequestHeld, "The hub that the member should move to has a record that the member left it."
+			return lifecycle.JoinRequestHeld, "The hub to move to has a record that the member left that hub."
 		}
 		// The answer may also be for an older request: a claim belongs to one membership only.
 		if theirs.Status.MemberUID != "" {
@@ -266,7 +267,7 @@ func joinRequest(r record, claim *registration.ClaimKey, bootstrap *registration
 		return nil, err
 	}
 	if err := registration.Sign(request, claim, bootstrap, later...); err != nil {
-		return nil, fmt.Errorf("make the JoinRequest: %w", err)
+		return nil, fmt.Errorf("create the JoinRequest: %w", err)
 	}
 	return request, nil
 }

@@ -80,7 +80,7 @@ func (a *agent) confirmClean(ctx context.Context) error {
 	}
 	s := hubStateOf(list, nil, a.connection.member)
 	if s.state != lifecycle.HubSeen || s.membership.Spec.State != v1alpha1.StateLeave || !s.membership.Spec.Clean {
-		a.saw(s)
+		a.setObservation(s)
 		return errors.New("the Membership was changed since the agent decided to clean up")
 	}
 	return nil

@@ -151,7 +151,7 @@ func (r *route) RoundTrip(request *http.Request) (*http.Response, error) {
 	return p.RoundTrip(request)
 }
 
-var errClosed = errors.New("the agent has ended this access to the hub")
+var errClosed = errors.New("the agent has closed this connection to the hub")
 
 // readdressed changes the address of a request from one address of the hub to another. Requests to other addresses stay
 // unchanged.

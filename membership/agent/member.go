@@ -42,15 +42,15 @@ func newMember(config *rest.Config) (*member, error) {
 	}
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("prepare to speak to the member at %s: %w", config.Host, err)
+		return nil, fmt.Errorf("create a client for the member at %s: %w", config.Host, err)
 	}
 	core, err := corev1client.NewForConfigAndClient(config, client)
 	if err != nil {
-		return nil, fmt.Errorf("prepare to speak to the member at %s: %w", config.Host, err)
+		return nil, fmt.Errorf("create a client for the member at %s: %w", config.Host, err)
 	}
 	discovery, err := discovery.NewDiscoveryClientForConfigAndClient(config, client)
 	if err != nil {
-		return nil, fmt.Errorf("prepare to speak to the member at %s: %w", config.Host, err)
+		return nil, fmt.Errorf("create a client for the member at %s: %w", config.Host, err)
 	}
 	return &member{core: core, discovery: discovery, client: client}, nil
 }

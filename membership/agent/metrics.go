@@ -36,12 +36,12 @@ func newMetrics() (*metrics, error) {
 		labels     []string
 	}{
 		{&m.phases, "muster_agent_phase", "1 for the current phase of the agent.", []string{"hub", "member", "phase"}},
-		{&m.beats, "muster_agent_last_heartbeat_timestamp_seconds", "When the hub last accepted a heartbeat.",
+		{&m.beats, "muster_agent_last_heartbeat_timestamp_seconds", "Time at which the hub last accepted a heartbeat.",
 			[]string{"hub", "member"}},
 		{&m.failed, "muster_agent_heartbeat_failures", "Failed heartbeats since the last successful one.",
 			[]string{"hub", "member"}},
 		{&m.expires, "muster_agent_credential_expiration_timestamp_seconds",
-			"When the agent's credential expires, by its own clock; 0: never.", []string{"hub", "member"}},
+			"Time at which the agent's credential expires, by the agent's clock; 0: never.", []string{"hub", "member"}},
 		{&m.places, "muster_agent_hub_index", "Index of the current hub in the agent's list of hubs; 0: the first.",
 			[]string{"hub", "member"}},
 	} {

@@ -198,10 +198,10 @@ func (a *agent) keepAddress(server, why string) {
 	a.reports.events.warn("HubNotMoved", "The agent keeps the address of its hub: "+why+".")
 }
 
-// missed handles the result of a heartbeat, and checks whether the hub has moved. It reports whether the result of
-// this check has changed.
-func (a *agent) missed(ctx context.Context, status heartbeat.Status) bool {
-	a.hub.address.answered(status.LastError == nil || unwelcome(status.LastError), a.Clock.Now())
+// handleHeartbeat handles the result of a heartbeat, and checks whether the hub has moved. It reports whether the
+// result of this check has changed.
+func (a *agent) handleHeartbeat(ctx context.Context, status heartbeat.Status) bool {
+	a.hub.address.answered(status.LastError == nil || isRefusal(status.LastError), a.Clock.Now())
 	astray, reregister := a.hub.address.unused, a.hub.address.reregister
 	a.checkMove(ctx)
 	moved, err := a.relocate(ctx)

@@ -232,7 +232,10 @@ func TestHubDoesNotMove(t *testing.T) {
 		require.Equal(t, before.Member.Server, store.parsed(t).Member.Server)
 		old.Heal()
 		h.beats()
-		eventually(t, "it complains on", func() bool { h.touch(); return r.last().Message == "In the fleet." })
+		eventually(t, "the message is not reset", func() bool {
+			h.touch()
+			return r.last().Message == "The member has joined the hub."
+		})
 	}
 	asked.Store(0)
 	began := time.Now()

@@ -10,13 +10,13 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// see stores the latest observation of the follower.
-func (a *agent) see() {
+// takeObservation stores the latest observation of the follower.
+func (a *agent) takeObservation() {
 	if a.hub.follower == nil {
 		return
 	}
 	if s := a.hub.follower.take(); s != nil {
-		a.saw(*s)
+		a.setObservation(*s)
 	}
 	if a.hub.follower == nil || a.hub.membership == nil || a.hub.membership.Spec.Hub == nil {
 		return
@@ -26,13 +26,13 @@ func (a *agent) see() {
 	}
 }
 
-// saw stores a new observation of the hub.
-func (a *agent) saw(s sighting) {
+// setObservation stores a new observation of the hub.
+func (a *agent) setObservation(s sighting) {
 	if s.lagging && s.membership != nil && a.hub.membership != nil &&
 		older(s.membership.ResourceVersion, a.hub.membership.ResourceVersion) {
 		return
 	}
-	if a.hub.state != s.state && (!shutOut(a.hub.state) || !shutOut(s.state)) {
+	if a.hub.state != s.state && (!refused(a.hub.state) || !refused(s.state)) {
 		a.hub.since = a.Clock.Now()
 	}
 	a.hub.noteRevision(s, a.state.record)
@@ -53,15 +53,15 @@ func (a *agent) saw(s sighting) {
 	}
 }
 
-// shutOut reports whether the hub responds, and refuses the agent.
-func shutOut(state lifecycle.HubState) bool {
+// refused reports whether the hub responds, and refuses the agent.
+func refused(state lifecycle.HubState) bool {
 	return state == lifecycle.HubRefused || state == lifecycle.HubGone || state == lifecycle.HubOther
 }
 
 // contradicted reports whether the result of a heartbeat, which uses another connection, contradicts the last
 // observation.
 func (h *hubObservation) contradicted(outcome error) bool {
-	refused := unwelcome(outcome)
+	refused := isRefusal(outcome)
 	switch {
 	case h.state == lifecycle.HubSeen, h.state == lifecycle.HubUnreachable && refused:
 		return refused // withdrawn RBAC permissions do not end an open watch
@@ -72,8 +72,8 @@ func (h *hubObservation) contradicted(outcome error) bool {
 	}
 }
 
-// unwelcome reports whether the result of a heartbeat is a refusal by the hub.
-func unwelcome(outcome error) bool {
+// isRefusal reports whether the result of a heartbeat is a refusal by the hub.
+func isRefusal(outcome error) bool {
 	return refusal(outcome) || apierrors.IsNotFound(outcome)
 }
 

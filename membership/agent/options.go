@@ -175,7 +175,7 @@ func (o Options) withSecrets(home *rest.Config, suffix string) (Options, error) 
 	}
 	core, err := corev1client.NewForConfig(home)
 	if err != nil {
-		return o, fmt.Errorf("prepare to speak to %s: %w", home.Host, err)
+		return o, fmt.Errorf("create a client for %s: %w", home.Host, err)
 	}
 	if o.Bootstrap == nil {
 		o.Bootstrap = SecretBootstrap(core.Secrets(o.Namespace), DefaultBootstrapSecret+suffix)

@@ -100,16 +100,16 @@ func TestAway(t *testing.T) {
 		{Name: "one", Store: left, Bootstrap: &forgetful{}}, {Name: "two", Store: &memory{}, Bootstrap: &forgetful{}},
 	}})
 	require.NoError(t, err)
-	h.publishAway(t.Context(), "Going to hub two.")
+	h.publishAway(t.Context(), "Switching to hub two.")
 	require.Empty(t, left.published.State, "without a manager it publishes nothing")
 	a, err := h.agent(0)
 	require.NoError(t, err)
 	require.Nil(t, a.reports.publication.publisher)
 
 	h.events.recorder = events.NewFakeRecorder(10)
-	h.publishAway(t.Context(), "Going to hub two.")
+	h.publishAway(t.Context(), "Switching to hub two.")
 	require.Equal(t, agentstate.Away, left.published.State)
-	require.Equal(t, "Going to hub two.", left.published.Message)
+	require.Equal(t, "Switching to hub two.", left.published.Message)
 	a, err = h.agent(0)
 	require.NoError(t, err)
 	require.Equal(t, left, a.reports.publication.publisher)
@@ -117,7 +117,7 @@ func TestAway(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, a.reports.publication.publisher, "a store that keeps no more than a record")
 	h.at.hub = 1
-	h.publishAway(t.Context(), "Going to hub one.")
+	h.publishAway(t.Context(), "Switching to hub one.")
 }
 
 // TestNote checks the published states of steps and failures.

@@ -22,7 +22,7 @@ func (a *agent) readMembership(ctx context.Context) error {
 		}
 		c, err := connect(*a.state.record.Member, a.state.claim, a.HubConfig, a.beats())
 		if err != nil {
-			a.saw(sighting{state: lifecycle.HubUnreachable})
+			a.setObservation(sighting{state: lifecycle.HubUnreachable})
 			a.hub.failure = cause.Of(err)
 			return err
 		}
@@ -46,7 +46,7 @@ func (a *agent) readMembership(ctx context.Context) error {
 func (a *agent) found(ctx context.Context, list *v1alpha1.MembershipList, err error) {
 	s := hubStateOf(list, err, a.connection.member)
 	s.revision = revisionOf(list)
-	a.saw(s)
+	a.setObservation(s)
 	a.hub.failure = cause.Of(err)
 	if a.hub.state == lifecycle.HubSeen {
 		a.requests.disconnect() // not needed while the hub accepts the member's credential
@@ -75,7 +75,7 @@ func (a *agent) unfollow() {
 // disconnect closes all connections to the hub, and drops the observations.
 func (a *agent) disconnect() {
 	a.unfollow()
-	a.dismiss()
+	a.stopCompanions()
 	if a.connection != nil {
 		a.connection.close()
 	}
@@ -89,9 +89,9 @@ func (a *agent) disconnect() {
 // opened before the restore send no event until the hub has reached their version again, so the next step reads
 // everything again, and companions start with new caches.
 func (a *agent) rewound() {
-	a.Log.Info("The hub's store was restored to an earlier state; reading everything again", "hub", a.hubServer())
+	a.Log.Info("The hub's store was restored to an earlier state; reading all objects again", "hub", a.hubServer())
 	a.reports.events.warn("HubRestored",
-		"The hub's store was restored to an earlier state. The agent reads everything again.")
+		"The hub's store was restored to an earlier state. The agent reads all objects again.")
 	// The Membership may have been observed last before the time of the backup, so that its list does not show the
 	// restore. If the list shows it, the restore is still counted once: it is recorded after that list.
 	if a.state.record.hubID() != "" {
@@ -129,7 +129,7 @@ func (a *agent) write(ctx context.Context, r report) error {
 		updated, err := a.connection.hub.updateStatus(ctx, next)
 		switch {
 		case err == nil:
-			a.saw(sighting{state: lifecycle.HubSeen, membership: updated})
+			a.setObservation(sighting{state: lifecycle.HubSeen, membership: updated})
 			a.hub.contest.wrote(r)
 			return nil
 		case !apierrors.IsConflict(err) || attempt == attempts:

@@ -178,10 +178,12 @@ func TestRefusedForAMoment(t *testing.T) {
 	}
 	<-time.After(2 * time.Second)
 	require.Equal(t, lifecycle.Joined, r.last().Phase)
-	require.Contains(t, r.last().Message, "The hub refuses the agent's credential; trying again. (")
+	require.Contains(t, r.last().Message, "The hub refuses the agent's credential. The agent retries. (")
 	hub.refuses.Store(false)
 	h.beats()
-	eventually(t, "it does not see that it is let in", func() bool { return r.last().Message == "In the fleet." })
+	eventually(t, "the agent does not observe that the hub accepts its credential again", func() bool {
+		return r.last().Message == "The member has joined the hub."
+	})
 	require.NotContains(t, r.seen(), lifecycle.Rejected)
 	require.Equal(t, 1, w.take()["POST joinrequests"], "the agent sent another JoinRequest")
 
@@ -262,7 +264,7 @@ func TestRecordLost(t *testing.T) {
 	is(t, r, lifecycle.Registering)
 	require.NotEqual(t, before, store.parsed(t).ClaimKey)
 	eventually(t, "it does not ask again",
-		func() bool { return strings.Contains(r.last().Message, "The request is pending") })
+		func() bool { return strings.Contains(r.last().Message, "The JoinRequest is pending") })
 	w.take()
 	<-time.After(3 * time.Second)
 	require.Zero(t, w.take()["PUT leases/heartbeat"], "it beats for a member of which it has no record")
@@ -407,7 +409,7 @@ func TestJoinRequest(t *testing.T) {
 	give(&old)
 	says("at work")
 	h.do(func(request *v1alpha1.JoinRequest) { h.emit(request, v1alpha1.AnswerHeld, nil) })
-	says("The request is pending")
+	says("The JoinRequest is pending")
 	h.do(func(request *v1alpha1.JoinRequest) {
 		if request.Spec.Token.Name != "old" {
 			h.admit(request)

@@ -92,5 +92,5 @@ func (s *secretStore) Delete(ctx context.Context) error {
 	return nil
 }
 
-var errRecord = errors.New("the agent's record cannot be used: delete it to start over, and check the member on the " +
-	"hub")
+var errRecord = errors.New("the agent's record cannot be used: delete the record to start over, and check the member " +
+	"on the hub")

@@ -87,11 +87,11 @@ func newImporter(mgr manager.Manager, o Options) (*importer, error) {
 	}
 	clusters, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return nil, fmt.Errorf("make a client of Clusters: %w", err)
+		return nil, fmt.Errorf("create a client for Clusters: %w", err)
 	}
 	groups, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return nil, fmt.Errorf("make a client for discovery: %w", err)
+		return nil, fmt.Errorf("create a client for discovery: %w", err)
 	}
 	return &importer{
 		Options: o, clusters: clusters, discovery: groups, members: mgr.GetCache(), live: mgr.GetAPIReader(),

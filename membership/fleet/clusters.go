@@ -63,7 +63,7 @@ func (c *clusters) Run(ctx context.Context, member Connected) error {
 	member.Config.QPS, member.Config.Burst = c.options.QPS, c.options.Burst
 	live, err := cluster.New(member.Config, append([]cluster.Option{c.bounded}, c.options.ClusterOptions...)...)
 	if err != nil {
-		return fmt.Errorf("make a live cluster of member %s: %w", name, err)
+		return fmt.Errorf("create a live cluster for member %s: %w", name, err)
 	}
 	applied, err := c.shared.index(ctx, name, live, 0)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *clusters) Run(ctx context.Context, member Connected) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		return fmt.Errorf("the live cluster of member %s ended by itself: %w", name, failure)
+		return fmt.Errorf("the live cluster of member %s ended unexpectedly: %w", name, failure)
 	}
 }
 

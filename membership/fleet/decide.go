@@ -22,8 +22,8 @@ type finding struct{ reason, message string }
 // maxFailures is the number of consecutive failed probes after which a reachable member becomes unreachable.
 const maxFailures = 3
 
-// heard evaluates a response to GET path, or an error. Status is 0 without a response.
-func heard(path string, status int, err error) finding {
+// evaluateResponse evaluates a response to GET path, or an error. Status is 0 without a response.
+func evaluateResponse(path string, status int, err error) finding {
 	switch {
 	case status == 0:
 		return finding{v1alpha1.ReasonUnreachable, fmt.Sprintf("The member does not respond: %s.", cause.Of(err))}
@@ -32,7 +32,7 @@ func heard(path string, status int, err error) finding {
 			"Secret."}
 	case status == http.StatusForbidden:
 		return finding{v1alpha1.ReasonUnauthorized,
-			fmt.Sprintf("The credential may not get %s on the member: permit that.", path)}
+			fmt.Sprintf("The credential has no permission to get %s on the member: grant this permission.", path)}
 	case err != nil:
 		return finding{v1alpha1.ReasonUnreachable,
 			fmt.Sprintf("The member's response to GET %s is invalid: %v.", path, err)}
@@ -76,9 +76,9 @@ func (f finding) counted(cluster *v1alpha1.MemberCluster) string {
 	}
 }
 
-// turned returns the desired conditions of a member, and whether they have changed. A new observedGeneration alone is
-// not a change.
-func turned(cluster *v1alpha1.MemberCluster, f finding, now metav1.Time) ([]metav1.Condition, bool) {
+// desiredConditions returns the desired conditions of a member, and whether they have changed. A new observedGeneration
+// alone is not a change.
+func desiredConditions(cluster *v1alpha1.MemberCluster, f finding, now metav1.Time) ([]metav1.Condition, bool) {
 	conditions := slices.Clone(cluster.Status.Conditions)
 	if cluster.Spec.KubeConfigSecretRef == nil {
 		return conditions, meta.RemoveStatusCondition(&conditions, v1alpha1.ConditionReachable)
@@ -100,9 +100,9 @@ func turned(cluster *v1alpha1.MemberCluster, f finding, now metav1.Time) ([]meta
 	})
 }
 
-// placed returns the endpoint to report, and whether it has changed. A nil way means that there is no connection. A
-// value from before a restart stays until the member has responded.
-func placed(cluster *v1alpha1.MemberCluster, w *way) (*v1alpha1.Endpoint, bool) {
+// desiredEndpoint returns the endpoint to report, and whether it has changed. A nil way means that there is no
+// connection. A value from before a restart stays until the member has responded.
+func desiredEndpoint(cluster *v1alpha1.MemberCluster, w *way) (*v1alpha1.Endpoint, bool) {
 	is := cluster.Status.Endpoint
 	switch {
 	case w == nil:
@@ -111,14 +111,14 @@ func placed(cluster *v1alpha1.MemberCluster, w *way) (*v1alpha1.Endpoint, bool) 
 		return is, false
 	}
 	endpoint := w.live.Access().Endpoint()
-	if !fits(&endpoint) {
+	if !withinLimits(&endpoint) {
 		return nil, is != nil
 	}
 	return &endpoint, !equality.Semantic.DeepEqual(is, &endpoint)
 }
 
-// fits reports whether an endpoint is within the limits of the API.
-func fits(e *v1alpha1.Endpoint) bool {
+// withinLimits reports whether an endpoint is within the limits of the API.
+func withinLimits(e *v1alpha1.Endpoint) bool {
 	const url, name, ca = 2048, 253, 65536 // the limits of MemberCluster
 	return len(e.Server) <= url && len(e.ProxyURL) <= url && len(e.TLSServerName) <= name &&
 		base64.StdEncoding.EncodedLen(len(e.CABundle)) <= ca
@@ -149,8 +149,8 @@ func recognized(want, got string) finding {
 		return finding{v1alpha1.ReasonReachable, "The hub reaches the member."}
 	}
 	return finding{v1alpha1.ReasonOtherCluster, fmt.Sprintf(
-		"The Secret leads to another cluster: its kube-system has the UID %s, and the member's has %s. Correct the "+
-			"Secret, or join that cluster under a name of its own.", got, want)}
+		"The Secret connects to another cluster: the namespace kube-system of that cluster has the UID %s, and that of the "+
+			"member has %s. Correct the Secret, or join that cluster with another name.", got, want)}
 }
 
 // joined reports whether a member has joined.

@@ -32,7 +32,7 @@ func TestHeard(t *testing.T) {
 		{"a refusal that was cut off is one", 401, errors.New("EOF"), v1alpha1.ReasonUnauthorized},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			require.Equal(t, tc.want, heard("/readyz", tc.status, tc.err).reason)
+			require.Equal(t, tc.want, evaluateResponse("/readyz", tc.status, tc.err).reason)
 		})
 	}
 }
@@ -82,7 +82,7 @@ func TestTurned(t *testing.T) {
 				cluster.Status.Conditions = []metav1.Condition{*tc.before}
 			}
 			before := cluster.DeepCopy()
-			got, news := turned(cluster, tc.found.after(cluster, tc.failures), metav1.NewTime(time.Unix(1, 0)))
+			got, news := desiredConditions(cluster, tc.found.after(cluster, tc.failures), metav1.NewTime(time.Unix(1, 0)))
 			require.Equal(t, tc.news, news)
 			require.Equal(t, before, cluster, "it is an input")
 			after := meta.FindStatusCondition(got, v1alpha1.ConditionReachable)
@@ -168,11 +168,11 @@ func TestOptions(t *testing.T) {
 }
 
 func TestFits(t *testing.T) {
-	require.True(t, fits(&v1alpha1.Endpoint{Server: "https://member", CABundle: make([]byte, 49152)}))
+	require.True(t, withinLimits(&v1alpha1.Endpoint{Server: "https://member", CABundle: make([]byte, 49152)}))
 	for _, e := range []v1alpha1.Endpoint{
 		{CABundle: make([]byte, 49153)}, {Server: strings.Repeat("a", 2049)}, {ProxyURL: strings.Repeat("a", 2049)},
 		{TLSServerName: strings.Repeat("a", 254)},
 	} {
-		require.False(t, fits(&e), "the API server would refuse the status as a whole, its conditions included")
+		require.False(t, withinLimits(&e), "the API server would refuse the status as a whole, its conditions included")
 	}
 }

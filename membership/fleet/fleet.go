@@ -58,7 +58,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 	select {
 	case <-f.goroutines.end():
 	case <-f.options.Clock.After(grace + time.Second):
-		f.log.Info("Some runners have not returned in time; the fleet ends without them")
+		f.log.Info("Some runners have not returned in time, and the fleet ends without them")
 	}
 	return nil
 }

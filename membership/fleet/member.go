@@ -150,7 +150,7 @@ func (m *member) step(ctx, attempt context.Context, o *observed) time.Duration {
 		m.disconnect()
 		m.uid, m.cluster, m.found, m.probes.last = o.cluster.UID, nil, finding{}, finding{}
 	}
-	m.doubt(o.cluster)
+	m.checkIdentity(o.cluster)
 	switch {
 	case duties.none():
 		m.disconnect()
@@ -160,7 +160,7 @@ func (m *member) step(ctx, attempt context.Context, o *observed) time.Duration {
 	case o.secret.garbled: // the previous content is used as long as it works
 		m.found, m.probes.tried = o.secret.problem, nil
 		if m.way != nil {
-			m.found.message += " Until then the hub uses the previous content."
+			m.found.message += " The hub uses the previous content until the Secret is valid."
 		}
 	case o.secret.access == nil:
 		m.disconnect()
@@ -172,15 +172,15 @@ func (m *member) step(ctx, attempt context.Context, o *observed) time.Duration {
 		}
 	}
 	m.count(m.found.counted(o.cluster))
-	m.arrange(ctx, o.cluster, duties)
+	m.syncRunners(ctx, o.cluster, duties)
 	if m.way != nil && o.secret.access != nil && m.probes.due(&o.secret, m.fleet.options.Clock.Now()) {
-		m.look(attempt, o)
+		m.probe(attempt, o)
 		if attempt.Err() != nil {
 			m.probes.tried = nil
 			return time.Nanosecond // there is a newer observation
 		}
 		m.count(m.found.counted(o.cluster))
-		m.arrange(ctx, o.cluster, duties)
+		m.syncRunners(ctx, o.cluster, duties)
 	}
 	if duties.leading && !m.report(ctx, o.cluster) {
 		return wait.Jitter(time.Second, 1)
@@ -197,8 +197,8 @@ func (m *member) count(reason string) {
 	m.counted = reason
 }
 
-// doubt ends all connections of the member if its agent reports another cluster than the connected one.
-func (m *member) doubt(cluster *v1alpha1.MemberCluster) {
+// checkIdentity ends all connections of the member if its agent reports another cluster than the connected one.
+func (m *member) checkIdentity(cluster *v1alpha1.MemberCluster) {
 	if m.way == nil || m.way.identity == "" ||
 		recognized(identityOf(cluster), m.way.identity).reason == v1alpha1.ReasonReachable {
 		return
@@ -207,8 +207,8 @@ func (m *member) doubt(cluster *v1alpha1.MemberCluster) {
 	m.disconnect()
 }
 
-// look probes the member, and uses a new Secret if it leads to the same member.
-func (m *member) look(ctx context.Context, o *observed) {
+// probe probes the member, and uses a new Secret if it leads to the same member.
+func (m *member) probe(ctx context.Context, o *observed) {
 	options := m.fleet.options
 	limited, cancel := context.WithTimeout(ctx, options.ProbeTimeout)
 	defer cancel()
@@ -236,7 +236,7 @@ func (m *member) connect(ctx context.Context, o *observed) finding {
 		return finding{v1alpha1.ReasonKubeConfigInvalid, messageOf("The Secret cannot be used", err)}
 	}
 	defer candidate.end()
-	got, found := candidate.ask(ctx)
+	got, found := candidate.identify(ctx)
 	if found.reason != v1alpha1.ReasonReachable {
 		return found
 	}
@@ -263,15 +263,15 @@ func (m *member) current(cluster *v1alpha1.MemberCluster) *v1alpha1.MemberCluste
 
 // report writes the condition and the endpoint if they have changed. It returns false if the write must be retried.
 func (m *member) report(ctx context.Context, cluster *v1alpha1.MemberCluster) bool {
-	conditions, news := turned(cluster, m.found, metav1.NewTime(m.fleet.options.Clock.Now()))
-	endpoint, moved := placed(cluster, m.way)
+	conditions, news := desiredConditions(cluster, m.found, metav1.NewTime(m.fleet.options.Clock.Now()))
+	endpoint, moved := desiredEndpoint(cluster, m.way)
 	if !news && !moved {
 		m.cluster = nil
 		return true
 	}
 	if m.cluster != nil {
-		_, news := turned(m.cluster, m.found, metav1.Time{})
-		if _, moved := placed(m.cluster, m.way); !news && !moved {
+		_, news := desiredConditions(m.cluster, m.found, metav1.Time{})
+		if _, moved := desiredEndpoint(m.cluster, m.way); !news && !moved {
 			return true // written already, and the cache lags
 		}
 	}

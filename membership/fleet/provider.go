@@ -121,7 +121,7 @@ func (p *Provider[Name, Aware]) Start(ctx context.Context, aware Aware) error {
 		}
 	})
 	if already {
-		return errors.New("start a provider of live clusters: the fleet has one that is started")
+		return errors.New("start a provider of live clusters: another provider of the fleet is started already")
 	}
 	<-ctx.Done()
 	p.fleet.change(func(d *duties) { d.live = liveClusters{} })

@@ -55,8 +55,8 @@ func (r *runs) restart(mode v1alpha1.JoinMode, clusters Runner) {
 	}
 }
 
-// arrange starts and stops the runners of a member.
-func (m *member) arrange(ctx context.Context, cluster *v1alpha1.MemberCluster, duties duties) {
+// syncRunners starts and stops the runners of a member.
+func (m *member) syncRunners(ctx context.Context, cluster *v1alpha1.MemberCluster, duties duties) {
 	live := duties.live
 	m.runs.restart(cluster.Spec.JoinMode, live.runner)
 	if duties.leading && m.way != nil {
@@ -93,8 +93,8 @@ type run struct {
 	cluster *v1alpha1.MemberCluster
 }
 
-// steady is how long a runner must run before its backoff is reset.
-const steady = time.Minute
+// backoffReset is how long a runner must run before its backoff is reset.
+const backoffReset = time.Minute
 
 // keep calls the runner until it returns nil or the context ends.
 func (r *run) keep(ctx context.Context) {
@@ -107,7 +107,7 @@ func (r *run) keep(ctx context.Context) {
 		if ctx.Err() != nil || err == nil {
 			return
 		}
-		if clock.Since(began) > steady {
+		if clock.Since(began) > backoffReset {
 			backoff = fresh
 		}
 		pause := backoff.Step()

@@ -133,7 +133,7 @@ func TestUnreachable(t *testing.T) {
 	c := runner.called(t)
 	h.reachable("unreachable", v1alpha1.ReasonUnreachable)
 	_, err = c.get("/x")
-	require.ErrorContains(t, err, "does not know whether it is the right cluster")
+	require.ErrorContains(t, err, "the identity of the member is not verified yet")
 
 	// Another member joins and is probed as usual, until the first one has failed.
 	h.member("unreachable-not", steady.data())

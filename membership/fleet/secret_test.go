@@ -65,7 +65,8 @@ func TestSecret(t *testing.T) {
 	// Garbage: what it said before is kept.
 	h.secret("life", map[string]string{"value": "s3cr3t: ["})
 	garbled := h.reachable("life", v1alpha1.ReasonKubeConfigInvalid)
-	require.Contains(t, garbled.Message, "value: is not a kubeconfig. Until then the hub uses the previous content.")
+	require.Contains(t, garbled.Message, "value: is not a kubeconfig. The hub uses the previous content until the "+
+		"Secret is valid.")
 	require.NotContains(t, garbled.Message, "s3cr3t")
 	works(a)
 
@@ -213,7 +214,7 @@ func TestOtherClusterAtFirst(t *testing.T) {
 				c = runner.called(t)
 				_, err = c.get("/mine")
 			}
-			require.ErrorContains(t, err, "does not know whether it is the right cluster")
+			require.ErrorContains(t, err, "the identity of the member is not verified yet")
 		})
 	}
 }

@@ -64,12 +64,12 @@ func newFleet(mgr manager.Manager, options Options) (*Fleet, error) {
 		ByObject:         map[client.Object]cache.ByObject{secretMetadata(): {Namespaces: namespaces}},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the cache of the fleet: %w", err)
+		return nil, fmt.Errorf("create the cache of the fleet: %w", err)
 	}
 	direct, err := client.New(config,
 		client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: scheme, Mapper: mgr.GetRESTMapper()})
 	if err != nil {
-		return nil, fmt.Errorf("make the client of the fleet: %w", err)
+		return nil, fmt.Errorf("create the client of the fleet: %w", err)
 	}
 	f := &Fleet{
 		options: options, cache: objects, client: direct,

@@ -57,8 +57,7 @@ func (w *way) current(access *kubeconfig.Access) bool {
 	return w.known.Load() && w.live.Access().Revision() == access.Revision()
 }
 
-var errUnknown = errors.New("the member has not responded to the hub yet, which therefore does not know whether it " +
-	"is the right cluster")
+var errUnknown = errors.New("the identity of the member is not verified yet: the member has not responded to the hub")
 
 // lend returns a config that sends no request before the member's UID is verified, because the Secret may lead to
 // another cluster.
@@ -93,11 +92,11 @@ func (g guard) WrappedRoundTripper() http.RoundTripper { return g.next }
 // ready probes the member with readyPath.
 func (w *way) ready(ctx context.Context) finding {
 	_, status, err := w.get(ctx, readyPath)
-	return heard(readyPath, status, err)
+	return evaluateResponse(readyPath, status, err)
 }
 
-// ask determines the identity of the cluster. The identity is empty unless the member is reachable.
-func (w *way) ask(ctx context.Context) (identity string, _ finding) {
+// identify determines the identity of the cluster. The identity is empty unless the member is reachable.
+func (w *way) identify(ctx context.Context) (identity string, _ finding) {
 	body, status, err := w.get(ctx, identityPath)
 	var namespace metav1.PartialObjectMetadata
 	if status == http.StatusOK && err == nil {
@@ -107,7 +106,7 @@ func (w *way) ask(ctx context.Context) (identity string, _ finding) {
 	} else if status == http.StatusNotFound {
 		err = errors.New("the namespace does not exist")
 	}
-	return string(namespace.UID), heard(identityPath, status, err)
+	return string(namespace.UID), evaluateResponse(identityPath, status, err)
 }
 
 func (w *way) get(ctx context.Context, path string) (body []byte, status int, err error) {

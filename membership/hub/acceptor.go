@@ -20,7 +20,7 @@ func ask(ctx context.Context, acceptor membership.Acceptor,
 		}
 	}()
 	if acceptance, err = acceptor.Accept(ctx, request.DeepCopy()); err != nil {
-		return acceptance, fmt.Errorf("ask the Acceptor: %w", err)
+		return acceptance, fmt.Errorf("call the Acceptor: %w", err)
 	}
 	return acceptance, nil
 }

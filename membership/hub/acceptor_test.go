@@ -94,8 +94,8 @@ func TestAcceptorDecidesWithoutAnAgent(t *testing.T) {
 			name: "sites-theirs", reason: "an administrator may know better", mode: v1alpha1.JoinPush, site: "theirs",
 			asked: true,
 			phase: v1alpha1.PhaseDenied, why: v1alpha1.ReasonDenied,
-			says: "The hub's policy denies the cluster: set spec.accepted to true to let it in all the same. It says: None of " +
-				"ours.",
+			says: "The hub's policy denies the cluster: set spec.accepted to true to accept the cluster anyway. Reason: None " +
+				"of ours.",
 		},
 		{
 			name: "sites-nowhere", reason: "an administrator is told what to do", mode: v1alpha1.JoinPush, asked: true,
@@ -107,14 +107,14 @@ func TestAcceptorDecidesWithoutAnAgent(t *testing.T) {
 			name: "sites-unknown", reason: "an administrator need not wait for it", mode: v1alpha1.JoinPush, site: "unknown",
 			asked: true,
 			phase: v1alpha1.PhasePending, why: v1alpha1.ReasonPolicyFailed,
-			says: "The hub's policy failed and is retried; set spec.accepted to decide yourself. Error: ask the Acceptor: no " +
-				"route to the inventory",
+			says: "The hub's policy failed and is retried. To decide without the policy, set spec.accepted. Error: call the " +
+				"Acceptor: no route to the inventory",
 		},
 		{
 			name: "sites-refused", reason: "an administrator has decided", mode: v1alpha1.JoinPush, site: "ours",
 			accepted: new(false),
 			want:     new(false), phase: v1alpha1.PhaseDenied, why: v1alpha1.ReasonDenied,
-			says: "The cluster is denied, or its acceptance was withdrawn: set spec.accepted to true to let it in.",
+			says: "The cluster is denied, or its acceptance was withdrawn: set spec.accepted to true to accept the cluster.",
 		},
 		{
 			name: "sites-pulled", reason: "any cluster may claim it", mode: v1alpha1.JoinPull, site: "ours",

@@ -141,8 +141,8 @@ func (r *members) createNamespace(ctx context.Context, o *memberObserved) error 
 		return err
 	}
 	if owner := namespace.Labels[membership.MemberLabel]; owner != member.Name {
-		return fmt.Errorf("namespace %s exists and does not belong to this member: delete it, or label it %s=%s to give it "+
-			"to the member",
+		return fmt.Errorf("namespace %s exists and does not belong to this member: delete the namespace, or set its label "+
+			"%s=%s to assign it to the member",
 			member.Namespace, membership.MemberLabel, member.Name)
 	}
 	return nil

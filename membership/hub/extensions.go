@@ -21,7 +21,7 @@ type extensions struct {
 	acceptor membership.Acceptor // nil: none
 	asking   chan struct{}       // limits the workers that wait for the Acceptor
 	gates    []membership.LeaveGate
-	asked    asked
+	asked    gateResults
 }
 
 func newExtensions(options Options) *extensions {
@@ -128,44 +128,44 @@ func (e *extensions) forceGates(ctx context.Context, member membership.Member) e
 	return errors.Join(errs...)
 }
 
-// asked stores the last result of the gates for each member, so that not every reconcile calls the gates. The zero
-// value is ready for use.
-type asked struct {
+// gateResults stores the last result of the gates for each member, so that not every reconcile calls the gates. The
+// zero value is ready for use.
+type gateResults struct {
 	mu      sync.Mutex
 	answers map[string]gateAnswer
 }
 
 type gateAnswer struct {
-	said lifecycle.GatesSeen
-	at   time.Time
+	result lifecycle.GatesSeen
+	at     time.Time
 	// Identify the result: it is not used for another MemberCluster of the same name, or another generation.
 	uid        types.UID
 	generation int64
 }
 
-func (a *asked) note(cluster *v1alpha1.MemberCluster, said lifecycle.GatesSeen, at time.Time) {
+func (a *gateResults) set(cluster *v1alpha1.MemberCluster, said lifecycle.GatesSeen, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.answers == nil {
 		a.answers = map[string]gateAnswer{}
 	}
-	a.answers[cluster.Name] = gateAnswer{said: said, at: at, uid: cluster.UID, generation: cluster.Generation}
+	a.answers[cluster.Name] = gateAnswer{result: said, at: at, uid: cluster.UID, generation: cluster.Generation}
 }
 
-// said returns the stored result and its age; nil: none, or the clock was set back.
-func (a *asked) said(cluster *v1alpha1.MemberCluster, now time.Time) *lifecycle.GatesSeen {
+// get returns the stored result and its age; nil: none, or the clock was set back.
+func (a *gateResults) get(cluster *v1alpha1.MemberCluster, now time.Time) *lifecycle.GatesSeen {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	answer, ok := a.answers[cluster.Name]
 	if !ok || answer.uid != cluster.UID || answer.generation != cluster.Generation || now.Before(answer.at) {
 		return nil
 	}
-	said := answer.said
+	said := answer.result
 	said.Age = max(now.Sub(answer.at), time.Nanosecond)
 	return &said
 }
 
-func (a *asked) forget(member string) {
+func (a *gateResults) forget(member string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.answers, member)

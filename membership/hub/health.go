@@ -71,8 +71,9 @@ func agentHealth(self *v1alpha1.Membership) *metav1.Condition {
 	return nil
 }
 
-// hear sets the time of the last heartbeat of the membership agent. A change of this time alone causes no write.
-func (r *members) hear(cluster *v1alpha1.MemberCluster) {
+// setLastHeartbeat sets the time of the last heartbeat of the membership agent. A change of this time alone causes no
+// write.
+func (r *members) setLastHeartbeat(cluster *v1alpha1.MemberCluster) {
 	health, tracked := r.heartbeats.Health(cluster.Name)
 	for i := range cluster.Status.Agents {
 		agent := &cluster.Status.Agents[i]

@@ -132,7 +132,8 @@ func (r *identityTokens) foreign(ctx context.Context, cluster *v1alpha1.MemberCl
 	}
 	if token != nil && !ownedBy(token, cluster) ||
 		secret != nil && (token == nil || !metav1.IsControlledBy(secret, token)) {
-		return fmt.Errorf("member %s cannot join by its identity: JoinToken or Secret %s has another owner, delete it",
+		return fmt.Errorf("member %s cannot join by its identity: JoinToken or Secret %s has another owner: delete that "+
+			"object",
 			cluster.Name, r.key(cluster))
 	}
 	return nil
@@ -208,7 +209,7 @@ func (r *identityTokens) keepOne(ctx context.Context, cluster *v1alpha1.MemberCl
 		err = r.client.Update(ctx, is)
 	}
 	if err != nil {
-		return fmt.Errorf("keep %T %s for the identity of member %s: %w", desired, desired.GetName(), cluster.Name, err)
+		return fmt.Errorf("ensure %T %s for the identity of member %s: %w", desired, desired.GetName(), cluster.Name, err)
 	}
 	return nil
 }
@@ -227,7 +228,7 @@ func (r *identityTokens) withdraw(ctx context.Context, cluster *v1alpha1.MemberC
 			err = r.client.Delete(ctx, object, precondition.Unchanged(object))
 		}
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("withdraw the JoinToken for the identity of member %s: %w", cluster.Name, err)
+			return fmt.Errorf("delete the JoinToken for the identity of member %s: %w", cluster.Name, err)
 		}
 	}
 	return nil

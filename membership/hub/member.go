@@ -178,7 +178,7 @@ func (r *members) decide(ctx context.Context, from client.Reader, cluster *v1alp
 		return observed, lifecycle.HubStep{}, fmt.Errorf("observe member %s: %w", cluster.Name, err)
 	}
 	if observed.lifecycle.Gates = gates; gates == nil {
-		observed.lifecycle.Gates = r.extensions.asked.said(observed.cluster, observed.lifecycle.Now)
+		observed.lifecycle.Gates = r.extensions.asked.get(observed.cluster, observed.lifecycle.Now)
 	}
 	if err := r.extensions.askAcceptor(ctx, &observed); err != nil {
 		return observed, lifecycle.HubStep{}, err
@@ -186,7 +186,7 @@ func (r *members) decide(ctx context.Context, from client.Reader, cluster *v1alp
 	step := lifecycle.NextHub(observed.lifecycle)
 	if slices.Contains(step.Actions, lifecycle.AskGates) {
 		observed.lifecycle.Gates = r.extensions.askGates(ctx, observed.member)
-		r.extensions.asked.note(observed.cluster, *observed.lifecycle.Gates, r.options.Clock.Now())
+		r.extensions.asked.set(observed.cluster, *observed.lifecycle.Gates, r.options.Clock.Now())
 		step = lifecycle.NextHub(observed.lifecycle)
 	}
 	return observed, step, nil

@@ -20,7 +20,7 @@ type phases struct {
 	of map[string]v1alpha1.Phase
 }
 
-func (p *phases) know(member string, phase v1alpha1.Phase) {
+func (p *phases) set(member string, phase v1alpha1.Phase) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.of == nil {

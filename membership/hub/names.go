@@ -39,7 +39,7 @@ type names struct {
 	of map[string]string
 }
 
-func (n *names) know(namespace, member string) {
+func (n *names) set(namespace, member string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.of == nil {

@@ -53,7 +53,7 @@ func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1al
 	error) {
 	o := memberObserved{cluster: cluster, member: memberOf(cluster, r.options.NamespacePrefix)}
 	o.subject, o.unbound = subjectOf(o.member, cluster.Spec.Credential, r.options.Issuers)
-	r.memory.names.know(o.member.Namespace, cluster.Name)
+	r.memory.names.set(o.member.Namespace, cluster.Name)
 
 	namespace, err := found(ctx, from, client.ObjectKey{Name: o.member.Namespace}, &corev1.Namespace{})
 	if err != nil {

@@ -57,7 +57,7 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 	r.ready(cluster)
 
 	if !equality.Semantic.DeepEqual(before.Status, cluster.Status) {
-		r.hear(cluster)
+		r.setLastHeartbeat(cluster)
 		// With a lock: a lagging cache must not start a leave again that has started already.
 		lock := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		written := cluster.DeepCopy()
@@ -76,7 +76,7 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 		}
 		r.noteTaints(ctx, before, cluster)
 	}
-	r.memory.phases.know(cluster.Name, status.Phase)
+	r.memory.phases.set(cluster.Name, status.Phase)
 	r.memory.orphans.set(cluster.Name, status.Orphans)
 	return again, nil
 }
@@ -235,7 +235,8 @@ func (r *members) note(ctx context.Context, before, after *v1alpha1.MemberCluste
 	}
 	if was, is := before.Status.Leave, after.Status.Leave; is != nil && is.Forced && (was == nil || !was.Forced) {
 		r.warn(ctx, after, v1alpha1.ReasonLeaveForced, "Leave",
-			fmt.Sprintf("The deadline passed while waiting for %s: the member is removed without it.", is.Waiting))
+			fmt.Sprintf("The deadline passed while waiting for %s. The member is removed without waiting any longer.",
+				is.Waiting))
 	}
 	for _, kind := range []string{
 		v1alpha1.ConditionHealthy, v1alpha1.ConditionCredentialValid, v1alpha1.ConditionClusterIDUnique,

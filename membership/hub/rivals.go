@@ -70,8 +70,8 @@ func (r *members) unique(cluster *v1alpha1.MemberCluster, rivals []string) {
 		reason, message = v1alpha1.ReasonClaimKeyReused, reused
 	case len(rivals) > 0:
 		message = fmt.Sprintf(
-			"Cluster ID %s is also that of %s. If the cluster was cloned, give the agent of the clone a cluster ID and a "+
-				"Secret of its own; otherwise delete the object that must not have it.", cluster.Spec.ClusterID, named(rivals))
+			"Cluster ID %s also belongs to %s. If the cluster was cloned, give the agent of the clone its own cluster ID and "+
+				"Secret. Otherwise delete the object that must not have this cluster ID.", cluster.Spec.ClusterID, named(rivals))
 	default:
 		meta.RemoveStatusCondition(&cluster.Status.Conditions, v1alpha1.ConditionClusterIDUnique)
 		return

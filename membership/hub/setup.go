@@ -64,7 +64,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	}
 	leases, err := coordinationclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return fmt.Errorf("make a client of Leases: %w", err)
+		return fmt.Errorf("create a client for Leases: %w", err)
 	}
 	if options.Issuers == nil {
 		options.Issuers = map[v1alpha1.CredentialType]membership.Issuer{
@@ -90,7 +90,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	}
 	roles, err := rbacclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return fmt.Errorf("make a client of ClusterRoles: %w", err)
+		return fmt.Errorf("create a client for ClusterRoles: %w", err)
 	}
 	common := &shared{identity: hubID, tombstones: left, client: hub.GetClient(), reader: hub.GetAPIReader(),
 		roles: roles.RESTClient(), options: options}
@@ -100,7 +100,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 
 	definitions, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return fmt.Errorf("make a client of the API server's discovery: %w", err)
+		return fmt.Errorf("create a client for the API server's discovery: %w", err)
 	}
 	members := &members{
 		client: hub.GetClient(), reader: hub.GetAPIReader(), options: options,

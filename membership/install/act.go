@@ -25,7 +25,7 @@ func (r *Runner) install(ctx context.Context, m *member, target Target, s step) 
 	status := &v1alpha1.InstallStatus{Hash: r.hash, RequestedAt: requestedAt(cluster), Recovery: s.Recovery}
 	limited, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
-	if err := r.bring(limited, m, target); err != nil {
+	if err := r.callInstaller(limited, m, target); err != nil {
 		if ctx.Err() != nil || apierrors.IsConflict(err) {
 			return err
 		}
@@ -37,8 +37,8 @@ func (r *Runner) install(ctx context.Context, m *member, target Target, s step) 
 	return r.report(ctx, cluster, s.Then, status)
 }
 
-// bring creates a credential that is valid for this member only, and calls the installer.
-func (r *Runner) bring(ctx context.Context, m *member, target Target) error {
+// callInstaller creates a credential that is valid for this member only, and calls the installer.
+func (r *Runner) callInstaller(ctx context.Context, m *member, target Target) error {
 	if err := r.identify(ctx, target); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (r *Runner) giveUp(cluster *v1alpha1.MemberCluster, m *member, why string) 
 	if first {
 		r.recorder.Eventf(cluster, nil, corev1.EventTypeWarning, "AgentNotRemoved", "Uninstall", "%s",
 			lifecycle.FormatMessage(
-				"The installed objects stay on the member, and must be removed by hand. "+why))
+				"The installed objects stay on the member: remove them manually. "+why))
 	}
 }
 
@@ -202,9 +202,10 @@ func advice(err error, cluster *v1alpha1.MemberCluster) string {
 			"membership/install/rbac to the hub."
 	case !ofMember:
 	case apierrors.IsUnauthorized(err) && ref != nil:
-		what += fmt.Sprintf(" Put a credential that works into the Secret %s.", ref.Name)
+		what += fmt.Sprintf(" Put a valid credential into the Secret %s.", ref.Name)
 	case apierrors.IsForbidden(err) && ref != nil:
-		what += fmt.Sprintf(" Give the subject of the kubeconfig in the Secret %s that permission on the member.", ref.Name)
+		what += fmt.Sprintf(" Grant this permission on the member to the subject of the kubeconfig in the Secret %s.",
+			ref.Name)
 	}
 	if cluster.Status.Install != nil {
 		what += " The previously installed agent continues to run."

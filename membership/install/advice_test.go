@@ -22,9 +22,9 @@ func TestAdvice(t *testing.T) {
 		says, saysNot string
 	}{
 		{"the member does not let the hub do it", &memberError{forbidden},
-			"kubeconfig in the " + kubeconfig + " that permission", roles},
+			"Grant this permission on the member to the subject of the kubeconfig in the " + kubeconfig, roles},
 		{"the member does not know the hub", &memberError{fmt.Errorf("apply: %w", unauthorized)},
-			"works into the " + kubeconfig, roles},
+			"Put a valid credential into the " + kubeconfig, roles},
 		{"the hub may not write a JoinToken, which no kubeconfig mends", fmt.Errorf("get a credential: %w", forbidden), roles,
 			kubeconfig},
 		{"the hub's own account has ended", unauthorized, "The hub retries the installation.", kubeconfig},

@@ -18,7 +18,7 @@ func (r *Runner) Remaining(ctx context.Context, leaving membership.Member) ([]st
 	if err := r.live.Get(ctx, client.ObjectKey{Name: leaving.Name}, cluster); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if cluster.UID != leaving.UID || cluster.Spec.JoinMode != v1alpha1.JoinInstall || !touched(cluster) {
+	if cluster.UID != leaving.UID || cluster.Spec.JoinMode != v1alpha1.JoinInstall || !mayHaveObjects(cluster) {
 		return nil, nil
 	}
 	if _, removes := r.Installer.(Uninstaller); !removes {
@@ -28,12 +28,12 @@ func (r *Runner) Remaining(ctx context.Context, leaving membership.Member) ([]st
 	if err != nil || in {
 		return nil, err // the agent leaves first
 	}
-	m := r.know(leaving.UID)
+	m := r.memberState(leaving.UID)
 	if r.lost(m) {
 		r.giveUp(cluster, m, fmt.Sprintf("The hub did not reach the member within %s.", uninstallTimeout))
 		return nil, nil
 	}
-	m.kick()
+	m.notify()
 	return []string{"the agent that was installed"}, nil
 }
 

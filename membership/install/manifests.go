@@ -67,7 +67,7 @@ func (m *Manifests) Install(ctx context.Context, target Target) error {
 	if err != nil {
 		return err
 	}
-	if err := site.free(ctx); err != nil {
+	if err := site.checkBootstrapSecret(ctx); err != nil {
 		return err
 	}
 	objects, err := m.render(target)
@@ -101,7 +101,7 @@ func (m *Manifests) Uninstall(ctx context.Context, target Target) error {
 func (m *Manifests) render(target Target) (out []*unstructured.Unstructured, err error) {
 	objects, err := m.Objects(target)
 	if err != nil {
-		return nil, fmt.Errorf("make the manifests of the agent: %w", err)
+		return nil, fmt.Errorf("render the manifests of the agent: %w", err)
 	}
 	for _, object := range objects {
 		u, typed := object.(*unstructured.Unstructured)
@@ -133,7 +133,7 @@ type site struct {
 func (m *Manifests) site(target Target) (*site, error) {
 	c, err := client.New(target.Config, client.Options{Scheme: clientgoscheme.Scheme})
 	if err != nil {
-		return nil, fmt.Errorf("make a client of member %s: %w", target.Cluster.Name, err)
+		return nil, fmt.Errorf("create a client for member %s: %w", target.Cluster.Name, err)
 	}
 	s := &site{client: c, owner: string(target.Cluster.UID), namespace: m.Namespace}
 	if s.namespace == "" {
@@ -142,8 +142,9 @@ func (m *Manifests) site(target Target) (*site, error) {
 	return s, nil
 }
 
-// free returns an error if the bootstrap Secret exists and was not created by this package for this member.
-func (s *site) free(ctx context.Context) error {
+// checkBootstrapSecret returns an error if the bootstrap Secret exists and was not created by this package for this
+// member.
+func (s *site) checkBootstrapSecret(ctx context.Context) error {
 	secret := metadataOf(object{APIVersion: "v1", Kind: "Secret", Namespace: s.namespace,
 		Name: agent.DefaultBootstrapSecret})
 	err := s.client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
@@ -157,7 +158,7 @@ func (s *site) free(ctx context.Context) error {
 		return nil
 	}
 	return fmt.Errorf("the member has a Secret %s/%s that belongs to another installation: the cluster is a member of a "+
-		"hub, or about to join one; let it leave that hub, or delete the Secret",
+		"hub, or about to join one: unjoin the cluster from that hub, or delete the Secret",
 		secret.Namespace, secret.Name)
 }
 
@@ -199,7 +200,7 @@ func (s *site) install(ctx context.Context, objects []*unstructured.Unstructured
 			return err
 		}
 	}
-	if err := s.give(ctx, bootstrap); err != nil {
+	if err := s.writeBootstrapSecret(ctx, bootstrap); err != nil {
 		return err
 	}
 	return s.record(ctx, before.with(wanted), wanted)
@@ -237,8 +238,8 @@ func (s *site) apply(ctx context.Context, each *unstructured.Unstructured) error
 	return nil
 }
 
-// give creates or updates the Secret with the bootstrap credential on the member.
-func (s *site) give(ctx context.Context, bootstrap *registration.Bootstrap) error {
+// writeBootstrapSecret creates or updates the Secret with the bootstrap credential on the member.
+func (s *site) writeBootstrapSecret(ctx context.Context, bootstrap *registration.Bootstrap) error {
 	if bootstrap == nil {
 		return &membership.InvalidError{Field: "Bootstrap", Problem: "must be set"}
 	}
@@ -254,7 +255,7 @@ func (s *site) give(ctx context.Context, bootstrap *registration.Bootstrap) erro
 	if apierrors.IsAlreadyExists(err) { // free has checked its owner
 		there := secret.DeepCopy()
 		if err = s.client.Get(ctx, client.ObjectKeyFromObject(there), there); err == nil && !s.owns(there) {
-			err = errors.New("another client has just created a different one")
+			err = errors.New("another client has created a different Secret")
 		}
 		if err == nil && string(there.Data[registration.BootstrapKey]) != string(joinYAML) {
 			there.Data = secret.Data

@@ -21,8 +21,8 @@ type observed struct {
 	Joined   bool
 	// Unreachable: the hub cannot reach the member.
 	Unreachable bool
-	// Turn: the member has a rollout permit.
-	Turn bool
+	// Permitted: the member has a rollout permit.
+	Permitted bool
 
 	Leave   leaveSeen
 	Install installSeen
@@ -64,8 +64,8 @@ func (i installSeen) begun() bool {
 	return i.Shown == v1alpha1.ReasonInstalling || i.Shown == v1alpha1.ReasonInstallFailed
 }
 
-// settling reports whether the agent was installed again, and has not been healthy since.
-func (i installSeen) settling() bool {
+// awaitsHealth reports whether the agent was installed again, and has not been healthy since.
+func (i installSeen) awaitsHealth() bool {
 	return i.Shown == v1alpha1.ReasonAgentStarting || i.Shown == v1alpha1.ReasonAgentNotHealthy
 }
 
@@ -124,8 +124,8 @@ const (
 	uninstall action = "Uninstall"
 	// discard deletes the JoinToken.
 	discard action = "Discard"
-	// look calls the Checker, to decide again with the result.
-	look action = "Look"
+	// check calls the Checker, to decide again with the result.
+	check action = "Look"
 )
 
 // step is the next step for a member.
@@ -157,7 +157,7 @@ func next(o observed) step {
 	}
 	s := standby(o)
 	switch {
-	case s.Action == look, o.Token == nil:
+	case s.Action == check, o.Token == nil:
 	case o.Joined && o.Token.Used, !o.Now.Before(o.Token.Ends):
 		s.Action = discard
 	default:
@@ -173,11 +173,11 @@ func standby(o observed) step {
 	switch {
 	case o.outdated() && o.Install.begun(): // the attempt continues when the hub reaches the member
 	case o.outdated():
-		s.Condition = waitsForTurn()
+		s.Condition = permitPending()
 	case recovery.GivenUp:
-		s.Condition = notReturned()
-	case o.Install.settling():
-		s = settle(o)
+		s.Condition = recoveryExhausted()
+	case o.Install.awaitsHealth():
+		s = evaluateHealth(o)
 		s.After = requeue.Sooner(s.After, recovery.After)
 	case o.Install.Shown != v1alpha1.ReasonInstalled:
 		s.Condition = installed()
@@ -191,7 +191,7 @@ func due(o observed) string {
 	case o.Install.Last == nil:
 		return "The agent is being installed."
 	case requested(o):
-		return fmt.Sprintf("The agent is being installed again, as was requested at %s.", o.Desired.RequestedAt)
+		return fmt.Sprintf("The agent is being installed again, as requested at %s.", o.Desired.RequestedAt)
 	case o.outdated() && o.mayBegin():
 		return "The agent is being installed again: the hub's address, its certificate authority or the revision of what " +
 			"is installed has changed."
@@ -199,7 +199,7 @@ func due(o observed) string {
 		return "The agent is being installed again: it has not joined, and its bootstrap credential has expired."
 	case recoveryOf(o).Due:
 		return fmt.Sprintf("The agent is being installed again: its heartbeat is lost, and its credential expired at %s, "+
-			"so it cannot come back without another one.",
+			"so the agent needs a new credential to connect.",
 			o.CredentialEnd.UTC().Format(time.RFC3339))
 	case o.Install.begun() && !o.outdated():
 		return "The agent is being installed again: the last attempt is incomplete."

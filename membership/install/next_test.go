@@ -41,7 +41,7 @@ func TestNext(t *testing.T) {
 		{"it is in and nothing has changed: no request", installed(func(*observed) {}), idle, "", 0},
 		{"the hub has moved, and it is not its turn", installed(func(o *observed) { o.Desired.Hash = "other" }), idle,
 			v1alpha1.ReasonInstallWaiting, 0},
-		{"it is its turn", installed(func(o *observed) { o.Desired.Hash, o.Turn = "other", true }), install,
+		{"it is its turn", installed(func(o *observed) { o.Desired.Hash, o.Permitted = "other", true }), install,
 			v1alpha1.ReasonInstalling, 0},
 		{"it has had its turn, also of a hub that has ended",
 			installed(func(o *observed) { o.Desired.Hash, o.Install.Shown = "other", v1alpha1.ReasonInstalling }), install,
@@ -163,7 +163,7 @@ func TestNextSettles(t *testing.T) {
 			"", v1alpha1.ReasonInstalled, v1alpha1.ReasonInstalling, v1alpha1.ReasonInstallFailed, v1alpha1.ReasonInstallWaiting,
 			v1alpha1.ReasonAgentStarting, v1alpha1.ReasonAgentNotHealthy, v1alpha1.ReasonAgentNotReturned,
 		}).Draw(t, "shown")
-		o.Turn, o.Heartbeat.Arrives = flag("turn"), !o.Heartbeat.Lost && flag("heard")
+		o.Permitted, o.Heartbeat.Arrives = flag("turn"), !o.Heartbeat.Lost && flag("heard")
 		if s := next(o); o.Install.Last == nil && o.Accepted && !o.Leave.Requested && s.Action != install {
 			t.Fatal("a first installation waits")
 		}
@@ -171,7 +171,7 @@ func TestNextSettles(t *testing.T) {
 			s := next(o)
 			switch s.Action {
 			case idle:
-				if s.After > 0 && o.Token == nil && !o.Install.settling() && (!o.Heartbeat.Lost || o.CredentialEnd.IsZero()) {
+				if s.After > 0 && o.Token == nil && !o.Install.awaitsHealth() && (!o.Heartbeat.Lost || o.CredentialEnd.IsZero()) {
 					t.Fatal("waits for nothing")
 				}
 				return
@@ -183,7 +183,7 @@ func TestNextSettles(t *testing.T) {
 				o.Install.Last = &v1alpha1.InstallStatus{Hash: o.Desired.Hash, RequestedAt: o.Desired.RequestedAt,
 					InstalledAt: new(metav1.NewTime(o.Now)), Recovery: s.Recovery}
 				o.Token = &tokenSeen{Ends: o.Now.Add(time.Hour)}
-			case look:
+			case check:
 				o.Install.Runs = &running{}
 			case uninstall:
 				if !o.Leave.Requested || o.Leave.AgentIn || o.Leave.Forced {

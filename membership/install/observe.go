@@ -35,12 +35,12 @@ func (r *Runner) observe(ctx context.Context, from client.Reader, m *member, of 
 		Accepted:    cluster.Spec.Accepted != nil && *cluster.Spec.Accepted,
 		Joined:      meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionJoined),
 		Unreachable: meta.IsStatusConditionFalse(cluster.Status.Conditions, v1alpha1.ConditionReachable),
-		Turn:        r.rollout.turn(cluster.UID),
+		Permitted:   r.rollout.permitted(cluster.UID),
 		Leave:       leaveSeen{Requested: memberleave.Requested(cluster), Forced: leave != nil && leave.Forced},
-		Install:     installSeen{Touched: touched(cluster), Shown: reasonOf(cluster), Last: cluster.Status.Install},
+		Install:     installSeen{Touched: mayHaveObjects(cluster), Shown: reasonOf(cluster), Last: cluster.Status.Install},
 		Desired:     desired{Hash: r.hash, RequestedAt: requestedAt(cluster)},
 		Heartbeat: heartbeatSeen{
-			Arrives: heard(cluster), Period: time.Duration(cluster.Spec.HeartbeatPeriodSeconds) * time.Second,
+			Arrives: heartbeatArrives(cluster), Period: time.Duration(cluster.Spec.HeartbeatPeriodSeconds) * time.Second,
 		},
 		Timeouts: timeouts{Token: r.TokenTTL, Healthy: r.HealthyWithin},
 	}
@@ -59,7 +59,7 @@ func (r *Runner) observe(ctx context.Context, from client.Reader, m *member, of 
 		}
 	}
 	if !m.noToken {
-		if o.Token, err = r.seeToken(ctx, cluster); err != nil {
+		if o.Token, err = r.observeToken(ctx, cluster); err != nil {
 			return o, nil, err
 		}
 		m.noToken = o.Token == nil
@@ -82,8 +82,8 @@ func (r *Runner) agentIn(ctx context.Context, namespace string, uid types.UID, c
 	return heard && joined.Reason != v1alpha1.ReasonCleanedUp, nil
 }
 
-// touched reports whether objects may have been created on a member.
-func touched(cluster *v1alpha1.MemberCluster) bool {
+// mayHaveObjects reports whether objects may have been created on a member.
+func mayHaveObjects(cluster *v1alpha1.MemberCluster) bool {
 	if cluster.Status.Install != nil {
 		return true
 	}
@@ -109,8 +109,8 @@ func requestedAt(cluster *v1alpha1.MemberCluster) string {
 	return value
 }
 
-// shown reports whether a member has the condition already.
-func shown(cluster *v1alpha1.MemberCluster, want *metav1.Condition) bool {
+// hasCondition reports whether a member has the condition already.
+func hasCondition(cluster *v1alpha1.MemberCluster, want *metav1.Condition) bool {
 	if want == nil {
 		return true
 	}

@@ -81,13 +81,12 @@ func recoveryPause(tokenTTL time.Duration, attempts int32) time.Duration {
 	return pause
 }
 
-// notReturned returns the condition after the maximum number of installations.
-func notReturned() *metav1.Condition {
+// recoveryExhausted returns the condition after the maximum number of installations.
+func recoveryExhausted() *metav1.Condition {
 	return condition(v1alpha1.ReasonAgentNotReturned, fmt.Sprintf("The agent's credential has expired, and the agent "+
-		"has not come back although it was installed "+
-		"again %d times. Find out on the member why it does not run, or does not reach the hub, and then give the "+
-		"annotation %s of this MemberCluster "+
-		"a new value, to install the agent once more.", maxRecoveries, membership.InstallRequestAnnotation))
+		"has not connected although it was installed again %d times. Check on the member why the agent does not run or "+
+		"does not reach the hub. Then set the annotation %s of this MemberCluster to a new value to install the agent again.",
+		maxRecoveries, membership.InstallRequestAnnotation))
 }
 
 func later(a, b time.Time) time.Time {

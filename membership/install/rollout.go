@@ -17,25 +17,25 @@ type rollout struct {
 	call       func(types.UID) // called for a member that gets a permit
 
 	mu      sync.Mutex
-	seats   map[types.UID]*seat
+	entries map[types.UID]*memberEntry
 	waiting int
 }
 
-// see records the state of a member, and grants the next permits. If no member waits, it grants none and costs
+// observe records the state of a member, and grants the next permits. If no member waits, it grants none and costs
 // nothing.
-func (r *rollout) see(cluster *v1alpha1.MemberCluster) {
+func (r *rollout) observe(cluster *v1alpha1.MemberCluster) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.move(r.seat(cluster), progressOf(cluster, r.hash))
+	r.setProgress(r.entry(cluster), progressOf(cluster, r.hash))
 }
 
 // forget removes a deleted member.
 func (r *rollout) forget(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s := r.seats[uid]; s != nil {
-		r.move(s, apart)
-		delete(r.seats, uid)
+	if s := r.entries[uid]; s != nil {
+		r.setProgress(s, excluded)
+		delete(r.entries, uid)
 	}
 }
 
@@ -43,34 +43,34 @@ func (r *rollout) forget(uid types.UID) {
 func (r *rollout) run(cluster *v1alpha1.MemberCluster, running bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if running || r.seats[cluster.UID] != nil { // the member may have been deleted before its run ended
-		r.seat(cluster).Running = running
-		r.next()
+	if running || r.entries[cluster.UID] != nil { // the member may have been deleted before its run ended
+		r.entry(cluster).Running = running
+		r.grant()
 	}
 }
 
-// turn reports whether a member has a rollout permit.
-func (r *rollout) turn(uid types.UID) bool {
+// permitted reports whether a member has a rollout permit.
+func (r *rollout) permitted(uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.seats[uid]
+	s := r.entries[uid]
 	return s != nil && s.Granted
 }
 
-// seat returns the entry of a member. The caller must hold the lock, as for all functions below.
-func (r *rollout) seat(cluster *v1alpha1.MemberCluster) *seat {
-	s := r.seats[cluster.UID]
+// memberEntry returns the entry of a member. The caller must hold the lock, as for all functions below.
+func (r *rollout) entry(cluster *v1alpha1.MemberCluster) *memberEntry {
+	s := r.entries[cluster.UID]
 	if s == nil {
-		if r.seats == nil {
-			r.seats = map[types.UID]*seat{}
+		if r.entries == nil {
+			r.entries = map[types.UID]*memberEntry{}
 		}
-		s = &seat{UID: cluster.UID, Name: cluster.Name}
-		r.seats[cluster.UID] = s
+		s = &memberEntry{UID: cluster.UID, Name: cluster.Name}
+		r.entries[cluster.UID] = s
 	}
 	return s
 }
 
-func (r *rollout) move(s *seat, to progress) {
+func (r *rollout) setProgress(s *memberEntry, to progress) {
 	if s.Progress == to {
 		return
 	}
@@ -83,30 +83,30 @@ func (r *rollout) move(s *seat, to progress) {
 	} else {
 		s.Granted = false
 	}
-	r.next()
+	r.grant()
 }
 
-func (r *rollout) next() {
+func (r *rollout) grant() {
 	if r.waiting == 0 {
 		return
 	}
-	all := make([]seat, 0, len(r.seats))
-	for _, each := range r.seats {
+	all := make([]memberEntry, 0, len(r.entries))
+	for _, each := range r.entries {
 		all = append(all, *each)
 	}
-	for _, uid := range turns(all, r.concurrent) {
-		r.seats[uid].Granted = true
+	for _, uid := range grantPermits(all, r.concurrent) {
+		r.entries[uid].Granted = true
 		r.call(uid)
 	}
 }
 
-// look calls the Checker. If the Checker fails, the result is that the state is unknown.
-func (r *Runner) look(ctx context.Context, target Target) *running {
+// check calls the Checker. If the Checker fails, the result is that the state is unknown.
+func (r *Runner) check(ctx context.Context, target Target) *running {
 	checker, can := r.Installer.(Checker)
 	if !can {
 		return &running{}
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	missing, err := checker.Missing(ctx, Target{Cluster: target.Cluster.DeepCopy(), Config: target.Config})
 	if err != nil {

@@ -182,7 +182,7 @@ func (r *Runner) Run(ctx context.Context, connected fleet.Connected) error {
 	if connected.Cluster.Spec.JoinMode != v1alpha1.JoinInstall {
 		return r.retire(ctx, connected.Cluster)
 	}
-	m := r.know(connected.Cluster.UID)
+	m := r.memberState(connected.Cluster.UID)
 	m.noToken = false // another replica may have created one
 	if r.synced != nil && !toolscache.WaitForCacheSync(ctx.Done(), r.synced) {
 		return nil
@@ -231,13 +231,13 @@ func (r *Runner) step(ctx context.Context, m *member, connected fleet.Connected)
 			return 0, err
 		}
 		s = next(seen)
-		if s.Action == idle && shown(cluster, s.Condition) {
+		if s.Action == idle && hasCondition(cluster, s.Condition) {
 			return s.After, nil
 		}
 	}
 	target := Target{Cluster: cluster, Config: connected.Config}
-	if s.Action == look {
-		seen.Install.Runs = r.look(ctx, target)
+	if s.Action == check {
+		seen.Install.Runs = r.check(ctx, target)
 		s = next(seen)
 	}
 	if s.Condition != nil {
@@ -257,7 +257,7 @@ func (r *Runner) step(ctx context.Context, m *member, connected fleet.Connected)
 	}
 }
 
-func (r *Runner) know(uid types.UID) *member {
+func (r *Runner) memberState(uid types.UID) *member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.members[uid]
@@ -268,7 +268,7 @@ func (r *Runner) know(uid types.UID) *member {
 	return m
 }
 
-func (m *member) kick() {
+func (m *member) notify() {
 	select {
 	case m.wake <- struct{}{}:
 	default: // a signal is pending
@@ -278,7 +278,7 @@ func (m *member) kick() {
 // changed wakes the goroutine of a member, if it exists.
 func (r *Runner) changed(object any) {
 	if cluster, ok := object.(*v1alpha1.MemberCluster); ok {
-		r.rollout.see(cluster)
+		r.rollout.observe(cluster)
 		r.wake(cluster.UID)
 	}
 }
@@ -287,7 +287,7 @@ func (r *Runner) wake(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if m := r.members[uid]; m != nil {
-		m.kick()
+		m.notify()
 	}
 }
 

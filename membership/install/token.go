@@ -45,8 +45,8 @@ func (r *Runner) tokenOf(cluster *v1alpha1.MemberCluster) *v1alpha1.JoinToken {
 	}
 }
 
-// seeToken observes the JoinToken of a member; nil: there is none.
-func (r *Runner) seeToken(ctx context.Context, cluster *v1alpha1.MemberCluster) (*tokenSeen, error) {
+// observeToken observes the JoinToken of a member; nil: there is none.
+func (r *Runner) observeToken(ctx context.Context, cluster *v1alpha1.MemberCluster) (*tokenSeen, error) {
 	token := r.tokenOf(cluster)
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(token), token)
 	if apierrors.IsNotFound(err) {
@@ -55,10 +55,10 @@ func (r *Runner) seeToken(ctx context.Context, cluster *v1alpha1.MemberCluster) 
 	if err != nil {
 		return nil, fmt.Errorf("get JoinToken %s: %w", token.Name, err)
 	}
-	return seen(token), nil
+	return tokenState(token), nil
 }
 
-func seen(token *v1alpha1.JoinToken) *tokenSeen {
+func tokenState(token *v1alpha1.JoinToken) *tokenSeen {
 	s := &tokenSeen{Used: token.Status.Uses > 0}
 	if ttl := token.Spec.TTLSeconds; ttl != nil {
 		s.Ends = token.CreationTimestamp.Add(time.Duration(*ttl) * time.Second)
@@ -101,7 +101,7 @@ func (r *Runner) provide(ctx context.Context, cluster *v1alpha1.MemberCluster) (
 	case token.DeletionTimestamp != nil:
 		return nil, fmt.Sprintf("JoinToken %s is still being deleted", key), nil
 	}
-	s := seen(token)
+	s := tokenState(token)
 	if s.Used || token.Spec.ClusterID != cluster.Spec.ClusterID || r.Clock.Now().Add(r.TokenTTL/2).After(s.Ends) {
 		return nil, fmt.Sprintf("JoinToken %s is being replaced", key), r.remove(ctx, token)
 	}
@@ -113,9 +113,9 @@ func (r *Runner) provide(ctx context.Context, cluster *v1alpha1.MemberCluster) (
 		return nil, "", err
 	}
 	if found.Server != r.hub.Server || !bytes.Equal(found.CA, r.hub.CA) {
-		return nil, fmt.Sprintf("JoinToken %s names another address or certificate authority of the hub (%s) than agents "+
-			"must use (%s): "+
-			"set the same Server and CA in the hub's Options as here", key, found.Server, r.hub.Server), nil
+		return nil, fmt.Sprintf("JoinToken %s has another address or certificate authority of the hub (%s) than agents "+
+			"must use (%s): set the same Server and CA in hub.Options and in install.Options",
+			key, found.Server, r.hub.Server), nil
 	}
 	return found, "", nil
 }

@@ -17,27 +17,27 @@ type progress int
 
 // The states. The waiting ones are in the order in which they get permits.
 const (
-	// apart: not part of the rollout, because nothing is installed yet, the agent has not joined, the member leaves, or
+	// excluded: not part of the rollout, because nothing is installed yet, the agent has not joined, the member leaves, or
 	// the hub cannot reach it.
-	apart progress = iota
-	// waitsBroken: waiting, and not healthy since an earlier revision was installed.
-	waitsBroken
-	// waitsHeard: waiting, with heartbeats.
-	waitsHeard
+	excluded progress = iota
+	// waitsUnhealthy: waiting, and not healthy since an earlier revision was installed.
+	waitsUnhealthy
+	// waitsAlive: waiting, with heartbeats.
+	waitsAlive
 	// waitsSilent: waiting, without heartbeats.
 	waitsSilent
-	// underWay: being installed, or installed and not known to be healthy.
-	underWay
+	// inProgress: being installed, or installed and not known to be healthy.
+	inProgress
 	// failed: the installation failed, or the agent has not been healthy since.
 	failed
 	// done: the revision is installed, with heartbeats.
 	done
 )
 
-func (s progress) waits() bool { return s == waitsBroken || s == waitsHeard || s == waitsSilent }
+func (s progress) waits() bool { return s == waitsUnhealthy || s == waitsAlive || s == waitsSilent }
 
-// seat is the state of a member that determines whether it gets a rollout permit.
-type seat struct {
+// memberEntry is the state of a member that determines whether it gets a rollout permit.
+type memberEntry struct {
 	UID      types.UID
 	Name     string
 	Progress progress
@@ -54,7 +54,7 @@ func progressOf(cluster *v1alpha1.MemberCluster, hash string) progress {
 	accepted := cluster.Spec.Accepted != nil && *cluster.Spec.Accepted
 	joined := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionJoined)
 	if cluster.Spec.JoinMode != v1alpha1.JoinInstall || !accepted || leaving || !joined || status.Install == nil {
-		return apart
+		return excluded
 	}
 	shown, other := reasonOf(cluster), status.Install.Hash != hash
 	away := meta.IsStatusConditionFalse(status.Conditions, v1alpha1.ConditionReachable)
@@ -62,40 +62,40 @@ func progressOf(cluster *v1alpha1.MemberCluster, hash string) progress {
 	case !other && shown == v1alpha1.ReasonAgentNotHealthy:
 		return failed // also if that is why the hub does not reach the member
 	case away:
-		return apart
+		return excluded
 	case other && shown == v1alpha1.ReasonInstallFailed:
 		return failed
 	case other && shown == v1alpha1.ReasonInstalling, !other && shown == v1alpha1.ReasonAgentStarting:
-		return underWay
+		return inProgress
 	case other && (shown == v1alpha1.ReasonAgentStarting || shown == v1alpha1.ReasonAgentNotHealthy):
-		return waitsBroken
-	case other && heard(cluster):
-		return waitsHeard
+		return waitsUnhealthy
+	case other && heartbeatArrives(cluster):
+		return waitsAlive
 	case other:
 		return waitsSilent
-	case heard(cluster):
+	case heartbeatArrives(cluster):
 		return done
 	default:
-		return apart
+		return excluded
 	}
 }
 
-// heard reports whether heartbeats arrive, regardless of the agent's report about its cluster.
-func heard(cluster *v1alpha1.MemberCluster) bool {
+// heartbeatArrives reports whether heartbeats arrive, regardless of the agent's report about its cluster.
+func heartbeatArrives(cluster *v1alpha1.MemberCluster) bool {
 	healthy := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy)
 	return healthy != nil && healthy.Status != metav1.ConditionUnknown
 }
 
-// turns decides which members get a rollout permit now, in addition to existing permits: a single one while no member
-// is done, then up to the limit, and none while one has failed. It performs no I/O.
-func turns(seats []seat, concurrent int) []types.UID {
+// grantPermits decides which members get a rollout permit now, in addition to existing permits: a single one while no
+// member is done, then up to the limit, and none while one has failed. It performs no I/O.
+func grantPermits(seats []memberEntry, concurrent int) []types.UID {
 	limit, busy := 1, 0
-	var waiting []seat
+	var waiting []memberEntry
 	for _, each := range seats {
 		switch {
 		case each.Progress == failed:
 			return nil
-		case each.Progress == underWay, each.Progress.waits() && each.Granted:
+		case each.Progress == inProgress, each.Progress.waits() && each.Granted:
 			busy++
 		case each.Progress == done:
 			limit = concurrent
@@ -103,7 +103,7 @@ func turns(seats []seat, concurrent int) []types.UID {
 			waiting = append(waiting, each)
 		}
 	}
-	slices.SortFunc(waiting, func(a, b seat) int {
+	slices.SortFunc(waiting, func(a, b memberEntry) int {
 		return cmp.Or(cmp.Compare(a.Progress, b.Progress), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
 	var out []types.UID

@@ -13,36 +13,36 @@ import (
 )
 
 func TestTurns(t *testing.T) {
-	fleet := func(standings ...progress) (out []seat) {
+	fleet := func(standings ...progress) (out []memberEntry) {
 		for i, each := range standings {
-			out = append(out, seat{UID: types.UID(fmt.Sprint(i)), Name: fmt.Sprint(i), Progress: each, Running: true})
+			out = append(out, memberEntry{UID: types.UID(fmt.Sprint(i)), Name: fmt.Sprint(i), Progress: each, Running: true})
 		}
 		return out
 	}
-	granted := fleet(waitsHeard, waitsHeard, done)
+	granted := fleet(waitsAlive, waitsAlive, done)
 	granted[0].Granted = true
-	unconnected := fleet(waitsHeard, waitsHeard)
+	unconnected := fleet(waitsAlive, waitsAlive)
 	unconnected[0].Running = false
 	for _, test := range []struct {
 		reason string
-		seats  []seat
+		seats  []memberEntry
 		want   []types.UID
 	}{
 		{"no members", nil, nil},
-		{"the first goes alone", fleet(waitsHeard, waitsHeard, waitsHeard), []types.UID{"0"}},
-		{"and has not shown yet that it is healthy", fleet(underWay, waitsHeard, waitsHeard), nil},
-		{"then so many at a time", fleet(done, waitsHeard, waitsHeard, waitsHeard), []types.UID{"1", "2"}},
-		{"of which one is under way", fleet(done, underWay, waitsHeard, waitsHeard), []types.UID{"2"}},
+		{"the first goes alone", fleet(waitsAlive, waitsAlive, waitsAlive), []types.UID{"0"}},
+		{"and has not shown yet that it is healthy", fleet(inProgress, waitsAlive, waitsAlive), nil},
+		{"then so many at a time", fleet(done, waitsAlive, waitsAlive, waitsAlive), []types.UID{"1", "2"}},
+		{"of which one is under way", fleet(done, inProgress, waitsAlive, waitsAlive), []types.UID{"2"}},
 		{"or was told to be, and does not show it", granted, []types.UID{"1"}},
 		{"more are in progress than the limit, because of requests",
-			fleet(done, underWay, underWay, underWay, waitsHeard), nil},
-		{"one has failed: the rest waits", fleet(done, failed, waitsHeard), nil},
-		{"what is broken comes first, and what is silent last", fleet(waitsSilent, waitsHeard, waitsBroken),
+			fleet(done, inProgress, inProgress, inProgress, waitsAlive), nil},
+		{"one has failed: the rest waits", fleet(done, failed, waitsAlive), nil},
+		{"what is broken comes first, and what is silent last", fleet(waitsSilent, waitsAlive, waitsUnhealthy),
 			[]types.UID{"2"}},
-		{"members outside of the rollout delay no others", fleet(apart, waitsSilent), []types.UID{"1"}},
+		{"members outside of the rollout delay no others", fleet(excluded, waitsSilent), []types.UID{"1"}},
 		{"the hub has no connection to it yet", unconnected, []types.UID{"1"}},
 	} {
-		require.Equal(t, test.want, turns(test.seats, 2), test.reason)
+		require.Equal(t, test.want, grantPermits(test.seats, 2), test.reason)
 	}
 }
 
@@ -75,36 +75,36 @@ func TestProgressOf(t *testing.T) {
 		{"it has it", member("new", installed, healthy), done},
 		{"it has it, and its cluster is not ready, which is not the agent's fault",
 			member("new", installed, is(v1alpha1.ConditionHealthy, no, v1alpha1.ReasonClusterNotReady)), done},
-		{"it has it and proves nothing", member("new", installed, silent), apart},
-		{"it has not", member("old", installed, healthy), waitsHeard},
-		{"and shows that it waits", member("old", waiting, healthy), waitsHeard},
+		{"it has it and proves nothing", member("new", installed, silent), excluded},
+		{"it has not", member("old", installed, healthy), waitsAlive},
+		{"and shows that it waits", member("old", waiting, healthy), waitsAlive},
 		{"it is silent", member("old", waiting, silent), waitsSilent},
-		{"an earlier revision broke it", member("old", v1alpha1.ReasonAgentNotHealthy, silent), waitsBroken},
-		{"or may have", member("old", v1alpha1.ReasonAgentStarting, healthy), waitsBroken},
-		{"it has begun", member("old", v1alpha1.ReasonInstalling, healthy), underWay},
-		{"it was installed", member("new", v1alpha1.ReasonAgentStarting, healthy), underWay},
+		{"an earlier revision broke it", member("old", v1alpha1.ReasonAgentNotHealthy, silent), waitsUnhealthy},
+		{"or may have", member("old", v1alpha1.ReasonAgentStarting, healthy), waitsUnhealthy},
+		{"it has begun", member("old", v1alpha1.ReasonInstalling, healthy), inProgress},
+		{"it was installed", member("new", v1alpha1.ReasonAgentStarting, healthy), inProgress},
 		{"it could not be installed", member("old", v1alpha1.ReasonInstallFailed, healthy), failed},
 		{"it was installed, and is not healthy", member("new", v1alpha1.ReasonAgentNotHealthy, silent), failed},
 		{"nor is it reached", member("new", v1alpha1.ReasonAgentNotHealthy, silent, away), failed},
 		{"it is installed already, and a user requests it once more", member("new", v1alpha1.ReasonInstallFailed, healthy),
 			done},
-		{"it is not reached, and cannot begin", member("old", waiting, silent, away), apart},
+		{"it is not reached, and cannot begin", member("old", waiting, silent, away), excluded},
 		{"it is not reached, which says nothing about what is installed",
-			member("old", v1alpha1.ReasonInstallFailed, silent, away), apart},
+			member("old", v1alpha1.ReasonInstallFailed, silent, away), excluded},
 		{"it cannot be reached any more", member("old", v1alpha1.ReasonInstalling, silent, away),
-			apart},
+			excluded},
 		{"it was never installed",
-			with(member("old", installed, healthy), func(c *v1alpha1.MemberCluster) { c.Status.Install = nil }), apart},
+			with(member("old", installed, healthy), func(c *v1alpha1.MemberCluster) { c.Status.Install = nil }), excluded},
 		{"its agent has not come yet",
 			with(member("old", installed, healthy), func(c *v1alpha1.MemberCluster) { c.Status.Conditions[0].Status = no }),
-			apart},
+			excluded},
 		{"it leaves", with(member("old", installed, healthy),
-			func(c *v1alpha1.MemberCluster) { c.Spec.State = v1alpha1.StateLeave }), apart},
+			func(c *v1alpha1.MemberCluster) { c.Spec.State = v1alpha1.StateLeave }), excluded},
 		{"it is not let in", with(member("old", installed, healthy),
-			func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = nil }), apart},
+			func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = nil }), excluded},
 		{"its agent is not installed by the hub",
 			with(member("old", installed, healthy), func(c *v1alpha1.MemberCluster) { c.Spec.JoinMode = v1alpha1.JoinPull }),
-			apart},
+			excluded},
 	} {
 		require.Equal(t, test.want, progressOf(test.cluster, "new"), test.reason)
 	}
@@ -116,14 +116,14 @@ func TestProgressOf(t *testing.T) {
 func TestRolloutOfMany(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		concurrent := rapid.IntRange(1, 4).Draw(t, "concurrent")
-		seats := make([]seat, rapid.IntRange(1, 12).Draw(t, "members"))
+		seats := make([]memberEntry, rapid.IntRange(1, 12).Draw(t, "members"))
 		for i := range seats {
-			progress := rapid.SampledFrom([]progress{waitsBroken, waitsHeard, waitsHeard, waitsSilent, apart}).Draw(t,
+			progress := rapid.SampledFrom([]progress{waitsUnhealthy, waitsAlive, waitsAlive, waitsSilent, excluded}).Draw(t,
 				"standing")
-			seats[i] = seat{UID: types.UID(fmt.Sprint(i)), Name: fmt.Sprint(i), Progress: progress,
+			seats[i] = memberEntry{UID: types.UID(fmt.Sprint(i)), Name: fmt.Sprint(i), Progress: progress,
 				Running: rapid.Bool().Draw(t, "running")}
 		}
-		count := func(of func(seat) bool) (n int) {
+		count := func(of func(memberEntry) bool) (n int) {
 			for _, each := range seats {
 				if of(each) {
 					n++
@@ -131,11 +131,11 @@ func TestRolloutOfMany(t *testing.T) {
 			}
 			return n
 		}
-		busy := func(s seat) bool { return s.Progress == underWay || s.Granted }
+		busy := func(s memberEntry) bool { return s.Progress == inProgress || s.Granted }
 		notify := func() {
-			allowed := turns(seats, concurrent)
-			proven, broken := count(func(s seat) bool { return s.Progress == done }) > 0,
-				count(func(s seat) bool { return s.Progress == failed }) > 0
+			allowed := grantPermits(seats, concurrent)
+			proven, broken := count(func(s memberEntry) bool { return s.Progress == done }) > 0,
+				count(func(s memberEntry) bool { return s.Progress == failed }) > 0
 			if len(allowed) > 0 && broken {
 				t.Fatal("one has failed, and others go on")
 			}
@@ -160,37 +160,37 @@ func TestRolloutOfMany(t *testing.T) {
 			case event == 0: // what begun is shown, what did not begin is not known any more
 				for i := range seats {
 					if seats[i].Granted && rapid.Bool().Draw(t, "begun") {
-						seats[i].Progress = underWay
+						seats[i].Progress = inProgress
 					}
 					seats[i].Granted = false
 				}
 			case event == 1:
 				s.Running = !s.Running
 			case event == 2 && s.Progress.waits() && !s.Granted:
-				s.Progress = apart
-			case event == 3 && s.Progress == apart:
-				s.Progress = waitsHeard
+				s.Progress = excluded
+			case event == 3 && s.Progress == excluded:
+				s.Progress = waitsAlive
 			case s.Granted:
-				s.Progress, s.Granted = underWay, false
-			case s.Progress == underWay && event > 7:
+				s.Progress, s.Granted = inProgress, false
+			case s.Progress == inProgress && event > 7:
 				s.Progress = failed
-			case s.Progress == underWay:
+			case s.Progress == inProgress:
 				s.Progress = done
 			case s.Progress == failed && count(busy) < concurrent && event > 7:
-				s.Progress = underWay // it was tried again
+				s.Progress = inProgress // it was tried again
 			}
 		}
 		for range 3 * len(seats) {
 			for i := range seats {
 				seats[i].Running = true
 				switch s := &seats[i]; {
-				case s.Granted, s.Progress == underWay, s.Progress == failed:
+				case s.Granted, s.Progress == inProgress, s.Progress == failed:
 					s.Progress, s.Granted = done, false
 				}
 			}
 			notify()
 		}
-		if left := count(func(s seat) bool { return s.Progress.waits() }); left > 0 {
+		if left := count(func(s memberEntry) bool { return s.Progress.waits() }); left > 0 {
 			t.Fatalf("%d have never had their turn", left)
 		}
 	})

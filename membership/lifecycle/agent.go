@@ -114,7 +114,7 @@ type AgentStep struct {
 func NextAgent(o AgentObserved) AgentStep {
 	switch {
 	case o.Record.Out:
-		return outForGood(o)
+		return leftPermanently(o)
 	case o.Record.Deregistered:
 		return cleanDeregistered(o)
 	case o.Record.Registered:
@@ -127,49 +127,51 @@ func NextAgent(o AgentObserved) AgentStep {
 // register decides for an agent without its own credential.
 func register(o AgentObserved) AgentStep {
 	if !o.Record.Claim {
-		return AgentStep{Phase: Unregistered, Message: "Making a request to join.", Actions: []AgentAction{MakeRequest}}
+		return AgentStep{
+			Phase: Unregistered, Message: "The agent is creating a JoinRequest.", Actions: []AgentAction{MakeRequest},
+		}
 	}
 	step := AgentStep{Phase: Registering, Actions: []AgentAction{CheckJoinRequest}, After: growing(joinRequestPoll,
 		o.JoinRequestSince, o.Now)}
 	switch o.JoinRequest {
 	case JoinRequestNotAsked:
-		step.Message, step.After = "Asking to join.", 0
+		step.Message, step.After = "The agent is sending its JoinRequest to the hub.", 0
 	case JoinRequestUnreachable:
-		step.Message, step.After = "The hub cannot be reached; trying again.", growing(RetryPoll, o.JoinRequestSince, o.Now)
+		step.Message = "The hub cannot be reached. The agent retries."
+		step.After = growing(RetryPoll, o.JoinRequestSince, o.Now)
 	case JoinRequestNotAskable:
-		step.Message = "The agent cannot make a JoinRequest for a local reason; trying again."
+		step.Message = "The agent cannot create a JoinRequest for a local reason, and retries."
 		step.After = growing(RetryPoll, o.JoinRequestSince, o.Now)
 	case JoinRequestNoCredential:
 		step.Phase, step.After = Rejected, BlockedPoll
-		step.Message = "The agent has no bootstrap credential: give it that of a JoinToken which is Ready."
+		step.Message = "The agent has no bootstrap credential: provide the credential of a JoinToken that is Ready."
 	case JoinRequestRefused:
 		step.Phase, step.After = Rejected, BlockedPoll
-		step.Message = "The hub refuses the bootstrap credential: give the agent that of a JoinToken which is Ready."
+		step.Message = "The hub refuses the bootstrap credential: provide the credential of a JoinToken that is Ready."
 	case JoinRequestFull:
-		step.Message, step.After = "The hub's limit of JoinRequests is reached; trying again.", BlockedPoll
+		step.Message, step.After = "The hub's limit of JoinRequests is reached. The agent retries.", BlockedPoll
 	case JoinRequestUnfit:
 		step.Phase, step.After = Rejected, BlockedPoll
 		step.Message = "The hub cannot accept the request: check that it is the right hub, and what the agent requests."
 	case JoinRequestPending:
-		step.Message = "The hub is at work on the request."
+		step.Message = "The hub is processing the JoinRequest."
 	case JoinRequestDifferentHub:
 		step.Phase, step.Message, step.After = Rejected, otherHubsCredential, BlockedPoll
 	case JoinRequestHeld:
-		step.Message, step.After = "The request is pending: see its status on the hub.", BlockedPoll
+		step.Message, step.After = "The JoinRequest is pending: see its status on the hub.", BlockedPoll
 	case JoinRequestDenied:
-		step.Phase, step.Message, step.After = Rejected, "The request is denied, see its status on the hub.", BlockedPoll
+		step.Phase, step.Message, step.After = Rejected, "The JoinRequest is denied: see its status on the hub.", BlockedPoll
 	case JoinRequestDeregistered, JoinRequestDeregisteredKept:
 		if o.JoinRequest == JoinRequestDeregistered && o.Record.Kept {
 			// The MemberCluster was deleted while the agent waited to join it again.
 			return AgentStep{Phase: Left, Message: "The hub has removed this member.", Actions: []AgentAction{RecordOut}}
 		}
-		step.Message, step.Actions, step.After = "The hub has dropped the request; starting over.", []AgentAction{
-			StartOver,
-		}, 0
+		step.Message = "The hub has dropped the JoinRequest. The agent creates another one."
+		step.Actions, step.After = []AgentAction{StartOver}, 0
 	case JoinRequestIssued:
 		step.Message, step.Actions, step.After = "The hub has issued a credential.", []AgentAction{Register}, 0
 	default: // JoinRequestNoRequest
-		step.Message = "Asking to join."
+		step.Message = "The agent is sending its JoinRequest to the hub."
 	}
 	return step
 }
@@ -189,20 +191,20 @@ func stay(o AgentObserved) AgentStep {
 		return join(o)
 	case HubGone, HubRefused, HubOther:
 		if passing(o) {
-			return beatOn(o)
+			return continueHeartbeat(o)
 		}
-		return shutOut(o)
+		return accessRefused(o)
 	case HubReplaced:
 		return AgentStep{
 			Phase:   Joining,
-			Message: "The hub has created the MemberCluster again; taking over its UID.",
+			Message: "The MemberCluster was created again. The agent adopts its UID.",
 			Actions: []AgentAction{AdoptMember},
 		}
 	case HubUnreachable:
 		// The heartbeat retries independently. Nothing else changes while the hub cannot be observed.
 		step := AgentStep{
 			Phase:   Joining,
-			Message: "The hub cannot be reached; trying again.",
+			Message: "The hub cannot be reached. The agent retries.",
 			Actions: []AgentAction{ReadMembership},
 		}
 		step.After = growing(RetryPoll, o.HubSince, o.Now)
@@ -211,12 +213,14 @@ func stay(o AgentObserved) AgentStep {
 		}
 		return step
 	default:
-		return AgentStep{Phase: Joining, Message: "Reading the Membership.", Actions: []AgentAction{ReadMembership}}
+		return AgentStep{
+			Phase: Joining, Message: "The agent is reading its Membership.", Actions: []AgentAction{ReadMembership},
+		}
 	}
 }
 
 func join(o AgentObserved) AgentStep {
-	step := AgentStep{Phase: Joined, Message: "In the fleet."}
+	step := AgentStep{Phase: Joined, Message: "The member has joined the hub."}
 	if !o.PolicySaved {
 		step.Actions = append(step.Actions, SavePolicy)
 	}
@@ -224,7 +228,7 @@ func join(o AgentObserved) AgentStep {
 		step.Actions = append(step.Actions, StartBeat)
 	}
 	if o.Membership.Report != ReportedJoined {
-		step.Phase, step.Message = Joining, "Reporting to the hub that the member has joined."
+		step.Phase, step.Message = Joining, "The agent is reporting to the hub that the member has joined."
 		step.Actions = append(step.Actions, ReportJoined)
 		step.After = RetryPoll
 		return step
@@ -247,7 +251,8 @@ func renew(o AgentObserved, step AgentStep) AgentStep {
 		step.After = o.RenewAt.Sub(o.Now)
 	}
 	if o.Renewal == RenewalRefused {
-		step.Message = "In the fleet; the hub refuses to renew the credential, see the Membership on the hub."
+		step.Message = "The member has joined the hub, but the hub refuses to renew the credential: see the Membership " +
+			"on the hub."
 	}
 	return step
 }
@@ -260,17 +265,17 @@ func passing(o AgentObserved) bool {
 	return o.Hub != HubOther && o.Now.Sub(o.HubSince) < ShutOutTimeout
 }
 
-// beatOn continues the heartbeat. A refused heartbeat has no effect, and an accepted one shows that the agent has
-// access again.
-func beatOn(o AgentObserved) AgentStep {
+// continueHeartbeat continues the heartbeat. A refused heartbeat has no effect, and an accepted one shows that the
+// agent has access again.
+func continueHeartbeat(o AgentObserved) AgentStep {
 	step := AgentStep{
 		Phase:   Joining,
-		Message: "The hub refuses the agent's credential; trying again.",
+		Message: "The hub refuses the agent's credential. The agent retries.",
 		Actions: []AgentAction{ReadMembership},
 		After:   RetryPoll,
 	}
 	if o.Hub == HubGone {
-		step.Message = "The hub has no Membership for the agent; trying again."
+		step.Message = "The hub has no Membership for the agent. The agent retries."
 	}
 	if o.Beating {
 		step.Phase = Joined
@@ -281,20 +286,20 @@ func beatOn(o AgentObserved) AgentStep {
 	return step
 }
 
-// shutOut decides for a hub that refuses the credential or has no Membership for the agent. Neither is a reason to end
-// the membership: a user may have deleted the Membership by mistake, and the hub may restore it soon. Therefore the
-// agent requests the reason through its JoinRequest, and continues to read the Membership.
-func shutOut(o AgentObserved) AgentStep {
+// accessRefused decides for a hub that refuses the credential or has no Membership for the agent. Neither is a reason
+// to end the membership: a user may have deleted the Membership by mistake, and the hub may restore it soon. Therefore
+// the agent requests the reason through its JoinRequest, and continues to read the Membership.
+func accessRefused(o AgentObserved) AgentStep {
 	step := AgentStep{
 		Phase:   Rejected,
-		Message: "The hub refuses the agent's credential; asking for the reason through a JoinRequest.",
+		Message: "The hub refuses the agent's credential. The agent requests the reason with a JoinRequest.",
 		After:   BlockedPoll,
 	}
 	switch o.Hub {
 	case HubGone:
-		step.Message = "The hub has no Membership for the agent; asking for the reason through a JoinRequest."
+		step.Message = "The hub has no Membership for the agent. The agent requests the reason with a JoinRequest."
 	case HubOther:
-		step.Message = "The hub's Membership is that of another member; asking for the reason through a JoinRequest."
+		step.Message = "The hub's Membership belongs to another member. The agent requests the reason with a JoinRequest."
 	}
 	if o.Beating {
 		step.Actions = append(step.Actions, StopBeat)
@@ -314,14 +319,14 @@ func shutOut(o AgentObserved) AgentStep {
 	case JoinRequestNoRequest, JoinRequestPending:
 		step.After = growing(joinRequestPoll, o.JoinRequestSince, o.Now)
 	case JoinRequestNotAskable:
-		step.Message = "The hub refuses the agent, which cannot make a JoinRequest for a local reason; trying again."
+		step.Message = "The hub refuses the agent. The agent cannot create a JoinRequest for a local reason, and retries."
 		step.After = growing(RetryPoll, o.JoinRequestSince, o.Now)
 	case JoinRequestNoCredential:
-		step.Message = "The hub refuses the agent, which has no bootstrap credential to ask for the reason: give it that " +
-			"of a JoinToken which is Ready."
+		step.Message = "The hub refuses the agent, and the agent has no bootstrap credential to request the reason: " +
+			"provide the credential of a JoinToken that is Ready."
 	case JoinRequestRefused:
-		step.Message = "The hub refuses the agent and its bootstrap credential: give the agent that of a JoinToken which " +
-			"is Ready, so that it can ask for the reason."
+		step.Message = "The hub refuses the agent and its bootstrap credential: provide the credential of a JoinToken that " +
+			"is Ready, so that the agent can request the reason."
 	case JoinRequestDifferentHub:
 		step.Message = otherHubsCredential
 	case JoinRequestHeld:
@@ -338,9 +343,9 @@ func shutOut(o AgentObserved) AgentStep {
 
 // otherHubsCredential is the message about a bootstrap credential of another hub, which has no effect without a
 // requested move.
-const otherHubsCredential = "The agent is a member of another hub than that of its bootstrap credential, and keeps " +
-	"everything: " +
-	"give it a join.yaml of its own hub, or one with moveFrom set to the identity of its own hub to move it."
+const otherHubsCredential = "The bootstrap credential belongs to another hub than the member. Nothing changes on the " +
+	"member. Provide a join.yaml of the member's hub or, to move the member, a join.yaml whose moveFrom is the identity " +
+	"of the member's hub."
 
 // leave decides for an agent whose hub has requested a leave. The agent sends heartbeats until the hub has observed
 // that the member is clean, so that a member is not reported as unreachable during a long clean-up.
@@ -357,12 +362,13 @@ func leave(o AgentObserved) AgentStep {
 	}
 	switch {
 	case !o.Membership.Clean:
-		step.Message, step.After = "Leaving: the hub is still withdrawing its objects.", BlockedPoll
+		step.Message, step.After = "The member is leaving: waiting for the hub to withdraw its objects.", BlockedPoll
 	case o.Member == MemberClean:
-		step.Message, step.After = "Leaving: reporting to the hub that the member is clean.", RetryPoll
+		step.Message = "The member is leaving: the agent is reporting to the hub that the member is clean."
+		step.After = RetryPoll
 		step.Actions = append(step.Actions, ReportClean)
 	default:
-		step.Message = "Leaving: cleaning up."
+		step.Message = "The member is leaving: the agent is cleaning up."
 		if step.After = untilCleaners(o); step.After == 0 {
 			step.Actions = append(step.Actions, CleanMember)
 		}
@@ -382,7 +388,7 @@ func untilCleaners(o AgentObserved) time.Duration {
 
 // depart decides for an agent whose hub has observed that the member is clean.
 func depart(o AgentObserved) AgentStep {
-	step := AgentStep{Phase: Left, Message: "The member is clean, and the hub knows it."}
+	step := AgentStep{Phase: Left, Message: "The member is clean, and the hub has observed this."}
 	if o.Beating {
 		step.Actions = append(step.Actions, StopBeat)
 	}
@@ -397,7 +403,7 @@ func depart(o AgentObserved) AgentStep {
 
 // cleanDeregistered decides for an agent whose member was deregistered while the agent was disconnected.
 func cleanDeregistered(o AgentObserved) AgentStep {
-	step := AgentStep{Phase: Leaving, Message: "The hub has deregistered this member; cleaning up."}
+	step := AgentStep{Phase: Leaving, Message: "The hub has deregistered this member. The agent is cleaning up."}
 	if o.Beating {
 		step.Actions = append(step.Actions, StopBeat)
 	}
@@ -416,12 +422,12 @@ func cleanDeregistered(o AgentObserved) AgentStep {
 	return step
 }
 
-// outForGood removes the agent's own objects. It deletes the record last, because an agent without a record would not
-// continue the removal.
-func outForGood(o AgentObserved) AgentStep {
+// leftPermanently removes the agent's own objects. It deletes the record last, because an agent without a record would
+// not continue the removal.
+func leftPermanently(o AgentObserved) AgentStep {
 	step := AgentStep{
 		Phase: Left, Done: true,
-		Message: "Out for good. To join again, give the agent a new bootstrap credential and restart it.",
+		Message: "The member has left permanently. To join again, provide a new bootstrap credential and restart the agent.",
 		Actions: []AgentAction{ForgetBootstrap, ForgetRecord},
 	}
 	if o.Beating {

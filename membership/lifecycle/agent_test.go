@@ -40,15 +40,16 @@ func TestNextAgent(t *testing.T) {
 	}{
 		{
 			name: "new", reason: "what is sent is written down first, so that a restart finds it again",
-			o:    see(fresh, func(*AgentObserved) {}),
-			want: AgentStep{Phase: Unregistered, Message: "Making a request to join.", Actions: []AgentAction{MakeRequest}},
+			o: see(fresh, func(*AgentObserved) {}),
+			want: AgentStep{Phase: Unregistered, Message: "The agent is creating a JoinRequest.",
+				Actions: []AgentAction{MakeRequest}},
 		},
 		{
 			name: "no bootstrap credential", reason: "only a person can help, and is told how",
 			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestNoCredential }),
 			want: AgentStep{
 				Phase: Rejected, Actions: []AgentAction{CheckJoinRequest}, After: BlockedPoll,
-				Message: "The agent has no bootstrap credential: give it that of a JoinToken which is Ready.",
+				Message: "The agent has no bootstrap credential: provide the credential of a JoinToken that is Ready.",
 			},
 		},
 		{
@@ -56,7 +57,7 @@ func TestNextAgent(t *testing.T) {
 			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestNotAskable }),
 			want: AgentStep{
 				Phase: Registering, Actions: []AgentAction{CheckJoinRequest}, After: RetryPoll,
-				Message: "The agent cannot make a JoinRequest for a local reason; trying again.",
+				Message: "The agent cannot create a JoinRequest for a local reason, and retries.",
 			},
 		},
 		{
@@ -64,7 +65,7 @@ func TestNextAgent(t *testing.T) {
 			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestFull }),
 			want: AgentStep{
 				Phase: Registering, Actions: []AgentAction{CheckJoinRequest}, After: BlockedPoll,
-				Message: "The hub's limit of JoinRequests is reached; trying again.",
+				Message: "The hub's limit of JoinRequests is reached. The agent retries.",
 			},
 		},
 		{
@@ -82,20 +83,21 @@ func TestNextAgent(t *testing.T) {
 			}),
 			want: AgentStep{
 				Phase: Rejected, Actions: []AgentAction{CheckJoinRequest, ReadMembership}, After: RetryPoll,
-				Message: "The hub refuses the agent, which cannot make a JoinRequest for a local reason; trying again.",
+				Message: "The hub refuses the agent. The agent cannot create a JoinRequest for a local reason, and retries.",
 			},
 		},
 		{
 			name: "denied", reason: "a person may change their mind",
 			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestDenied }),
-			want: AgentStep{Phase: Rejected, Message: "The request is denied, see its status on the hub.",
+			want: AgentStep{Phase: Rejected, Message: "The JoinRequest is denied: see its status on the hub.",
 				Actions: []AgentAction{CheckJoinRequest}, After: BlockedPoll},
 		},
 		{
 			name: "request gone", reason: "it is made again, in no hurry",
 			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestNoRequest }),
-			want: AgentStep{Phase: Registering, Message: "Asking to join.", Actions: []AgentAction{CheckJoinRequest},
-				After: joinRequestPoll},
+			want: AgentStep{Phase: Registering, Message: "The agent is sending its JoinRequest to the hub.",
+				Actions: []AgentAction{CheckJoinRequest},
+				After:   joinRequestPoll},
 		},
 		{
 			name: "issued", reason: "it is what was waited for",
@@ -105,7 +107,7 @@ func TestNextAgent(t *testing.T) {
 		{
 			name: "dropped before it was in", reason: "there is nothing to clean, and nothing that a person decided against it",
 			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestDeregistered }),
-			want: AgentStep{Phase: Registering, Message: "The hub has dropped the request; starting over.",
+			want: AgentStep{Phase: Registering, Message: "The hub has dropped the JoinRequest. The agent creates another one.",
 				Actions: []AgentAction{StartOver}},
 		},
 		{
@@ -119,49 +121,51 @@ func TestNextAgent(t *testing.T) {
 				o.Hub, o.Membership, o.PolicySaved, o.Beating = HubSeen, MembershipSeen{State: v1alpha1.StateJoin}, false, false
 			}),
 			want: AgentStep{
-				Phase: Joining, Message: "Reporting to the hub that the member has joined.",
+				Phase: Joining, Message: "The agent is reporting to the hub that the member has joined.",
 				Actions: []AgentAction{SavePolicy, StartBeat, ReportJoined}, After: RetryPoll,
 			},
 		},
 		{
 			name: "in the fleet", reason: "there is nothing to do but to beat",
 			o:    seen(func(*AgentObserved) {}),
-			want: AgentStep{Phase: Joined, Message: "In the fleet.", After: BlockedPoll},
+			want: AgentStep{Phase: Joined, Message: "The member has joined the hub.", After: BlockedPoll},
 		},
 		{
 			name: "renewal to come", reason: "it looks again just then",
 			o:    seen(func(o *AgentObserved) { o.RenewAt = epoch.Add(time.Hour) }),
-			want: AgentStep{Phase: Joined, Message: "In the fleet.", After: time.Hour},
+			want: AgentStep{Phase: Joined, Message: "The member has joined the hub.", After: time.Hour},
 		},
 		{
 			name: "renewal due", reason: "long before the credential ends",
-			o:    seen(func(o *AgentObserved) { o.RenewAt = epoch }),
-			want: AgentStep{Phase: Joined, Message: "In the fleet.", Actions: []AgentAction{RequestRenewal}, After: RetryPoll},
+			o: seen(func(o *AgentObserved) { o.RenewAt = epoch }),
+			want: AgentStep{Phase: Joined, Message: "The member has joined the hub.",
+				Actions: []AgentAction{RequestRenewal}, After: RetryPoll},
 		},
 		{
 			name: "renewal refused", reason: "it stays in for as long as the credential lasts, and says so",
 			o: seen(func(o *AgentObserved) { o.Renewal, o.RenewAt = RenewalRefused, epoch.Add(time.Hour) }),
 			want: AgentStep{
 				Phase: Joined, After: time.Hour,
-				Message: "In the fleet; the hub refuses to renew the credential, see the Membership on the hub.",
+				Message: "The member has joined the hub, but the hub refuses to renew the credential: see the Membership on the " +
+					"hub.",
 			},
 		},
 		{
 			name: "hub away", reason: "what cannot be seen changes nothing",
 			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubUnreachable, epoch }),
-			want: AgentStep{Phase: Joined, Message: "The hub cannot be reached; trying again.",
+			want: AgentStep{Phase: Joined, Message: "The hub cannot be reached. The agent retries.",
 				Actions: []AgentAction{ReadMembership}, After: RetryPoll},
 		},
 		{
 			name: "hub away for a while", reason: "all the agents that it has ask for it, so each does so ever less often",
 			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubUnreachable, epoch.Add(-20*time.Second) }),
-			want: AgentStep{Phase: Joined, Message: "The hub cannot be reached; trying again.",
+			want: AgentStep{Phase: Joined, Message: "The hub cannot be reached. The agent retries.",
 				Actions: []AgentAction{ReadMembership}, After: 5 * time.Second},
 		},
 		{
 			name: "asked just now", reason: "a hub with nothing else to do answers at once",
 			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestPending }),
-			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.",
+			want: AgentStep{Phase: Registering, Message: "The hub is processing the JoinRequest.",
 				Actions: []AgentAction{CheckJoinRequest},
 				After:   joinRequestPoll},
 		},
@@ -170,7 +174,7 @@ func TestNextAgent(t *testing.T) {
 			o: see(asked, func(o *AgentObserved) {
 				o.JoinRequest, o.JoinRequestSince = JoinRequestPending, epoch.Add(-8*time.Second)
 			}),
-			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.",
+			want: AgentStep{Phase: Registering, Message: "The hub is processing the JoinRequest.",
 				Actions: []AgentAction{CheckJoinRequest},
 				After:   2 * time.Second},
 		},
@@ -179,7 +183,7 @@ func TestNextAgent(t *testing.T) {
 			o: see(asked, func(o *AgentObserved) {
 				o.JoinRequest, o.JoinRequestSince = JoinRequestPending, epoch.Add(-time.Hour)
 			}),
-			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.",
+			want: AgentStep{Phase: Registering, Message: "The hub is processing the JoinRequest.",
 				Actions: []AgentAction{CheckJoinRequest},
 				After:   BlockedPoll},
 		},
@@ -190,7 +194,8 @@ func TestNextAgent(t *testing.T) {
 					false
 			}),
 			want: AgentStep{
-				Phase: Rejected, Message: "The hub refuses the agent's credential; asking for the reason through a JoinRequest.",
+				Phase: Rejected, Message: "The hub refuses the agent's credential. The agent requests the reason with a " +
+					"JoinRequest.",
 				Actions: []AgentAction{CheckJoinRequest, ReadMembership}, After: 2 * time.Second,
 			},
 		},
@@ -199,7 +204,7 @@ func TestNextAgent(t *testing.T) {
 				"that is refused costs nothing",
 			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubRefused, epoch.Add(-ShutOutTimeout+1) }),
 			want: AgentStep{
-				Phase: Joined, Message: "The hub refuses the agent's credential; trying again.",
+				Phase: Joined, Message: "The hub refuses the agent's credential. The agent retries.",
 				Actions: []AgentAction{ReadMembership}, After: RetryPoll,
 			},
 		},
@@ -207,7 +212,7 @@ func TestNextAgent(t *testing.T) {
 			name: "Membership gone a moment ago", reason: "the hub makes one anew that was deleted by mistake",
 			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubGone, epoch }),
 			want: AgentStep{
-				Phase: Joined, Message: "The hub has no Membership for the agent; trying again.",
+				Phase: Joined, Message: "The hub has no Membership for the agent. The agent retries.",
 				Actions: []AgentAction{ReadMembership}, After: RetryPoll,
 			},
 		},
@@ -216,7 +221,7 @@ func TestNextAgent(t *testing.T) {
 				"and a join is not to wait for that",
 			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince, o.Beating = HubRefused, epoch, false }),
 			want: AgentStep{
-				Phase: Joining, Message: "The hub refuses the agent's credential; trying again.",
+				Phase: Joining, Message: "The hub refuses the agent's credential. The agent retries.",
 				Actions: []AgentAction{ReadMembership}, After: joinRequestPoll,
 			},
 		},
@@ -225,7 +230,7 @@ func TestNextAgent(t *testing.T) {
 				"member alive",
 			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubOther, epoch }),
 			want: AgentStep{
-				Phase: Rejected, Message: "The hub's Membership is that of another member; asking for the reason through a " +
+				Phase: Rejected, Message: "The hub's Membership belongs to another member. The agent requests the reason with a " +
 					"JoinRequest.",
 				Actions: []AgentAction{StopBeat, MakeRequest, CheckJoinRequest, ReadMembership},
 			},
@@ -234,7 +239,8 @@ func TestNextAgent(t *testing.T) {
 			name: "refused", reason: "that proves nothing, so it asks, and cleans nothing",
 			o: see(member, func(o *AgentObserved) { o.Hub = HubRefused }),
 			want: AgentStep{
-				Phase: Rejected, Message: "The hub refuses the agent's credential; asking for the reason through a JoinRequest.",
+				Phase: Rejected, Message: "The hub refuses the agent's credential. The agent requests the reason with a " +
+					"JoinRequest.",
 				Actions: []AgentAction{StopBeat, MakeRequest, CheckJoinRequest, ReadMembership},
 			},
 		},
@@ -242,7 +248,8 @@ func TestNextAgent(t *testing.T) {
 			name: "Membership gone", reason: "a user may have deleted it by mistake, so that proves no more",
 			o: see(member, func(o *AgentObserved) { o.Hub, o.Beating = HubGone, false }),
 			want: AgentStep{
-				Phase: Rejected, Message: "The hub has no Membership for the agent; asking for the reason through a JoinRequest.",
+				Phase: Rejected, Message: "The hub has no Membership for the agent. The agent requests the reason with a " +
+					"JoinRequest.",
 				Actions: []AgentAction{MakeRequest, CheckJoinRequest, ReadMembership},
 			},
 		},
@@ -252,8 +259,8 @@ func TestNextAgent(t *testing.T) {
 			o:      see(member, func(o *AgentObserved) { o.Hub, o.JoinRequest, o.Beating = HubGone, JoinRequestRefused, false }),
 			want: AgentStep{
 				Phase: Rejected, Actions: []AgentAction{CheckJoinRequest, ReadMembership}, After: BlockedPoll,
-				Message: "The hub refuses the agent and its bootstrap credential: give the agent that of a JoinToken which is " +
-					"Ready, so that it can ask for the reason.",
+				Message: "The hub refuses the agent and its bootstrap credential: provide the credential of a JoinToken that is " +
+					"Ready, so that the agent can request the reason.",
 			},
 		},
 		{
@@ -267,49 +274,55 @@ func TestNextAgent(t *testing.T) {
 		{
 			name: "asked to leave, gates closed", reason: "works are still being taken back, and the agent of works needs the " +
 				"member as it is",
-			o:    toLeave(func(o *AgentObserved) { o.Membership.Clean = false }),
-			want: AgentStep{Phase: Leaving, Message: "Leaving: the hub is still withdrawing its objects.", After: BlockedPoll},
+			o: toLeave(func(o *AgentObserved) { o.Membership.Clean = false }),
+			want: AgentStep{Phase: Leaving, Message: "The member is leaving: waiting for the hub to withdraw its objects.",
+				After: BlockedPoll},
 		},
 		{
 			name: "asked to leave and to clean up", reason: "it beats meanwhile, so that a long clean-up does not look like a " +
 				"death",
-			o:    toLeave(func(o *AgentObserved) { o.Beating = false }),
-			want: AgentStep{Phase: Leaving, Message: "Leaving: cleaning up.", Actions: []AgentAction{StartBeat, CleanMember}},
+			o: toLeave(func(o *AgentObserved) { o.Beating = false }),
+			want: AgentStep{Phase: Leaving, Message: "The member is leaving: the agent is cleaning up.",
+				Actions: []AgentAction{StartBeat, CleanMember}},
 		},
 		{
 			name: "not clean yet", reason: "cleaners are asked again and again",
-			o:    toLeave(func(o *AgentObserved) { o.Member, o.MemberAt = MemberDirty, epoch.Add(-GatePoll) }),
-			want: AgentStep{Phase: Leaving, Message: "Leaving: cleaning up.", Actions: []AgentAction{CleanMember}},
+			o: toLeave(func(o *AgentObserved) { o.Member, o.MemberAt = MemberDirty, epoch.Add(-GatePoll) }),
+			want: AgentStep{Phase: Leaving, Message: "The member is leaving: the agent is cleaning up.",
+				Actions: []AgentAction{CleanMember}},
 		},
 		{
 			name: "woken while it is not clean yet", reason: "its own report is news as well, and must not bring about the next",
-			o:    toLeave(func(o *AgentObserved) { o.Member, o.MemberAt = MemberDirty, epoch.Add(-GatePoll/4) }),
-			want: AgentStep{Phase: Leaving, Message: "Leaving: cleaning up.", After: GatePoll * 3 / 4},
+			o: toLeave(func(o *AgentObserved) { o.Member, o.MemberAt = MemberDirty, epoch.Add(-GatePoll/4) }),
+			want: AgentStep{Phase: Leaving, Message: "The member is leaving: the agent is cleaning up.",
+				After: GatePoll * 3 / 4},
 		},
 		{
 			name: "deregistered and not clean yet", reason: "the cleaners are asked again, in their time",
 			o: see(Record{Registered: true, Deregistered: true}, func(o *AgentObserved) {
 				o.Beating, o.Member, o.MemberAt = false, MemberDirty, epoch.Add(time.Hour)
 			}),
-			want: AgentStep{Phase: Leaving, Message: "The hub has deregistered this member; cleaning up.", After: GatePoll},
+			want: AgentStep{Phase: Leaving, Message: "The hub has deregistered this member. The agent is cleaning up.",
+				After: GatePoll},
 		},
 		{
 			name: "clean", reason: "the hub waits for it",
 			o: toLeave(func(o *AgentObserved) { o.Member = MemberClean }),
-			want: AgentStep{Phase: Leaving, Message: "Leaving: reporting to the hub that the member is clean.",
+			want: AgentStep{Phase: Leaving, Message: "The member is leaving: the agent is reporting to the hub that the " +
+				"member is clean.",
 				Actions: []AgentAction{ReportClean}, After: RetryPoll},
 		},
 		{
 			name: "left for good", reason: "a MemberCluster that is deleted is not to come back by itself",
 			o: toLeave(func(o *AgentObserved) { o.Membership.Report, o.Membership.Rejoin = ReportedClean, false }),
-			want: AgentStep{Phase: Left, Message: "The member is clean, and the hub knows it.",
+			want: AgentStep{Phase: Left, Message: "The member is clean, and the hub has observed this.",
 				Actions: []AgentAction{StopBeat, RecordOut}},
 		},
 		{
 			name: "left for now", reason: "one that is kept may say Join again, so the agent waits for an answer, with a new " +
 				"claim",
 			o: toLeave(func(o *AgentObserved) { o.Membership.Report = ReportedClean }),
-			want: AgentStep{Phase: Left, Message: "The member is clean, and the hub knows it.",
+			want: AgentStep{Phase: Left, Message: "The member is clean, and the hub has observed this.",
 				Actions: []AgentAction{StopBeat, StartOver}},
 		},
 		{
@@ -317,7 +330,8 @@ func TestNextAgent(t *testing.T) {
 			o: see(Record{Registered: true, Out: true}, func(o *AgentObserved) { o.Beating = false }),
 			want: AgentStep{
 				Phase: Left, Done: true, Actions: []AgentAction{ForgetBootstrap, ForgetRecord},
-				Message: "Out for good. To join again, give the agent a new bootstrap credential and restart it.",
+				Message: "The member has left permanently. To join again, provide a new bootstrap credential and restart the " +
+					"agent.",
 			},
 		},
 	} {

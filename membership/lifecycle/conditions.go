@@ -24,7 +24,7 @@ func leaveConditions(o HubObserved, record v1alpha1.LeaveStatus) []metav1.Condit
 	case record.Waiting == waitingForAgent && !accepts(o):
 		message = fmt.Sprintf(
 			"The agent cannot confirm that the member is clean, because its acceptance was withdrawn: set spec.accepted to "+
-				"true, or wait until it is removed without it at %s.", deadline)
+				"true, or wait until the member is removed without the confirmation at %s.", deadline)
 	case record.Waiting == waitingForAgent:
 		message = fmt.Sprintf("Waiting until %s for the agent to confirm that the member is clean.", deadline)
 	case record.Waiting == waitingForNamespace:
@@ -53,7 +53,7 @@ func (s HubStep) WithError(problem string) HubStep {
 			s.Conditions[i].Message += " " + problem
 		}
 	}
-	sentences(s.Conditions)
+	limitMessages(s.Conditions)
 	return s
 }
 

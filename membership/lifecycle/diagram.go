@@ -40,11 +40,11 @@ const (
 // hubTransitions begins with the path of every member. A phase that lasts less than one reconcile of the hub may be
 // skipped.
 var hubTransitions = []transitions{
-	{[]string{outside}, hubPending, "made"},
-	{[]string{outside}, hubAccepted, "made and accepted"},
-	{[]string{outside, hubPending, hubDenied}, hubJoining, "accepted, and an agent waits"},
+	{[]string{outside}, hubPending, "created"},
+	{[]string{outside}, hubAccepted, "created and accepted"},
+	{[]string{outside, hubPending, hubDenied}, hubJoining, "accepted, and an agent has requested to join"},
 	{[]string{hubPending, hubDenied}, hubAccepted, "accepted"},
-	{[]string{hubAccepted}, hubJoining, "an agent asks to join"},
+	{[]string{hubAccepted}, hubJoining, "an agent requests to join"},
 	{[]string{hubJoining}, hubJoined, "the agent confirms"},
 	{[]string{hubPending, hubDenied}, hubJoined, "accepted again"},
 	{[]string{hubAccepted, hubJoining, hubJoined, hubDenied}, hubPending, "spec.accepted unset"},
@@ -53,20 +53,20 @@ var hubTransitions = []transitions{
 	{
 		[]string{hubPending, hubDenied, hubAccepted, hubJoining},
 		hubLeft,
-		"deleted or state Leave, and nothing is on the hub",
+		"deleted or state Leave, and no objects exist on the hub",
 	},
-	{[]string{hubLeaving}, hubLeft, "confirmed or forced, and gone from the hub"},
-	{[]string{hubLeaving}, hubPending, "called off, and not accepted"},
-	{[]string{hubLeaving}, hubDenied, "called off, and denied"},
-	{[]string{hubLeaving}, hubAccepted, "called off"},
-	{[]string{hubLeaving}, hubJoining, "called off"},
-	{[]string{hubLeaving}, hubJoined, "called off"},
+	{[]string{hubLeaving}, hubLeft, "confirmed or forced, and removed from the hub"},
+	{[]string{hubLeaving}, hubPending, "canceled, and not accepted"},
+	{[]string{hubLeaving}, hubDenied, "canceled, and denied"},
+	{[]string{hubLeaving}, hubAccepted, "canceled"},
+	{[]string{hubLeaving}, hubJoining, "canceled"},
+	{[]string{hubLeaving}, hubJoined, "canceled"},
 	{[]string{hubLeft}, hubPending, "state Join, and not accepted"},
 	{[]string{hubLeft}, hubDenied, "state Join, and denied"},
 	{[]string{hubLeft}, hubAccepted, "state Join"},
-	{[]string{hubLeft}, hubLeaving, "something is on the hub again"},
+	{[]string{hubLeft}, hubLeaving, "objects exist on the hub again"},
 	{[]string{hubLeft}, outside, "deleted"},
-	{[]string{hubPending, hubDenied, hubAccepted}, outside, "deleted, and nothing was on the hub"},
+	{[]string{hubPending, hubDenied, hubAccepted}, outside, "deleted, and no objects existed on the hub"},
 }
 
 // HubDiagram returns the state machine of the hub as a Mermaid diagram.
@@ -79,27 +79,27 @@ func AgentDiagram() string { return diagram(agentTransitions) }
 // cannot observe is unchanged.
 var agentTransitions = []transitions{
 	{[]string{outside}, agentUnregistered, "installed"},
-	{[]string{agentUnregistered}, agentRegistering, "has made a request"},
+	{[]string{agentUnregistered}, agentRegistering, "has created a JoinRequest"},
 	{[]string{agentRegistering}, agentJoining, "has a credential"},
 	{[]string{agentJoining}, agentJoined, "has reported to the hub"},
 	{[]string{agentRegistering}, agentRejected, "denied, or its bootstrap credential is refused"},
 	{[]string{agentRejected}, agentRegistering, "no longer denied"},
-	{[]string{agentRegistering}, agentUnregistered, "the hub has dropped the request"},
-	{[]string{agentRegistering}, agentLeft, "the MemberCluster that it waited for was deleted"},
-	{[]string{agentJoining, agentJoined}, agentRejected, "refused for a while, and asks for the reason through a " +
-		"JoinRequest"},
+	{[]string{agentRegistering}, agentUnregistered, "the hub has dropped the JoinRequest"},
+	{[]string{agentRegistering}, agentLeft, "the awaited MemberCluster was deleted"},
+	{[]string{agentJoining, agentJoined}, agentRejected, "refused for a while, and requests the reason " +
+		"with a JoinRequest"},
 	{[]string{agentRejected}, agentJoining, "has a new credential, or access again"},
 	{[]string{agentRejected}, agentJoined, "has access again"},
 	{[]string{agentRejected}, agentLeaving, "deregistered, or has access again to leave"},
-	{[]string{agentJoining, agentJoined}, agentLeaving, "asked to leave"},
+	{[]string{agentJoining, agentJoined}, agentLeaving, "leave requested"},
 	{[]string{agentJoined}, agentJoining, "must report to the hub again"},
-	{[]string{agentLeaving}, agentJoined, "called off, or the hub cannot be reached or refuses the agent"},
-	{[]string{agentLeaving}, agentJoining, "called off, or the hub cannot be reached or refuses the agent"},
-	{[]string{agentLeaving}, agentLeft, "clean, and the hub knows or has deregistered it"},
-	{[]string{agentJoining, agentJoined}, agentLeft, "sees that the hub knows that it is clean"},
+	{[]string{agentLeaving}, agentJoined, "canceled, or the hub cannot be reached or refuses the agent"},
+	{[]string{agentLeaving}, agentJoining, "canceled, or the hub cannot be reached or refuses the agent"},
+	{[]string{agentLeaving}, agentLeft, "clean, and recorded or deregistered by the hub"},
+	{[]string{agentJoining, agentJoined}, agentLeft, "observes that the hub has recorded the clean state"},
 	{[]string{agentLeft}, agentJoining, "the hub cannot be reached or refuses the agent"},
 	{[]string{agentLeft}, agentJoined, "the hub cannot be reached or refuses the agent"},
-	{[]string{agentLeft}, agentUnregistered, "asks to come back to a MemberCluster that is kept"},
+	{[]string{agentLeft}, agentUnregistered, "requests to join a kept MemberCluster again"},
 }
 
 func flatten(table []transitions) (out []transition) {

@@ -64,14 +64,14 @@
 // [HubDiagram] prints it:
 //
 //	stateDiagram-v2
-//	    [*] --> Pending: made
-//	    [*] --> Accepted: made and accepted
-//	    [*] --> Joining: accepted, and an agent waits
-//	    Pending --> Joining: accepted, and an agent waits
-//	    Denied --> Joining: accepted, and an agent waits
+//	    [*] --> Pending: created
+//	    [*] --> Accepted: created and accepted
+//	    [*] --> Joining: accepted, and an agent has requested to join
+//	    Pending --> Joining: accepted, and an agent has requested to join
+//	    Denied --> Joining: accepted, and an agent has requested to join
 //	    Pending --> Accepted: accepted
 //	    Denied --> Accepted: accepted
-//	    Accepted --> Joining: an agent asks to join
+//	    Accepted --> Joining: an agent requests to join
 //	    Joining --> Joined: the agent confirms
 //	    Pending --> Joined: accepted again
 //	    Denied --> Joined: accepted again
@@ -88,24 +88,24 @@
 //	    Accepted --> Leaving: deleted or state Leave
 //	    Joining --> Leaving: deleted or state Leave
 //	    Joined --> Leaving: deleted or state Leave
-//	    Pending --> Left: deleted or state Leave, and nothing is on the hub
-//	    Denied --> Left: deleted or state Leave, and nothing is on the hub
-//	    Accepted --> Left: deleted or state Leave, and nothing is on the hub
-//	    Joining --> Left: deleted or state Leave, and nothing is on the hub
-//	    Leaving --> Left: confirmed or forced, and gone from the hub
-//	    Leaving --> Pending: called off, and not accepted
-//	    Leaving --> Denied: called off, and denied
-//	    Leaving --> Accepted: called off
-//	    Leaving --> Joining: called off
-//	    Leaving --> Joined: called off
+//	    Pending --> Left: deleted or state Leave, and no objects exist on the hub
+//	    Denied --> Left: deleted or state Leave, and no objects exist on the hub
+//	    Accepted --> Left: deleted or state Leave, and no objects exist on the hub
+//	    Joining --> Left: deleted or state Leave, and no objects exist on the hub
+//	    Leaving --> Left: confirmed or forced, and removed from the hub
+//	    Leaving --> Pending: canceled, and not accepted
+//	    Leaving --> Denied: canceled, and denied
+//	    Leaving --> Accepted: canceled
+//	    Leaving --> Joining: canceled
+//	    Leaving --> Joined: canceled
 //	    Left --> Pending: state Join, and not accepted
 //	    Left --> Denied: state Join, and denied
 //	    Left --> Accepted: state Join
-//	    Left --> Leaving: something is on the hub again
+//	    Left --> Leaving: objects exist on the hub again
 //	    Left --> [*]: deleted
-//	    Pending --> [*]: deleted, and nothing was on the hub
-//	    Denied --> [*]: deleted, and nothing was on the hub
-//	    Accepted --> [*]: deleted, and nothing was on the hub
+//	    Pending --> [*]: deleted, and no objects existed on the hub
+//	    Denied --> [*]: deleted, and no objects existed on the hub
+//	    Accepted --> [*]: deleted, and no objects existed on the hub
 //
 // # The agent's machine
 //
@@ -113,27 +113,27 @@
 //
 //	stateDiagram-v2
 //	    [*] --> Unregistered: installed
-//	    Unregistered --> Registering: has made a request
+//	    Unregistered --> Registering: has created a JoinRequest
 //	    Registering --> Joining: has a credential
 //	    Joining --> Joined: has reported to the hub
 //	    Registering --> Rejected: denied, or its bootstrap credential is refused
 //	    Rejected --> Registering: no longer denied
-//	    Registering --> Unregistered: the hub has dropped the request
-//	    Registering --> Left: the MemberCluster that it waited for was deleted
-//	    Joining --> Rejected: refused for a while, and asks for the reason through a JoinRequest
-//	    Joined --> Rejected: refused for a while, and asks for the reason through a JoinRequest
+//	    Registering --> Unregistered: the hub has dropped the JoinRequest
+//	    Registering --> Left: the awaited MemberCluster was deleted
+//	    Joining --> Rejected: refused for a while, and requests the reason with a JoinRequest
+//	    Joined --> Rejected: refused for a while, and requests the reason with a JoinRequest
 //	    Rejected --> Joining: has a new credential, or access again
 //	    Rejected --> Joined: has access again
 //	    Rejected --> Leaving: deregistered, or has access again to leave
-//	    Joining --> Leaving: asked to leave
-//	    Joined --> Leaving: asked to leave
+//	    Joining --> Leaving: leave requested
+//	    Joined --> Leaving: leave requested
 //	    Joined --> Joining: must report to the hub again
-//	    Leaving --> Joined: called off, or the hub cannot be reached or refuses the agent
-//	    Leaving --> Joining: called off, or the hub cannot be reached or refuses the agent
-//	    Leaving --> Left: clean, and the hub knows or has deregistered it
-//	    Joining --> Left: sees that the hub knows that it is clean
-//	    Joined --> Left: sees that the hub knows that it is clean
+//	    Leaving --> Joined: canceled, or the hub cannot be reached or refuses the agent
+//	    Leaving --> Joining: canceled, or the hub cannot be reached or refuses the agent
+//	    Leaving --> Left: clean, and recorded or deregistered by the hub
+//	    Joining --> Left: observes that the hub has recorded the clean state
+//	    Joined --> Left: observes that the hub has recorded the clean state
 //	    Left --> Joining: the hub cannot be reached or refuses the agent
 //	    Left --> Joined: the hub cannot be reached or refuses the agent
-//	    Left --> Unregistered: asks to come back to a MemberCluster that is kept
+//	    Left --> Unregistered: requests to join a kept MemberCluster again
 package lifecycle

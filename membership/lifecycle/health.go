@@ -59,7 +59,7 @@ func health(o HealthObserved) metav1.Condition {
 	case !o.Joined && o.NotJoined != "":
 		return unknown(v1alpha1.ReasonNotJoined, o.NotJoined)
 	case !o.Joined:
-		return unknown(v1alpha1.ReasonNotJoined, "The cluster is not in the fleet.")
+		return unknown(v1alpha1.ReasonNotJoined, "The cluster has not joined.")
 	case o.Heartbeat == HeartbeatLost && o.Heard.IsZero():
 		return unknown(v1alpha1.ReasonHeartbeatLost,
 			fmt.Sprintf("No heartbeat since the hub started to observe (grace %s).", o.Grace)+o.suspended())
@@ -68,8 +68,8 @@ func health(o HealthObserved) metav1.Condition {
 			fmt.Sprintf("No heartbeat since %s (grace %s).", stamp(o.Heard), o.Grace)+o.suspended())
 	case o.Heartbeat == HeartbeatUnsteady:
 		return unknown(v1alpha1.ReasonHeartbeatUnsteady, fmt.Sprintf(
-			"Heartbeats arrive again, but have stopped repeatedly; they must arrive for %s from %s on.", o.Hold,
-			stamp(o.Since))+o.suspended())
+			"Heartbeats arrive again after repeated interruptions. The member becomes healthy when heartbeats have arrived "+
+				"for %s since %s.", o.Hold, stamp(o.Since))+o.suspended())
 	case o.Heartbeat == HeartbeatHeard && o.Agent != nil && o.Agent.Status == metav1.ConditionFalse:
 		message := o.Agent.Message
 		if message == "" {

@@ -34,7 +34,7 @@ func TestHealth(t *testing.T) {
 		{
 			name: "not in, and no reason given", reason: "a condition always says something",
 			o:    HealthObserved{},
-			want: healthy(unknown, v1alpha1.ReasonNotJoined, "The cluster is not in the fleet."),
+			want: healthy(unknown, v1alpha1.ReasonNotJoined, "The cluster has not joined."),
 		},
 		{
 			name: "heard", reason: "silence about its cluster is no complaint",
@@ -89,7 +89,8 @@ func TestHealth(t *testing.T) {
 			name: "unsteady", reason: "a member that flaps does not flap here",
 			o: HealthObserved{Joined: true, Heartbeat: HeartbeatUnsteady, Since: epoch, Hold: time.Minute},
 			want: healthy(unknown, v1alpha1.ReasonHeartbeatUnsteady,
-				"Heartbeats arrive again, but have stopped repeatedly; they must arrive for 1m0s from 2026-01-01T00:00:00Z on."),
+				"Heartbeats arrive again after repeated interruptions. The member becomes healthy when heartbeats have arrived "+
+					"for 1m0s since 2026-01-01T00:00:00Z."),
 		},
 		{
 			name: "hub restarted", reason: "the hub was away and not the member, so what was known stands",

@@ -138,7 +138,7 @@ type HubStep struct {
 func NextHub(o HubObserved) HubStep {
 	o.Gates = o.Gates.short()
 	step := nextHub(o)
-	sentences(step.Conditions)
+	limitMessages(step.Conditions)
 	step.Final = final(o, step)
 	return step
 }
@@ -185,9 +185,9 @@ func (o HubObserved) DependsOnDefinition() bool {
 // deleted.
 const ConfirmDeletion = time.Second
 
-// deletedUnasked returns the step for a MemberCluster that is, or may be, deleted with its definition. Nothing changes
-// for the member: its agent waits until a MemberCluster with its name exists again.
-func deletedUnasked(o HubObserved) HubStep {
+// deletedUnrequested returns the step for a MemberCluster that is, or may be, deleted with its definition. Nothing
+// changes for the member: its agent waits until a MemberCluster with its name exists again.
+func deletedUnrequested(o HubObserved) HubStep {
 	step := HubStep{Phase: o.Phase, Leave: o.Leave.DeepCopy()}
 	switch {
 	case o.Deletion.Unconfirmed:
@@ -201,7 +201,7 @@ func deletedUnasked(o HubObserved) HubStep {
 func nextHub(o HubObserved) HubStep {
 	switch {
 	case (o.Deletion.WithDefinition || o.Deletion.Unconfirmed) && o.DependsOnDefinition():
-		return deletedUnasked(o)
+		return deletedUnrequested(o)
 	case leaves(o):
 		return nextLeave(o)
 	case !o.Finalizer:
@@ -287,7 +287,7 @@ func nextJoin(o HubObserved) HubStep {
 			accepted,
 			ready,
 			no(v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForAgent,
-				"No agent has asked to join as this cluster yet: "+agentStarter(o.Spec.JoinMode)),
+				"No agent has requested to join as this cluster yet: "+agentStarter(o.Spec.JoinMode)),
 		}
 	case o.Membership == nil || o.Membership.Report != ReportedJoined:
 		step.Phase = v1alpha1.PhaseJoining
@@ -295,7 +295,7 @@ func nextJoin(o HubObserved) HubStep {
 			accepted,
 			ready,
 			no(v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForAgent,
-				"The agent has asked to join and has not confirmed yet."),
+				"The agent has requested to join and has not confirmed yet."),
 		}
 	default:
 		step.Phase = v1alpha1.PhaseJoined
@@ -309,11 +309,11 @@ func nextJoin(o HubObserved) HubStep {
 func agentStarter(mode v1alpha1.JoinMode) string {
 	switch mode {
 	case v1alpha1.JoinPush:
-		return "the hub runs it once it reaches the member; see the condition Reachable and the member's Events."
+		return "the hub runs the agent when the hub reaches the member; see the condition Reachable and the member's Events."
 	case v1alpha1.JoinInstall:
-		return "the hub installs it; see the conditions Reachable and Installed."
+		return "the hub installs the agent; see the conditions Reachable and Installed."
 	default:
-		return "start one with a join token."
+		return "start an agent with a join token."
 	}
 }
 
@@ -324,7 +324,7 @@ func notAccepted(o HubObserved) HubStep {
 	if o.Spec.Accepted != nil {
 		step.Phase = v1alpha1.PhaseDenied
 		reason, message = v1alpha1.ReasonDenied, "The cluster is denied, or its acceptance was withdrawn: set "+
-			"spec.accepted to true to let it in."
+			"spec.accepted to true to accept the cluster."
 	}
 	if o.Access {
 		step.Actions = append(step.Actions, RevokeAccess)
@@ -333,7 +333,7 @@ func notAccepted(o HubObserved) HubStep {
 		no(v1alpha1.ConditionAccepted, reason, message),
 		no(v1alpha1.ConditionReadyToJoin, v1alpha1.ReasonNotAccepted, "The cluster is not accepted."),
 		no(v1alpha1.ConditionJoined, v1alpha1.ReasonNotAccepted,
-			"The cluster is not accepted: it has no permissions on the hub."),
+			"The cluster is not accepted and has no permissions on the hub."),
 	}
 	return step
 }

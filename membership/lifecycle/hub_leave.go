@@ -47,7 +47,7 @@ func nextLeave(o HubObserved) HubStep {
 		if !record.Forced {
 			record.Waiting, record.Remaining = waitingForNamespace, nil
 		}
-		if !o.Now.Before(patientUntil(*record)) {
+		if !o.Now.Before(namespaceDeadline(*record)) {
 			if !record.Forced {
 				force(record, o.Now)
 				step.After = time.Nanosecond
@@ -55,10 +55,10 @@ func nextLeave(o HubObserved) HubStep {
 			}
 			return left(o)
 		}
-		step.Actions = takeBack(o)
+		step.Actions = withdrawActions(o)
 		step.After = GatePoll
 	case record.Forced:
-		step.Actions = takeBack(o)
+		step.Actions = withdrawActions(o)
 		step.After = GatePoll
 	case o.Gates == nil || o.Gates.Age >= GatePoll:
 		step.Actions = append(step.Actions, AskGates)
@@ -85,7 +85,7 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 		return step
 	case record.Waiting == "":
 		record.Waiting = waitingForNamespace
-		step.Actions = takeBack(o)
+		step.Actions = withdrawActions(o)
 		step.After = GatePoll
 		return step
 	case overdue:
@@ -106,10 +106,10 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 	return step
 }
 
-// patientUntil returns the time at which the hub stops waiting for the namespace to be removed. Forced gates get the
-// full timeout even if the deadline passed long before: the deadline can be shortened to any time, and the hub may
+// namespaceDeadline returns the time at which the hub stops waiting for the namespace to be removed. Forced gates get
+// the full timeout even if the deadline passed long before: the deadline can be shortened to any time, and the hub may
 // have been unavailable.
-func patientUntil(record v1alpha1.LeaveStatus) time.Time {
+func namespaceDeadline(record v1alpha1.LeaveStatus) time.Time {
 	from := record.Deadline.Time
 	if record.ForcedAt != nil && record.ForcedAt.After(from) {
 		from = record.ForcedAt.Time
@@ -121,10 +121,10 @@ func force(record *v1alpha1.LeaveStatus, now time.Time) {
 	record.Forced, record.ForcedAt = true, new(metav1.NewTime(now))
 }
 
-// takeBack ends the member's access before the namespace is deleted, because the deletion takes time. The gates are
-// forced before the deletion and again while the namespace terminates: they may not have been called before, and set
-// the deletion policies of objects in the namespace only when they are called.
-func takeBack(o HubObserved) (actions []HubAction) {
+// withdrawActions ends the member's access before the namespace is deleted, because the deletion takes time. The gates
+// are forced before the deletion and again while the namespace terminates: they may not have been called before, and
+// set the deletion policies of objects in the namespace only when they are called.
+func withdrawActions(o HubObserved) (actions []HubAction) {
 	if o.Access {
 		actions = append(actions, RevokeAccess)
 	}
@@ -166,8 +166,8 @@ func left(o HubObserved) HubStep {
 		// If the namespace was removed before the deadline, the gates could not release their objects outside of it.
 		step.Actions = append([]HubAction{ForceGates}, step.Actions...)
 	}
-	reason, message := v1alpha1.ReasonLeft, "The cluster has left. Set spec.state to Join to let it come back, or "+
-		"delete this object."
+	reason, message := v1alpha1.ReasonLeft, "The cluster has left. Set spec.state to Join to let the cluster join "+
+		"again, or delete this MemberCluster."
 	if forced(o) {
 		reason = v1alpha1.ReasonLeaveForced
 		message = fmt.Sprintf(

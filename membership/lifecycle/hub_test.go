@@ -60,14 +60,14 @@ func TestNextHub(t *testing.T) {
 			name: "undecided", reason: "a person has to be told what to do",
 			o: HubObserved{Spec: SpecSeen{Desired: v1alpha1.StateJoin}, Finalizer: true},
 			want: want{phase: v1alpha1.PhasePending, reason: v1alpha1.ReasonNotAccepted, message: "The cluster is not " +
-				"accepted: it has no permissions on the hub."},
+				"accepted and has no permissions on the hub."},
 		},
 		{
 			name: "new", reason: "nothing is made for a member before it is certain that it will be taken back",
 			o: HubObserved{Spec: SpecSeen{Desired: v1alpha1.StateJoin, Accepted: new(true)}},
 			want: want{
 				phase: v1alpha1.PhaseAccepted, actions: []HubAction{AddFinalizer}, reason: v1alpha1.ReasonWaitingForAgent,
-				message: "No agent has asked to join as this cluster yet: start one with a join token.",
+				message: "No agent has requested to join as this cluster yet: start an agent with a join token.",
 			},
 		},
 		{
@@ -75,8 +75,8 @@ func TestNextHub(t *testing.T) {
 			o: HubObserved{Spec: SpecSeen{Desired: v1alpha1.StateJoin, Accepted: new(true), JoinMode: v1alpha1.JoinPush}},
 			want: want{
 				phase: v1alpha1.PhaseAccepted, actions: []HubAction{AddFinalizer}, reason: v1alpha1.ReasonWaitingForAgent,
-				message: "No agent has asked to join as this cluster yet: the hub runs it once it reaches the member; see the " +
-					"condition Reachable and the member's Events.",
+				message: "No agent has requested to join as this cluster yet: the hub runs the agent when the hub reaches the " +
+					"member; see the condition Reachable and the member's Events.",
 			},
 		},
 		{
@@ -84,8 +84,8 @@ func TestNextHub(t *testing.T) {
 			o: HubObserved{Spec: SpecSeen{Desired: v1alpha1.StateJoin, Accepted: new(true), JoinMode: v1alpha1.JoinInstall}},
 			want: want{
 				phase: v1alpha1.PhaseAccepted, actions: []HubAction{AddFinalizer}, reason: v1alpha1.ReasonWaitingForAgent,
-				message: "No agent has asked to join as this cluster yet: the hub installs it; see the conditions Reachable and " +
-					"Installed.",
+				message: "No agent has requested to join as this cluster yet: the hub installs the agent; see the conditions " +
+					"Reachable and Installed.",
 			},
 		},
 		{
@@ -94,7 +94,7 @@ func TestNextHub(t *testing.T) {
 			want: want{
 				phase: v1alpha1.PhaseJoining, actions: []HubAction{CreateNamespace, WriteMembership, GrantAccess},
 				reason:  v1alpha1.ReasonWaitingForAgent,
-				message: "The agent has asked to join and has not confirmed yet.",
+				message: "The agent has requested to join and has not confirmed yet.",
 			},
 		},
 		{
@@ -108,7 +108,7 @@ func TestNextHub(t *testing.T) {
 			o: inFleet(func(o *HubObserved) { o.Spec.Accepted = new(false) }),
 			want: want{
 				phase: v1alpha1.PhaseDenied, actions: []HubAction{RevokeAccess}, reason: v1alpha1.ReasonNotAccepted,
-				message: "The cluster is not accepted: it has no permissions on the hub.",
+				message: "The cluster is not accepted and has no permissions on the hub.",
 			},
 		},
 		{
@@ -122,7 +122,7 @@ func TestNextHub(t *testing.T) {
 			o: inFleet(func(o *HubObserved) { o.Spec.Claimed, o.Membership.Report = false, ReportedNothing }),
 			want: want{
 				phase: v1alpha1.PhaseAccepted, actions: []HubAction{RevokeAccess}, reason: v1alpha1.ReasonWaitingForAgent,
-				message: "No agent has asked to join as this cluster yet: start one with a join token.",
+				message: "No agent has requested to join as this cluster yet: start an agent with a join token.",
 			},
 		},
 		{
@@ -236,7 +236,7 @@ func TestNextHub(t *testing.T) {
 			want: want{
 				phase: v1alpha1.PhaseLeaving, reason: v1alpha1.ReasonLeaving, after: GatePoll,
 				message: "The agent cannot confirm that the member is clean, because its acceptance was withdrawn: set " +
-					"spec.accepted to true, or wait until it is removed without it at 2026-01-01T00:15:00Z.",
+					"spec.accepted to true, or wait until the member is removed without the confirmation at 2026-01-01T00:15:00Z.",
 				leave: record(func(l *v1alpha1.LeaveStatus) { l.Waiting = "agent" }),
 			},
 		},
@@ -299,7 +299,7 @@ func TestNextHub(t *testing.T) {
 				phase: v1alpha1.PhaseLeft, actions: []HubAction{ForceGates, WriteTombstone, RemoveFinalizer},
 				reason: v1alpha1.ReasonLeaveForced,
 				message: "The deadline passed and the cluster was removed while waiting for works. The cluster has left. Set " +
-					"spec.state to Join to let it come back, or delete this object.",
+					"spec.state to Join to let the cluster join again, or delete this MemberCluster.",
 				leave: record(func(l *v1alpha1.LeaveStatus) {
 					l.Forced, l.ForcedAt, l.Waiting = true, new(metav1.NewTime(epoch.Add(deadline))), "works"
 				}),
@@ -336,8 +336,9 @@ func TestNextHub(t *testing.T) {
 			o: isLeaving(func(o *HubObserved) { o.Namespace, o.Access, o.Membership, o.Gates = Absent, false, nil, nil }),
 			want: want{
 				phase: v1alpha1.PhaseLeft, actions: []HubAction{WriteTombstone, RemoveFinalizer}, reason: v1alpha1.ReasonLeft,
-				message: "The cluster has left. Set spec.state to Join to let it come back, or delete this object.",
-				leave:   record(func(*v1alpha1.LeaveStatus) {}),
+				message: "The cluster has left. Set spec.state to Join to let the cluster join again, or delete this " +
+					"MemberCluster.",
+				leave: record(func(*v1alpha1.LeaveStatus) {}),
 			},
 		},
 		{
@@ -376,8 +377,9 @@ func TestNextHub(t *testing.T) {
 			}),
 			want: want{
 				phase: v1alpha1.PhaseLeft, actions: []HubAction{WriteTombstone, ReleaseClaim}, reason: v1alpha1.ReasonLeft,
-				message: "The cluster has left. Set spec.state to Join to let it come back, or delete this object.",
-				leave:   record(func(r *v1alpha1.LeaveStatus) { r.Waiting = waitingForNamespace }),
+				message: "The cluster has left. Set spec.state to Join to let the cluster join again, or delete this " +
+					"MemberCluster.",
+				leave: record(func(r *v1alpha1.LeaveStatus) { r.Waiting = waitingForNamespace }),
 			},
 		},
 		{
@@ -401,7 +403,7 @@ func TestNextHub(t *testing.T) {
 			want: want{
 				phase: v1alpha1.PhaseLeft, actions: []HubAction{ForceGates}, reason: v1alpha1.ReasonLeaveForced,
 				message: "The deadline passed and the cluster was removed while waiting for the agent. The cluster has left. Set " +
-					"spec.state to Join to let it come back, or delete this object.",
+					"spec.state to Join to let the cluster join again, or delete this MemberCluster.",
 				leave: record(func(l *v1alpha1.LeaveStatus) { l.Forced, l.Waiting, l.Ended = true, "agent", true }),
 			},
 		},
@@ -415,7 +417,7 @@ func TestNextHub(t *testing.T) {
 			want: want{
 				phase: v1alpha1.PhaseLeft, reason: v1alpha1.ReasonLeaveForced,
 				message: "The deadline passed and the cluster was removed while waiting for the agent. The cluster has left. Set " +
-					"spec.state to Join to let it come back, or delete this object.",
+					"spec.state to Join to let the cluster join again, or delete this MemberCluster.",
 				leave: record(func(l *v1alpha1.LeaveStatus) { l.Forced, l.Waiting, l.Ended = true, "agent", true }),
 			},
 		},
@@ -581,7 +583,7 @@ func TestRefuseRenewal(t *testing.T) {
 		{"in the fleet", "members renew", inFleet(func(*HubObserved) {}), token, ""},
 		{"not accepted", "a certificate cannot be called back", inFleet(func(o *HubObserved) { o.Spec.Accepted = nil }),
 			token,
-			"The cluster is not accepted: an administrator has to set spec.accepted of its MemberCluster to true."},
+			"The cluster is not accepted: an administrator must set spec.accepted of its MemberCluster to true."},
 		{"leaving", "a clean-up may take longer than a credential lives", isLeaving(func(*HubObserved) {}), token, ""},
 		{"leaving without access", "there is nothing more to confirm", isLeaving(func(o *HubObserved) { o.Access = false }),
 			token, "The cluster is leaving."},

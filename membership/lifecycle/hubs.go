@@ -134,12 +134,12 @@ func SelectHub(o HubsObserved) HubsStep {
 			return HubsStep{
 				Hub:     i,
 				Stay:    stay && i != 0,
-				Message: fmt.Sprintf("Going to hub %s: hub %s %s.", o.Hubs[i].Name, current.Name, why),
+				Message: fmt.Sprintf("Switching to hub %s: hub %s %s.", o.Hubs[i].Name, current.Name, why),
 			}
 		default: // HubSilent
 		}
 	}
-	step.Message = fmt.Sprintf("Hub %s %s, and no other hub answers.", current.Name, why)
+	step.Message = fmt.Sprintf("Hub %s %s, and no other hub responds.", current.Name, why)
 	step.After = growing(RetryPoll, due, o.Now)
 	return step
 }
@@ -155,7 +155,7 @@ func (o HubsObserved) back(step HubsStep) HubsStep {
 		due := latest(latest(first.Answering, first.Left).Add(o.Return), o.Since.Add(o.Timeout))
 		if first.Answer == HubAnswers && !o.Now.Before(due) {
 			step.Hub, step.Message = 0, fmt.Sprintf(
-				"Going back to hub %s, which has answered since %s.", first.Name, first.Answering.UTC().Format(time.RFC3339))
+				"Returning to hub %s, which has responded since %s.", first.Name, first.Answering.UTC().Format(time.RFC3339))
 			return step
 		}
 		if due.Before(look) {

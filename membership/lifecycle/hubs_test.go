@@ -26,20 +26,19 @@ func TestSelectHub(t *testing.T) {
 		{"the agent does not leave for a hub that may be no better", long, []HubStatus{lost, {}},
 			HubsStep{Hub: 1, Ask: true}},
 		{"it is better there", long, []HubStatus{lost, {Answer: HubAnswers}},
-			HubsStep{Hub: 1, Message: "Going to hub b: " + lostWhy + "."}},
+			HubsStep{Hub: 1, Message: "Switching to hub b: " + lostWhy + "."}},
 		{"the agent itself is cut off", long, []HubStatus{lost, {Answer: HubSilent}},
 			HubsStep{After: RetryPoll, Message: "Hub a has accepted no heartbeat since 2026-11-21T11:55:00Z, and no other hub " +
-				"answers."}},
+				"responds."}},
 		{"cut off for long, it asks less often", long, []HubStatus{{Unserved: long}, {Answer: HubSilent}},
 			HubsStep{After: BlockedPoll,
-				Message: "Hub a has accepted no heartbeat since 2026-11-21T11:00:00Z, and no other hub " +
-					"answers."}},
+				Message: "Hub a has accepted no heartbeat since 2026-11-21T11:00:00Z, and no other hub responds."}},
 		{"an agent that just came had no time to join", ago(time.Minute), []HubStatus{{Unserved: long}, {}},
 			HubsStep{After: 4 * time.Minute}},
 		{"the first in the list of those that it never was at", long, []HubStatus{lost, {Left: long}, {}, {}},
 			HubsStep{Hub: 2, Ask: true}},
 		{"the next one if that is silent", long, []HubStatus{lost, {Left: long}, {Answer: HubSilent}, {Answer: HubAnswers}},
-			HubsStep{Hub: 3, Message: "Going to hub d: " + lostWhy + "."}},
+			HubsStep{Hub: 3, Message: "Switching to hub d: " + lostWhy + "."}},
 		{"all were left: the one that had the most time to recover", long,
 			[]HubStatus{lost, {Left: ago(time.Minute)}, {Left: long}}, HubsStep{Hub: 2, Ask: true}},
 		{"there is no other", long, []HubStatus{lost}, HubsStep{}},
@@ -50,9 +49,9 @@ func TestSelectHub(t *testing.T) {
 			HubsStep{After: 4 * time.Minute}},
 		{"out: there is nothing to wait for", ago(time.Minute),
 			[]HubStatus{{Unserved: now, Out: true}, {Answer: HubAnswers}},
-			HubsStep{Hub: 1, Stay: true, Message: "Going to hub b: hub a has released this member."}},
+			HubsStep{Hub: 1, Stay: true, Message: "Switching to hub b: hub a has released this member."}},
 		{"out, and nowhere to go for now", long, []HubStatus{{Unserved: now, Out: true}, {Answer: HubSilent}},
-			HubsStep{After: RetryPoll, Message: "Hub a has released this member, and no other hub answers."}},
+			HubsStep{After: RetryPoll, Message: "Hub a has released this member, and no other hub responds."}},
 		{"out of all of them", long, []HubStatus{{Unserved: now, Out: true}, {Out: true}}, HubsStep{Done: true}},
 		{"the agent does not go back to a hub that released it", long, []HubStatus{lost, {Out: true, Answer: HubAnswers}},
 			HubsStep{}},
@@ -87,9 +86,9 @@ func TestReturn(t *testing.T) {
 		change(&hub)
 		return hub
 	}
-	const going = "Going back to hub a, which has answered since 2026-11-21T11:30:00Z."
+	const going = "Returning to hub a, which has responded since 2026-11-21T11:30:00Z."
 	lost := HubStatus{Unserved: ago(timeout)}
-	const lostWhy = "Going to hub b: hub a has accepted no heartbeat since 2026-11-21T11:55:00Z."
+	const lostWhy = "Switching to hub b: hub a has accepted no heartbeat since 2026-11-21T11:55:00Z."
 	for _, tc := range []struct {
 		reason string
 		o      HubsObserved
@@ -134,7 +133,7 @@ func TestReturn(t *testing.T) {
 			HubsStep{Hub: 1, After: time.Minute}},
 		{"a hub that is lost is left for whichever answers",
 			HubsObserved{Current: 1, Since: long, Stay: true, Hubs: []HubStatus{{Answer: HubAnswers}, lost}},
-			HubsStep{Message: "Going to hub a: hub b has accepted no heartbeat since 2026-11-21T11:55:00Z."}},
+			HubsStep{Message: "Switching to hub a: hub b has accepted no heartbeat since 2026-11-21T11:55:00Z."}},
 
 		{"who leaves the first asks whether its answers are worth anything",
 			HubsObserved{Since: long, Hubs: []HubStatus{lost, {Answer: HubAnswers}}}, HubsStep{Ask: true}},
@@ -146,14 +145,14 @@ func TestReturn(t *testing.T) {
 			HubsStep{Hub: 1, Stay: true, Message: lostWhy}},
 		{"it has refused the member",
 			HubsObserved{Since: long, Hubs: []HubStatus{{Unserved: long, Refused: true}, {Answer: HubAnswers}}},
-			HubsStep{Hub: 1, Stay: true, Message: "Going to hub b: hub a refuses the agent."}},
+			HubsStep{Hub: 1, Stay: true, Message: "Switching to hub b: hub a refuses the agent."}},
 		{"who does not go back need not ask",
 			HubsObserved{Since: long, Return: -1, Hubs: []HubStatus{lost, {Answer: HubAnswers}}},
 			HubsStep{Hub: 1, Message: lostWhy}},
 		{"a third hub changes nothing about the first",
 			HubsObserved{Current: 1, Since: long, Stay: true, Hubs: []HubStatus{{Left: long}, lost, {Answer: HubAnswers}}},
 			HubsStep{Hub: 2, Stay: true,
-				Message: "Going to hub c: hub b has accepted no heartbeat since 2026-11-21T11:55:00Z."}},
+				Message: "Switching to hub c: hub b has accepted no heartbeat since 2026-11-21T11:55:00Z."}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			for i := range tc.o.Hubs {

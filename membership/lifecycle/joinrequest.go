@@ -213,17 +213,17 @@ func otherClaim(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 	switch {
 	case len(o.Members.Others) > 0:
 		return blocked(member, v1alpha1.ReasonClusterIDTaken, fmt.Sprintf(
-			"Cluster ID %s is that of MemberCluster %s and also of %s: delete all but one.",
+			"Cluster ID %s belongs to MemberCluster %s and also to %s: delete all but one of them.",
 			o.ClusterID, member.Name, strings.Join(o.Members.Others, ", ")))
 	case member != nil && o.lost(member) && !member.leaving():
 		// The agent had the claim, and an administrator cleared it: the next other agent receives the claim.
 		return blocked(member, v1alpha1.ReasonClaimReleased, fmt.Sprintf(
-			"The claim of MemberCluster %s was cleared: set its spec.claim to %s to let this agent back in.", member.Name,
+			"The claim of MemberCluster %s was cleared: set its spec.claim to %s to let this agent join again.", member.Name,
 			o.Agent.Claim))
 	case member == nil && o.Members.ByName == nil && o.memberUID() == "" && o.Status.waited():
 		return blocked(nil, o.Status.Reason, fmt.Sprintf(
 			"The MemberCluster that this request waited for was deleted. Create MemberCluster %s with spec.clusterID %s and "+
-				"spec.accepted true to let the cluster in.", o.Name, o.ClusterID))
+				"spec.accepted true to accept the cluster.", o.Name, o.ClusterID))
 	case member == nil && o.removed():
 		return blocked(nil, v1alpha1.ReasonUnknownMember, fmt.Sprintf(
 			"The MemberCluster that was created for this request was deleted. Create MemberCluster %s with spec.clusterID %s "+
@@ -269,8 +269,8 @@ func (r RequesterSeen) unknownMember(member *MemberSeen) bool {
 // differentHub decides for an agent that is registered with another hub. Only an administrator can move a member.
 func differentHub(o JoinRequestObserved) JoinRequestStep {
 	return blocked(nil, v1alpha1.ReasonDifferentHub, fmt.Sprintf(
-		"The agent is a member of hub %s, and this is hub %s: give the agent a join.yaml of its own hub, or one whose "+
-			"moveFrom is %s to move it here.", o.Agent.HubID, o.HubID, o.Agent.HubID))
+		"The agent is a member of hub %s, and this is hub %s: give the agent a join.yaml of its own hub or, to move the "+
+			"member to this hub, a join.yaml whose moveFrom is %s.", o.Agent.HubID, o.HubID, o.Agent.HubID))
 }
 
 // deregistered returns the answer for a member that left on request. The argument is its MemberCluster if that was
@@ -312,8 +312,8 @@ func nameKnown(o JoinRequestObserved) JoinRequestStep {
 	case accepted(named) && o.Acceptor.Decision != membership.Accept:
 		// The MemberCluster was accepted before its cluster was known: any user with a token could request its name.
 		return blocked(named, v1alpha1.ReasonNameReserved, fmt.Sprintf(
-			"MemberCluster %s is accepted without a cluster ID: set its spec.clusterID to %s to let this one in.", named.Name,
-			o.ClusterID))
+			"MemberCluster %s is accepted without a cluster ID: set its spec.clusterID to %s to accept this cluster.",
+			named.Name, o.ClusterID))
 	case named.Leaving || named.Desired == v1alpha1.StateLeave:
 		return leavingMember(named)
 	default:
@@ -377,8 +377,8 @@ func claimed(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 		return step
 	case o.Type == v1alpha1.CredentialIdentity && !member.Identified:
 		return blocked(member, v1alpha1.ReasonIdentityMissing, fmt.Sprintf(
-			"The agent brings its own credential: set spec.identity of MemberCluster %s to the subject that it authenticates "+
-				"as.", member.Name))
+			"The agent has its own credential: set spec.identity of MemberCluster %s to the subject that the agent "+
+				"authenticates as.", member.Name))
 	case !member.Prepared:
 		return preparing(member)
 	default:
@@ -420,17 +420,17 @@ func waiting(o JoinRequestObserved, member *MemberSeen, name string) JoinRequest
 	message := fmt.Sprintf("Waiting for an administrator to set spec.accepted of MemberCluster %s to true.", name)
 	if o.Agent.unknownMember(member) {
 		return blocked(member, v1alpha1.ReasonUnknownMember, fmt.Sprintf(
-			"The agent is registered as member %s, which this hub does not have, and no request to remove that member is on "+
-				"record. "+
-				"Nothing changes on the cluster. Set spec.accepted of MemberCluster %s to true to adopt it.", o.Agent.MemberUID,
-			name))
+			"The agent is registered as member %s, which does not exist on this hub, and no request to remove that member is "+
+				"recorded. Nothing changes on the cluster. Set spec.accepted of MemberCluster %s to true to adopt the cluster.",
+			o.Agent.MemberUID, name))
 	}
-	return blocked(member, v1alpha1.ReasonWaitingForAcceptance, message+said("The hub's policy", o.Acceptor.Acceptance))
+	return blocked(member, v1alpha1.ReasonWaitingForAcceptance, message+acceptanceReason("The hub's policy "+
+		"says", o.Acceptor.Acceptance))
 }
 
 func leavingMember(member *MemberSeen) JoinRequestStep {
 	return blocked(member, v1alpha1.ReasonStateLeave, fmt.Sprintf(
-		"MemberCluster %s is leaving or has left: set its spec.state to Join to let the cluster come back.", member.Name))
+		"MemberCluster %s is leaving or has left: set its spec.state to Join to let the cluster join again.", member.Name))
 }
 
 // acceptorFailed decides for a request that only the Acceptor can decide on, after the Acceptor failed.

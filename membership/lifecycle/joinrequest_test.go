@@ -47,9 +47,9 @@ func TestNextJoinRequest(t *testing.T) {
 	}
 	const deregisteredMessage = "The member left on request: its MemberCluster was deleted, or its spec.state was set " +
 		"to Leave."
-	const unknownMessage = "The agent is registered as member uid, which this hub does not have, and no request to " +
-		"remove that member is on record. " +
-		"Nothing changes on the cluster. Set spec.accepted of MemberCluster east to true to adopt it."
+	const unknownMessage = "The agent is registered as member uid, which does not exist on this hub, and no request to " +
+		"remove that member is recorded. Nothing changes on the cluster. Set spec.accepted of MemberCluster east to true " +
+		"to adopt the cluster."
 	left := func(uid types.UID, kept bool) []Tombstone {
 		return []Tombstone{{MemberUID: uid, ClusterID: "id", Claim: "mine", Decided: true, Kept: kept}}
 	}
@@ -123,10 +123,10 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "the policy fails", reason: "nothing is created before a decision, and its owner reads why it " +
 				"waits",
-			o: request(func(o *JoinRequestObserved) { o.Acceptor.Error = "ask the Acceptor: no route" }),
+			o: request(func(o *JoinRequestObserved) { o.Acceptor.Error = "call the Acceptor: no route" }),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPolicyFailed,
-				message: "The hub's policy failed and is retried: ask the Acceptor: no route",
+				message: "The hub's policy failed and is retried: call the Acceptor: no route",
 			},
 		},
 		{
@@ -185,7 +185,8 @@ func TestNextJoinRequest(t *testing.T) {
 			o: request(func(o *JoinRequestObserved) { o.Members.ByName = of("", func(m *MemberSeen) { m.ClusterID = "" }) }),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonNameReserved, member: true,
-				message: "MemberCluster east is accepted without a cluster ID: set its spec.clusterID to id to let this one in.",
+				message: "MemberCluster east is accepted without a cluster ID: set its spec.clusterID to id to accept this " +
+					"cluster.",
 			},
 		},
 		{
@@ -193,7 +194,7 @@ func TestNextJoinRequest(t *testing.T) {
 			o: request(func(o *JoinRequestObserved) { o.Members.ByID, o.Members.Others = of("", asIs), []string{"west"} }),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonClusterIDTaken, member: true,
-				message: "Cluster ID id is that of MemberCluster east and also of west: delete all but one.",
+				message: "Cluster ID id belongs to MemberCluster east and also to west: delete all but one of them.",
 			},
 		},
 		{
@@ -244,8 +245,8 @@ func TestNextJoinRequest(t *testing.T) {
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonIdentityMissing, member: true,
-				message: "The agent brings its own credential: set spec.identity of MemberCluster east to the subject that it " +
-					"authenticates as.",
+				message: "The agent has its own credential: set spec.identity of MemberCluster east to the subject that the " +
+					"agent authenticates as.",
 			},
 		},
 		{
@@ -275,7 +276,7 @@ func TestNextJoinRequest(t *testing.T) {
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonStateLeave, member: true,
-				message: "MemberCluster east is leaving or has left: set its spec.state to Join to let the cluster come back.",
+				message: "MemberCluster east is leaving or has left: set its spec.state to Join to let the cluster join again.",
 			},
 		},
 		{
@@ -293,7 +294,7 @@ func TestNextJoinRequest(t *testing.T) {
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonStateLeave, member: true,
-				message: "MemberCluster east is leaving or has left: set its spec.state to Join to let the cluster come back.",
+				message: "MemberCluster east is leaving or has left: set its spec.state to Join to let the cluster join again.",
 			},
 		},
 		{
@@ -301,7 +302,7 @@ func TestNextJoinRequest(t *testing.T) {
 			o: request(func(o *JoinRequestObserved) { o.Members.ByID = of("mine", func(m *MemberSeen) { m.Leaving = true }) }),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonStateLeave, member: true,
-				message: "MemberCluster east is leaving or has left: set its spec.state to Join to let the cluster come back.",
+				message: "MemberCluster east is leaving or has left: set its spec.state to Join to let the cluster join again.",
 			},
 		},
 		{
@@ -322,7 +323,7 @@ func TestNextJoinRequest(t *testing.T) {
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonStateLeave, member: true,
-				message: "MemberCluster east is leaving or has left: set its spec.state to Join to let the cluster come back.",
+				message: "MemberCluster east is leaving or has left: set its spec.state to Join to let the cluster join again.",
 			},
 		},
 		{
@@ -473,7 +474,8 @@ func TestNextJoinRequest(t *testing.T) {
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonNameReserved, member: true,
-				message: "MemberCluster east is accepted without a cluster ID: set its spec.clusterID to id to let this one in.",
+				message: "MemberCluster east is accepted without a cluster ID: set its spec.clusterID to id to accept this " +
+					"cluster.",
 			},
 		},
 		{
@@ -495,7 +497,7 @@ func TestNextJoinRequest(t *testing.T) {
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonClaimReleased, member: true,
-				message: "The claim of MemberCluster east was cleared: set its spec.claim to mine to let this agent back in.",
+				message: "The claim of MemberCluster east was cleared: set its spec.claim to mine to let this agent join again.",
 			},
 		},
 		{
@@ -505,8 +507,8 @@ func TestNextJoinRequest(t *testing.T) {
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonDifferentHub,
-				message: "The agent is a member of hub that, and this is hub this: give the agent a join.yaml of its own hub, or " +
-					"one whose moveFrom is that to move it here.",
+				message: "The agent is a member of hub that, and this is hub this: give the agent a join.yaml of its own hub or, " +
+					"to move the member to this hub, a join.yaml whose moveFrom is that.",
 			},
 		},
 		{

@@ -28,8 +28,8 @@ func FormatMessage(text string) string {
 	return bounded.Text(localAddress.ReplaceAllString(text, ""), messageLimit)
 }
 
-// sentences limits the messages of conditions.
-func sentences(conditions []metav1.Condition) {
+// limitMessages limits the messages of conditions.
+func limitMessages(conditions []metav1.Condition) {
 	for i := range conditions {
 		conditions[i].Message = FormatMessage(conditions[i].Message)
 	}
@@ -54,9 +54,9 @@ func CheckGateName(name string) error {
 	case name == "":
 		return fmt.Errorf("must have a name")
 	case name == waitingForAgent || name == waitingForNamespace:
-		return fmt.Errorf("cannot be called %q: that is what a leave waits for when all gates are open", name)
+		return fmt.Errorf("must not have the name %q, which a leave uses for its last steps after all gates are open", name)
 	case len(name) > nameLimit || !utf8.ValidString(name):
-		return fmt.Errorf("must have a name of at most %d bytes of UTF-8: it has %d", nameLimit, len(name))
+		return fmt.Errorf("must have a name of at most %d bytes of UTF-8, got %d", nameLimit, len(name))
 	default:
 		return nil
 	}

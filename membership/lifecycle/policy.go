@@ -20,25 +20,25 @@ func byAcceptor(o HubObserved) HubStep {
 	switch {
 	case o.Acceptor.Error != "":
 		accepted.Reason, step.After = v1alpha1.ReasonPolicyFailed, BlockedPoll
-		accepted.Message = "The hub's policy failed and is retried; set spec.accepted to decide yourself. Error: " +
-			o.Acceptor.Error
+		accepted.Message = "The hub's policy failed and is retried. To decide without the policy, set spec.accepted. " +
+			"Error: " + o.Acceptor.Error
 	case o.Acceptor.Decision == membership.Accept:
 		step.Actions = append(step.Actions, SetAccepted)
-		accepted.Message = "The hub's policy lets the cluster in." + said("It", o.Acceptor.Acceptance)
+		accepted.Message = "The hub's policy accepts the cluster." + acceptanceReason("Reason", o.Acceptor.Acceptance)
 	case o.Acceptor.Decision == membership.Deny:
 		step.Phase, accepted.Reason = v1alpha1.PhaseDenied, v1alpha1.ReasonDenied
-		accepted.Message = "The hub's policy denies the cluster: set spec.accepted to true to let it in all the same." + said(
-			"It", o.Acceptor.Acceptance)
+		accepted.Message = "The hub's policy denies the cluster: set spec.accepted to true to accept the cluster anyway." +
+			acceptanceReason("Reason", o.Acceptor.Acceptance)
 	default:
-		accepted.Message += said("The hub's policy", o.Acceptor.Acceptance)
+		accepted.Message += acceptanceReason("The hub's policy says", o.Acceptor.Acceptance)
 	}
 	return step
 }
 
-// said formats the reason of a decision, to be appended to a message.
-func said(source string, acceptance membership.Acceptance) string {
+// acceptanceReason formats the reason of a decision, to be appended to a message.
+func acceptanceReason(label string, acceptance membership.Acceptance) string {
 	if acceptance.Reason == "" {
 		return ""
 	}
-	return " " + source + " says: " + acceptance.Reason
+	return " " + label + ": " + acceptance.Reason
 }

@@ -33,20 +33,20 @@ func TestNextHubByAcceptor(t *testing.T) {
 			name: "accepted", reason: "it needs no administrator",
 			change: func(o *HubObserved) { o.Acceptor.Acceptance = accept },
 			phase:  v1alpha1.PhasePending, actions: []HubAction{SetAccepted},
-			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: "The hub's policy lets the cluster in. It " +
-				"says: One of ours."},
+			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: "The hub's policy accepts the cluster. " +
+				"Reason: One of ours."},
 		},
 		{
 			name: "accepted, and installed", reason: "there is no agent on the member that could ask",
 			change: func(o *HubObserved) { o.Acceptor.Decision, o.Spec.JoinMode = membership.Accept, v1alpha1.JoinInstall },
 			phase:  v1alpha1.PhasePending, actions: []HubAction{SetAccepted},
-			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: "The hub's policy lets the cluster in."},
+			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: "The hub's policy accepts the cluster."},
 		},
 		{
 			name: "accepted, and new", reason: "nothing is done about a member that could go without the hub's knowing",
 			change: func(o *HubObserved) { o.Acceptor.Decision, o.Finalizer = membership.Accept, false },
 			phase:  v1alpha1.PhasePending, actions: []HubAction{AddFinalizer},
-			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: "The hub's policy lets the cluster in."},
+			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: "The hub's policy accepts the cluster."},
 		},
 		{
 			name: "denied", reason: "spec.accepted stays an administrator's to set, who may know better",
@@ -56,7 +56,7 @@ func TestNextHubByAcceptor(t *testing.T) {
 			phase: v1alpha1.PhaseDenied,
 			accepted: metav1.Condition{
 				Reason: v1alpha1.ReasonDenied,
-				Message: "The hub's policy denies the cluster: set spec.accepted to true to let it in all the same. It says: " +
+				Message: "The hub's policy denies the cluster: set spec.accepted to true to accept the cluster anyway. Reason: " +
 					"None of ours.",
 			},
 		},
@@ -76,7 +76,7 @@ func TestNextHubByAcceptor(t *testing.T) {
 			phase: v1alpha1.PhasePending,
 			accepted: metav1.Condition{
 				Reason:  v1alpha1.ReasonPolicyFailed,
-				Message: "The hub's policy failed and is retried; set spec.accepted to decide yourself. Error: no route",
+				Message: "The hub's policy failed and is retried. To decide without the policy, set spec.accepted. Error: no route",
 			},
 		},
 		{

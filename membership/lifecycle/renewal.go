@@ -9,7 +9,7 @@ func RefuseRenewal(o HubObserved, issued, asked v1alpha1.CredentialType) string 
 	o.Leave = thisLeave(o)
 	switch {
 	case o.Spec.Accepted == nil || !*o.Spec.Accepted:
-		return "The cluster is not accepted: an administrator has to set spec.accepted of its MemberCluster to true."
+		return "The cluster is not accepted: an administrator must set spec.accepted of its MemberCluster to true."
 	case leaves(o) && (forced(o) || !o.Access):
 		return "The cluster is leaving."
 	case asked != issued:

@@ -15,7 +15,7 @@ func reregister(o AgentObserved, step AgentStep) AgentStep {
 	poll := growing(joinRequestPoll, o.JoinRequestSince, o.Now)
 	switch o.JoinRequest {
 	case JoinRequestIssued:
-		return AgentStep{Phase: Joining, Message: "A new registration is issued.", Actions: []AgentAction{Register}}
+		return AgentStep{Phase: Joining, Message: "The hub has issued a new registration.", Actions: []AgentAction{Register}}
 	case JoinRequestNotAsked:
 		step.Actions = append(slices.Clone(step.Actions), MakeRequest)
 	case JoinRequestUnreachable, JoinRequestNotAskable:

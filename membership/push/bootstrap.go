@@ -90,9 +90,9 @@ func (b *bootstrap) read(ctx context.Context) (*registration.Bootstrap, error) {
 	existing, err := jointoken.Read(ctx, b.client, token)
 	if errors.Is(err, jointoken.ErrEnded) {
 		if err := client.IgnoreNotFound(b.client.Delete(ctx, token, precondition.Unchanged(token))); err != nil {
-			return nil, fmt.Errorf("delete JoinToken %s, which has ended: %w", key, err)
+			return nil, fmt.Errorf("delete JoinToken %s, which has expired or is used up: %w", key, err)
 		}
-		return nil, fmt.Errorf("JoinToken %s has ended and is created again: %w", key, membership.ErrPending)
+		return nil, fmt.Errorf("JoinToken %s has expired or is used up, and is created again: %w", key, membership.ErrPending)
 	}
 	if err != nil {
 		return nil, err

@@ -71,7 +71,7 @@ func (m *member) serve(ctx context.Context, seen observed, changed <-chan struct
 	left := false
 	runnable, err := agent.New(m.agentOptions(clusterID, func() { left = true; stop() }))
 	if err != nil {
-		return fmt.Errorf("make the agent of member %s: %w", m.name, err)
+		return fmt.Errorf("create the agent of member %s: %w", m.name, err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- runnable.Start(running) }()
@@ -151,8 +151,8 @@ func (m *member) identify(ctx context.Context, seen observed) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("determine the identity of member %s: %w", m.name, err)
 	case wanted != "" && id != wanted:
-		return "", fmt.Errorf("member %s is cluster %s, and its kubeconfig leads to cluster %s: give it one that "+
-			"leads to its own, or make another MemberCluster", m.name, wanted, id)
+		return "", fmt.Errorf("member %s is cluster %s, and its kubeconfig connects to cluster %s: correct the kubeconfig, "+
+			"or create another MemberCluster", m.name, wanted, id)
 	case wanted == id && seen.recorded:
 		return id, nil
 	}
@@ -185,7 +185,7 @@ func (m *member) takeOver(ctx context.Context, seen observed) error {
 	if err := m.client.Patch(ctx, seen.cluster, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("clear spec.claim of MemberCluster %s, whose key is lost: %w", m.name, err)
 	}
-	m.log.Info("The claim of the MemberCluster was cleared, because no agent has its key; the agent makes another one",
+	m.log.Info("The claim of the MemberCluster was cleared, because no agent has its key. The agent creates another claim",
 		"claim", lost)
 	return nil
 }

@@ -76,12 +76,12 @@ func New(mgr manager.Manager, o Options) (*Runner, error) {
 	r.hub.Host = server.String()
 	if r.client, err = client.New(mgr.GetConfig(),
 		client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}); err != nil {
-		return nil, fmt.Errorf("make a client of the hub: %w", err)
+		return nil, fmt.Errorf("create a client for the hub: %w", err)
 	}
 	r.ids = clusterid.NewReserver(r.client, r.client)
 	core, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return nil, fmt.Errorf("make a client of Secrets: %w", err)
+		return nil, fmt.Errorf("create a client for Secrets: %w", err)
 	}
 	r.secrets = core.Secrets(o.StoreNamespace)
 	r.clusters, err = cache.New(mgr.GetConfig(), cache.Options{
@@ -89,7 +89,7 @@ func New(mgr manager.Manager, o Options) (*Runner, error) {
 		DefaultTransform: cache.TransformStripManagedFields(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make a cache of MemberClusters: %w", err)
+		return nil, fmt.Errorf("create a cache of MemberClusters: %w", err)
 	}
 	return r, r.listen(mgr)
 }

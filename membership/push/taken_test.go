@@ -29,7 +29,7 @@ func TestTaken(t *testing.T) {
 		want         string
 	}{
 		{"reserved", "the name is that of another cluster", func(s *v1alpha1.MemberClusterSpec) { s.ClusterID = "another" },
-			"member reserved is cluster another, and its kubeconfig leads to cluster " + id},
+			"member reserved is cluster another, and its kubeconfig connects to cluster " + id},
 		{"second", "the cluster is a member already, with an agent of its own", func(s *v1alpha1.MemberClusterSpec) {
 			first := w.newMember("first", func(s *v1alpha1.MemberClusterSpec) {
 				s.ClusterID, s.JoinMode, s.KubeConfigSecretRef = id, v1alpha1.JoinPull, nil

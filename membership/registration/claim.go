@@ -29,7 +29,7 @@ const claimKeyBlock = "PRIVATE KEY"
 func NewClaimKey() (*ClaimKey, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make a claim key: %w", err)
+		return nil, fmt.Errorf("generate a claim key: %w", err)
 	}
 	return newClaimKey(private)
 }

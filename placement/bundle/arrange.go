@@ -96,10 +96,10 @@ func arrange(limits limits, base string, has []Existing, want Wanted) ([]Step, e
 		switch {
 		case h == nil:
 			if dying[s.Work.Name] {
-				s.Waits = fmt.Sprintf("Work %s, which is being deleted, is not gone yet", s.Work.Name)
+				s.Waits = fmt.Sprintf("Work %s is still being deleted", s.Work.Name)
 			}
 		case !h.is(Fingerprint{s.Work.Hash, want.Options}):
-			s.Act, s.Waits = Update, mover(base, byName, h, homes)
+			s.Act, s.Waits = Update, waitsForMove(base, byName, h, homes)
 			if s.Waits != "" && s.First && !h.Noted { // the note does not wait with the content
 				steps = append(steps, Step{Act: Note, Work: s.Work, First: true})
 			}
@@ -112,7 +112,7 @@ func arrange(limits limits, base string, has []Existing, want Wanted) ([]Step, e
 	}
 	for _, h := range live {
 		if !stays[h.Name] {
-			steps = append(steps, Step{Act: Delete, Work: Work{Name: h.Name}, Waits: mover(base, byName, h, homes)})
+			steps = append(steps, Step{Act: Delete, Work: Work{Name: h.Name}, Waits: waitsForMove(base, byName, h, homes)})
 		}
 	}
 	for _, h := range orphans {
@@ -121,12 +121,12 @@ func arrange(limits limits, base string, has []Existing, want Wanted) ([]Step, e
 	return steps, nil
 }
 
-// mover returns the reason why a Work that gives up objects must wait: a Work to which an object moves is not applied.
-// Empty: the Work need not wait.
+// waitsForMove returns the reason why a Work that gives up objects must wait: a Work to which an object moves is not
+// applied. Empty: the Work need not wait.
 //
 // If the desired state changed during a move, an object is in a third Work. The first of the Works that give it up
 // keeps it until it has arrived. The other ones do not wait for that, because they could wait for each other.
-func mover(base string, live map[string]*Existing, from *Existing, homes map[Key]string) string {
+func waitsForMove(base string, live map[string]*Existing, from *Existing, homes map[Key]string) string {
 	for i := range from.Objects {
 		o := &from.Objects[i]
 		home := homes[o.Key()]

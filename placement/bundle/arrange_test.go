@@ -74,7 +74,7 @@ func TestArrange(t *testing.T) {
 			m.change("w-1", func(h *Existing) { h.Deleting = true })
 		}, wants(1, grown, b), []string{
 			"update w-0 with the note: ConfigMap a moves to Work w-1, which is not applied yet",
-			"create w-1: Work w-1, which is being deleted, is not gone yet",
+			"create w-1: Work w-1 is still being deleted",
 		}},
 		{"a Work without objects goes", wants(1, a, b, c), nil, wants(1, a, b), []string{"delete w-1"}},
 		{"the first may be the one that goes", wants(1, a, b, c), nil, wants(1, c),
@@ -91,7 +91,7 @@ func TestArrange(t *testing.T) {
 		{"a name is waited for", wants(1, a), func(m *member) {
 			m.change("w-0", func(h *Existing) { h.Deleting = true })
 		}, wants(1, a),
-			[]string{"create w-0 with the note: Work w-0, which is being deleted, is not gone yet"}},
+			[]string{"create w-0 with the note: Work w-0 is still being deleted"}},
 		{"others' edits are undone", wants(1, a), func(m *member) {
 			m.change("w-0", func(h *Existing) { h.Hash = Hash{1} })
 		}, wants(1, a), []string{"update w-0 with the note"}},

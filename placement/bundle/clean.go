@@ -19,7 +19,7 @@ type RefusedError struct {
 }
 
 func (r *RefusedError) Error() string {
-	return fmt.Sprintf("%s does not travel: %s", r.Object, r.Reason)
+	return fmt.Sprintf("%s cannot be distributed: %s", r.Object, r.Reason)
 }
 
 // Clean removes from an object of the hub's API server the fields that belong to the hub. It does not change its

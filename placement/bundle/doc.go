@@ -58,71 +58,75 @@
 // and the volumeName of a claim that was not bound by the controller. Of the secrets of a ServiceAccount, only those
 // with the name of a token are removed.
 //
-// [Clean] takes away:
+// [Clean] removes:
 //
-//   - status: the member's controllers report on the member's object
+//   - status: the controllers of the member write the status of the object on the member
 //   - metadata.uid, metadata.resourceVersion, metadata.generation, metadata.creationTimestamp, metadata.selfLink,
-//     metadata.managedFields: the hub's API server wrote it about the hub's object
-//   - metadata.deletionTimestamp, metadata.deletionGracePeriodSeconds: what is being deleted is the hub's object;
-//     whether the member's goes, too, is for the Work to say
-//   - metadata.ownerReferences: an owner is found by its UID, which is another one on each cluster
-//   - metadata.finalizers: who takes them off runs on the hub: the member's object could never be deleted
-//   - metadata.generateName: the object has its name by now, and a Work refuses to make up others
-//   - metadata.annotations[kubectl.kubernetes.io/last-applied-configuration]: kubectl wrote it about the hub's object,
-//     it doubles the size, and kubectl on the member would compare with it
-//   - metadata.labels[work.muster.dev/applied]: a hub may be a member itself: the label is for the agent there
-//   - Namespace spec.finalizers: each API server writes its own
-//   - Service spec.clusterIP, spec.clusterIPs: they are from the hub's range, and out of the member's or in use there;
-//     None is a wish, and stays
-//   - Service spec.healthCheckNodePort: it was free on the hub, and may not be on the member
-//   - Service spec.ports.*.nodePort: it was free on the hub, and may not be on the member; what was wished for looks
-//     the same, and is for an override
+//     metadata.managedFields: the API server of the hub sets the fields for the object on the hub
+//   - metadata.deletionTimestamp, metadata.deletionGracePeriodSeconds: the object on the hub is being deleted; the Work
+//     defines whether the object on the member is deleted as well
+//   - metadata.ownerReferences: an owner is identified by its UID, which differs between clusters
+//   - metadata.finalizers: the controllers that remove the finalizers run on the hub, so the object on the member could
+//     not be deleted
+//   - metadata.generateName: the object has a name already, and a Work rejects generated names
+//   - metadata.annotations[kubectl.kubernetes.io/last-applied-configuration]: kubectl sets the annotation for the
+//     object on the hub; a copy doubles the size, and kubectl on the member would use it
+//   - metadata.labels[work.muster.dev/applied]: a hub can be a member itself, and the label belongs to the agent on
+//     that cluster
+//   - Namespace spec.finalizers: each API server sets its own finalizer
+//   - Service spec.clusterIP, spec.clusterIPs: the addresses are from the range of the hub, and may be unavailable on
+//     the member; the value None is kept
+//   - Service spec.healthCheckNodePort: the port may be in use on the member
+//   - Service spec.ports.*.nodePort: the port may be in use on the member; a requested port is indistinguishable from
+//     an allocated one, so set it with an override
 //   - Job spec.selector.matchLabels.controller-uid, spec.selector.matchLabels.job-name,
 //     spec.selector.matchLabels[batch.kubernetes.io/controller-uid],
-//     spec.selector.matchLabels[batch.kubernetes.io/job-name]: the API server makes it of the Job's UID, and refuses
-//     any other
+//     spec.selector.matchLabels[batch.kubernetes.io/job-name]: the API server derives the selector from the UID of the
+//     Job, and rejects other values
 //   - Job spec.template.metadata.labels.controller-uid, spec.template.metadata.labels.job-name,
 //     spec.template.metadata.labels[batch.kubernetes.io/controller-uid],
-//     spec.template.metadata.labels[batch.kubernetes.io/job-name]: they are part of the selector that is made of the
-//     UID
+//     spec.template.metadata.labels[batch.kubernetes.io/job-name]: the labels are part of the selector that is derived
+//     from the UID
 //   - Job metadata.labels.controller-uid, metadata.labels.job-name,
 //     metadata.labels[batch.kubernetes.io/controller-uid], metadata.labels[batch.kubernetes.io/job-name]: the API
-//     server adds the template's labels where a Job has none
-//   - PersistentVolumeClaim spec.volumeName: the hub's controller chose the volume, which is on the hub; a volume that
-//     the user named stays
+//     server adds the labels of the template to a Job without labels
+//   - PersistentVolumeClaim spec.volumeName: the controller of the hub chose the volume, which exists on the hub only;
+//     a volume that a user named is kept
 //   - PersistentVolumeClaim, PersistentVolume metadata.annotations[pv.kubernetes.io/bind-completed],
 //     metadata.annotations[pv.kubernetes.io/bound-by-controller],
 //     metadata.annotations[volume.kubernetes.io/selected-node],
 //     metadata.annotations[volume.kubernetes.io/storage-provisioner],
-//     metadata.annotations[volume.beta.kubernetes.io/storage-provisioner]: the hub's controllers wrote how they bound
-//     it: the member's would take the claim for lost
-//   - PersistentVolume spec.claimRef.uid, spec.claimRef.resourceVersion: the claim of that name has another UID on the
-//     member, and the volume would count as released
-//   - Pod spec.nodeName: the hub's scheduler chose the node, which is on the hub; to wish for one there is nodeSelector
-//   - Pod spec.priority: it is looked up by priorityClassName, and each cluster refuses any other value
-//   - Deployment metadata.annotations[deployment.kubernetes.io/revision]: it counts the hub's rollouts, and two
-//     controllers would correct it in turns
-//   - DaemonSet metadata.annotations[deprecated.daemonset.template.generation]: it counts the hub's rollouts, and two
-//     controllers would correct it in turns
+//     metadata.annotations[volume.beta.kubernetes.io/storage-provisioner]: the annotations describe the binding on the
+//     hub: the controllers of the member would treat the claim as lost
+//   - PersistentVolume spec.claimRef.uid, spec.claimRef.resourceVersion: the claim with this name has a different UID
+//     on the member, so the volume would be treated as released
+//   - Pod spec.nodeName: the scheduler of the hub chose the node, which exists on the hub only; use nodeSelector to
+//     select nodes
+//   - Pod spec.priority: the priority is derived from priorityClassName, and each cluster rejects other values
+//   - Deployment metadata.annotations[deployment.kubernetes.io/revision]: the annotation counts the rollouts on the
+//     hub, and two controllers would overwrite each other's value
+//   - DaemonSet metadata.annotations[deprecated.daemonset.template.generation]: the annotation counts the rollouts on
+//     the hub, and two controllers would overwrite each other's value
 //
 // It refuses:
 //
-//   - lists: a list is no object, and its items may travel
-//   - objects of muster.dev and the groups below it: they are what the hub works with
-//   - Secret of type kubernetes.io/service-account-token: a token of the hub gives access to the hub, and to nothing
-//     else
-//   - Secret of type bootstrap.kubernetes.io/token: it lets clusters or nodes join the hub
-//   - Event of the core group and events.k8s.io: it tells what happened on the hub
-//   - Lease, LeaseCandidate: it is renewed by who runs on the hub, and would keep others from it
-//   - Endpoints of the endpoints controller or an election: the member makes it of its own pods
-//   - EndpointSlice of a controller of *.k8s.io: the member makes it of its own pods
-//   - Pod, ReplicationController with a controller: its controller makes it where the controller's object is
-//   - ReplicaSet, ControllerRevision with a controller: its controller makes it where the controller's object is
-//   - Job with a controller: its controller makes it where the controller's object is
+//   - lists: a list is not an object; select its items instead
+//   - objects of muster.dev and the groups below it: objects of muster belong to the hub
+//   - Secret of type kubernetes.io/service-account-token: the token gives access to the hub only
+//   - Secret of type bootstrap.kubernetes.io/token: the token lets clusters or nodes join the hub
+//   - Event of the core group and events.k8s.io: the Event describes an object on the hub
+//   - Lease, LeaseCandidate: a component on the hub renews the object, and a copy would prevent components on the
+//     member from acquiring it
+//   - Endpoints of the endpoints controller or an election: the member generates the object from its own Pods
+//   - EndpointSlice of a controller of *.k8s.io: the member generates the object from its own Pods
+//   - Pod, ReplicationController with a controller: the owner creates the object on every cluster that has the owner
+//   - ReplicaSet, ControllerRevision with a controller: the owner creates the object on every cluster that has the
+//     owner
+//   - Job with a controller: the owner creates the object on every cluster that has the owner
 //   - Node, ComponentStatus: every cluster has its own
 //   - CSINode, CSIStorageCapacity, VolumeAttachment: every cluster has its own
-//   - CertificateSigningRequest: it asks the hub for a certificate
-//   - NodeMetrics, PodMetrics: it was measured on the hub
+//   - CertificateSigningRequest: the request is for a certificate of the hub
+//   - NodeMetrics, PodMetrics: the metrics are those of the hub
 //   - Namespace default, kube-system, kube-public and kube-node-lease: every cluster has its own
 //   - ServiceAccount default: every namespace has its own
 //   - ConfigMap kube-root-ca.crt and openshift-service-ca.crt: every namespace has its own, with its cluster's CA

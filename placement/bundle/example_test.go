@@ -34,7 +34,7 @@ func ExampleClean() {
 	}
 	// Output:
 	// {"apiVersion":"v1","kind":"Service","metadata":{"name":"web","namespace":"shop"},"spec":{"ports":[{"port":80}]}}
-	// Secret shop/robot does not travel: a token of the hub gives access to the hub, and to nothing else
+	// Secret shop/robot cannot be distributed: the token gives access to the hub only
 }
 
 // ExamplePack adds and removes objects. The other objects stay in their Works.

@@ -38,8 +38,8 @@ type Key struct{ Group, Kind, Namespace, Name string }
 // Key returns the object's key.
 func (o *Object) Key() Key { return Key{o.Group, o.Kind, o.Namespace, o.Name} }
 
-// stored returns the number of bytes that the object takes of the maximum of a Work.
-func (o *Object) stored() int { return workv1alpha1.StoredBytes(o.JSON) }
+// storedSize returns the number of bytes that the object takes of the maximum of a Work.
+func (o *Object) storedSize() int { return workv1alpha1.StoredBytes(o.JSON) }
 
 // Manifest returns the object as a manifest of a Work. The manifest shares the text of the object.
 func (o *Object) Manifest() workv1alpha1.Manifest {
@@ -49,7 +49,7 @@ func (o *Object) Manifest() workv1alpha1.Manifest {
 // Errors of objects that no Work can carry.
 var (
 	ErrInvalid = errors.New("must be a JSON object with apiVersion, kind and metadata.name")
-	ErrTooDeep = fmt.Errorf("its maps and lists are nested more than %d deep", workv1alpha1.MaxManifestDepth)
+	ErrTooDeep = fmt.Errorf("maps and lists must not be nested more than %d levels deep", workv1alpha1.MaxManifestDepth)
 )
 
 // Parse parses a manifest. The error is [ErrInvalid] or [ErrTooDeep], and the Object then contains what could be read

@@ -16,7 +16,7 @@ import (
 var (
 	ErrTooLarge = fmt.Errorf("the object exceeds the maximum of %d bytes of manifests in a Work",
 		workv1alpha1.MaxManifestBytes)
-	ErrDuplicate = errors.New("the object is contained more than once")
+	ErrDuplicate = errors.New("the object occurs more than once")
 )
 
 // Work is one of the Works of a member.
@@ -84,7 +84,7 @@ func pack(limits limits, base string, previous []Work, objects []Object) ([]Work
 	}
 	var homeless []Object
 	for _, b := range bins {
-		homeless = append(homeless, b.evict(limits)...)
+		homeless = append(homeless, b.removeExcess(limits)...)
 	}
 	for _, o := range wanted {
 		homeless = append(homeless, *o)
@@ -110,7 +110,7 @@ func index(limits limits, objects []Object) (map[Key]*Object, error) {
 	for i := range objects {
 		o := &objects[i]
 		switch key := o.Key(); {
-		case o.stored() > limits.bytes:
+		case o.storedSize() > limits.bytes:
 			errs = append(errs, fmt.Errorf("%s: %w", o.ResourceIdentifier, ErrTooLarge))
 		case wanted[key] != nil:
 			errs = append(errs, fmt.Errorf("%s: %w", o.ResourceIdentifier, ErrDuplicate))
@@ -136,7 +136,8 @@ func restore(base string, previous []Work, wanted map[Key]*Object) ([]*bin, erro
 	for i := range previous {
 		number := numberOf(base, previous[i].Name)
 		if number < 0 {
-			return nil, fmt.Errorf("pack the objects of %s: a Work of that name has a number behind it, unlike %q", base,
+			return nil, fmt.Errorf("pack the objects of %s: the name of Work %q must be that name with a number as its "+
+				"suffix", base,
 				previous[i].Name)
 		}
 		bins[i] = &bin{number: number}
@@ -150,7 +151,7 @@ func restore(base string, previous []Work, wanted map[Key]*Object) ([]*bin, erro
 	for n, i := range order {
 		b := bins[i]
 		if n > 0 && b.number == out[n-1].number {
-			return nil, fmt.Errorf("pack the objects of %s: there are two Works %s", base, previous[i].Name)
+			return nil, fmt.Errorf("pack the objects of %s: more than one Work has the name %s", base, previous[i].Name)
 		}
 		for j := range previous[i].Objects {
 			was := &previous[i].Objects[j]
@@ -169,15 +170,15 @@ func restore(base string, previous []Work, wanted map[Key]*Object) ([]*bin, erro
 	return out, nil
 }
 
-// evict removes objects so that the rest fits: first the largest changed objects, to move few. If unchanged objects
-// alone exceed the limits, for example because a limit was reduced, it removes the last of them.
-func (b *bin) evict(limits limits) []Object {
+// removeExcess removes objects so that the rest fits: first the largest changed objects, to move few. If unchanged
+// objects alone exceed the limits, for example because a limit was reduced, it removes the last of them.
+func (b *bin) removeExcess(limits limits) []Object {
 	fits := func() bool { return b.bytes <= limits.bytes && len(b.objects) <= limits.objects }
 	if fits() {
 		return nil
 	}
 	candidates := slices.SortedFunc(slices.Values(b.changed), func(a, b Object) int {
-		return cmp.Or(cmp.Compare(b.stored(), a.stored()), compare(a, b))
+		return cmp.Or(cmp.Compare(b.storedSize(), a.storedSize()), compare(a, b))
 	})
 	candidates = append(candidates, slices.SortedFunc(slices.Values(b.objects), func(a, b Object) int {
 		return compare(b, a)
@@ -188,7 +189,7 @@ func (b *bin) evict(limits limits) []Object {
 		if o := &candidates[i]; !gone[o.Key()] && !fits() {
 			gone[o.Key()] = true
 			out = append(out, *o)
-			b.bytes -= o.stored()
+			b.bytes -= o.storedSize()
 			b.objects = slices.DeleteFunc(b.objects, func(other Object) bool { return other.Key() == o.Key() })
 		}
 	}
@@ -198,7 +199,7 @@ func (b *bin) evict(limits limits) []Object {
 // place puts an object into the first bin that has room for it, or into a new one. Bins stay sorted by number.
 func place(limits limits, bins []*bin, o *Object) []*bin {
 	for i, b := range bins {
-		if b.takes(limits, o, i == 0) {
+		if b.accepts(limits, o, i == 0) {
 			b.add(o)
 			return bins
 		}
@@ -212,19 +213,19 @@ func place(limits limits, bins []*bin, o *Object) []*bin {
 	return slices.Insert(bins, number, b)
 }
 
-// takes reports whether a new object may be put into the bin. An empty bin takes any object. Objects that others depend
-// on may fill the first bin completely.
-func (b *bin) takes(limits limits, o *Object, first bool) bool {
-	if fills := first && foundation(o); len(b.objects) > 0 && !fills {
+// accepts reports whether a new object may be put into the bin. An empty bin takes any object. Objects that others
+// depend on may fill the first bin completely.
+func (b *bin) accepts(limits limits, o *Object, first bool) bool {
+	if fills := first && isPrerequisite(o); len(b.objects) > 0 && !fills {
 		limits.objects -= limits.objects / limits.free
 		limits.bytes -= limits.bytes / limits.free
 	}
-	return len(b.objects) < limits.objects && b.bytes+o.stored() <= limits.bytes
+	return len(b.objects) < limits.objects && b.bytes+o.storedSize() <= limits.bytes
 }
 
 func (b *bin) add(o *Object) {
 	b.objects = append(b.objects, *o)
-	b.bytes += o.stored()
+	b.bytes += o.storedSize()
 }
 
 func (b *bin) work(name string) Work {
@@ -236,15 +237,15 @@ func (b *bin) work(name string) Work {
 	return Work{name, b.objects, Hash(sum.Sum(nil))}
 }
 
-// foundation reports whether other objects depend on this one: a Namespace or a CustomResourceDefinition.
-func foundation(o *Object) bool {
+// isPrerequisite reports whether other objects depend on this one: a Namespace or a CustomResourceDefinition.
+func isPrerequisite(o *Object) bool {
 	return o.Group == "" && o.Kind == "Namespace" || o.Group == "apiextensions.k8s.io" &&
 		o.Kind == "CustomResourceDefinition"
 }
 
 func compare(a, b Object) int {
-	switch first := foundation(&a); {
-	case first == foundation(&b):
+	switch first := isPrerequisite(&a); {
+	case first == isPrerequisite(&b):
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace),
 			cmp.Compare(a.Name, b.Name))
 	case first:

@@ -129,11 +129,12 @@ func TestPackRefuses(t *testing.T) {
 		{"each object that is too large is named", nil, []Object{a, sized(t, "Secret", "b", workv1alpha1.MaxManifestBytes+1),
 			sized(t, "ConfigMap", "c", workv1alpha1.MaxManifestBytes+1)},
 			[]string{"ConfigMap c: the object exceeds", "Secret b: the object exceeds"}},
-		{"one object twice", nil, []Object{a, a}, []string{"ConfigMap a: the object is contained more than once"}},
+		{"one object twice", nil, []Object{a, a}, []string{"ConfigMap a: the object occurs more than once"}},
 		{"a Work of somebody else", []Work{{Name: "x-0"}}, []Object{a}, []string{`"x-0"`}},
 		{"a Work without a number", []Work{{Name: "w-"}}, []Object{a}, []string{`"w-"`}},
 		{"a number that Pack does not write", []Work{{Name: "w-01"}}, []Object{a}, []string{`"w-01"`}},
-		{"one Work twice", []Work{{Name: "w-0"}, {Name: "w-0"}}, []Object{a}, []string{"two Works w-0"}},
+		{"one Work twice", []Work{{Name: "w-0"}, {Name: "w-0"}}, []Object{a}, []string{"more than one Work has the name " +
+			"w-0"}},
 	} {
 		works, err := Pack("w", test.previous, test.objects)
 		if works != nil || err == nil {

@@ -40,58 +40,62 @@ var jobLabels = []string{"controller-uid", "job-name", "batch.kubernetes.io/cont
 
 var removals = []removal{
 	// All objects.
-	{in: "", names: []string{"status"}, reason: "the member's controllers report on the member's object"},
+	{in: "", names: []string{"status"}, reason: "the controllers of the member write the status of the object on the " +
+		"member"},
 	{
 		in:     "metadata",
 		names:  []string{"uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "managedFields"},
-		reason: "the hub's API server wrote it about the hub's object",
+		reason: "the API server of the hub sets the fields for the object on the hub",
 	},
 	{
 		in: "metadata", names: []string{"deletionTimestamp", "deletionGracePeriodSeconds"},
-		reason: "what is being deleted is the hub's object; whether the member's goes, too, is for the Work to say",
+		reason: "the object on the hub is being deleted; the Work defines whether the object on the member is deleted as " +
+			"well",
 	},
 	{in: "metadata", names: []string{"ownerReferences"},
-		reason: "an owner is found by its UID, which is another one on each cluster"},
+		reason: "an owner is identified by its UID, which differs between clusters"},
 	{in: "metadata", names: []string{"finalizers"},
-		reason: "who takes them off runs on the hub: the member's object could never be deleted"},
+		reason: "the controllers that remove the finalizers run on the hub, so the object on the member could not be " +
+			"deleted"},
 	{in: "metadata", names: []string{"generateName"},
-		reason: "the object has its name by now, and a Work refuses to make up others"},
+		reason: "the object has a name already, and a Work rejects generated names"},
 	{
 		in: annotations, names: []string{corev1.LastAppliedConfigAnnotation},
-		reason: "kubectl wrote it about the hub's object, it doubles the size, and kubectl on the member would compare " +
-			"with it",
+		reason: "kubectl sets the annotation for the object on the hub; a copy doubles the size, and kubectl on the member " +
+			"would use it",
 	},
 	{
 		in: "metadata.labels", names: []string{workv1alpha1.AppliedLabel},
-		reason: "a hub may be a member itself: the label is for the agent there",
+		reason: "a hub can be a member itself, and the label belongs to the agent on that cluster",
 	},
 
 	// By kind.
-	{kinds{"", []string{"Namespace"}}, "spec", []string{"finalizers"}, "each API server writes its own", nil},
+	{kinds{"", []string{"Namespace"}}, "spec", []string{"finalizers"}, "each API server sets its own finalizer", nil},
 	{
 		kinds{"", []string{"Service"}}, "spec", []string{"clusterIP", "clusterIPs"},
-		"they are from the hub's range, and out of the member's or in use there; None is a wish, and stays", headless,
+		"the addresses are from the range of the hub, and may be unavailable on the member; the value None is kept", headless,
 	},
 	{
 		kinds{"", []string{"Service"}}, "spec", []string{"healthCheckNodePort"},
-		"it was free on the hub, and may not be on the member", nil,
+		"the port may be in use on the member", nil,
 	},
 	{
 		kinds{"", []string{"Service"}}, "spec.ports.*", []string{"nodePort"},
-		"it was free on the hub, and may not be on the member; what was wished for looks the same, and is for an " +
-			"override", nil,
+		"the port may be in use on the member; a requested port is indistinguishable from an allocated one, so set it with " +
+			"an override", nil,
 	},
 	{
 		kinds{"batch", []string{"Job"}}, "spec.selector.matchLabels", jobLabels,
-		"the API server makes it of the Job's UID, and refuses any other", manualSelector,
+		"the API server derives the selector from the UID of the Job, and rejects other values", manualSelector,
 	},
 	{kinds{"batch", []string{"Job"}}, podTemplateLabels, jobLabels,
-		"they are part of the selector that is made of the UID", manualSelector},
+		"the labels are part of the selector that is derived from the UID", manualSelector},
 	{kinds{"batch", []string{"Job"}}, "metadata.labels", jobLabels,
-		"the API server adds the template's labels where a Job has none", manualSelector},
+		"the API server adds the labels of the template to a Job without labels", manualSelector},
 	{
 		kinds{"", []string{"PersistentVolumeClaim"}}, "spec", []string{"volumeName"},
-		"the hub's controller chose the volume, which is on the hub; a volume that the user named stays", unboundByController,
+		"the controller of the hub chose the volume, which exists on the hub only; a volume that a user named is " +
+			"kept", unboundByController,
 	},
 	{
 		kinds{"", []string{"PersistentVolumeClaim", "PersistentVolume"}}, annotations,
@@ -99,25 +103,25 @@ var removals = []removal{
 			"pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller", "volume.kubernetes.io/selected-node",
 			"volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner",
 		},
-		"the hub's controllers wrote how they bound it: the member's would take the claim for lost", nil,
+		"the annotations describe the binding on the hub: the controllers of the member would treat the claim as lost", nil,
 	},
 	{
 		kinds{"", []string{"PersistentVolume"}}, "spec.claimRef", []string{"uid", "resourceVersion"},
-		"the claim of that name has another UID on the member, and the volume would count as released", nil,
+		"the claim with this name has a different UID on the member, so the volume would be treated as released", nil,
 	},
 	{
 		kinds{"", []string{"Pod"}}, "spec", []string{"nodeName"},
-		"the hub's scheduler chose the node, which is on the hub; to wish for one there is nodeSelector", nil,
+		"the scheduler of the hub chose the node, which exists on the hub only; use nodeSelector to select nodes", nil,
 	},
 	{kinds{"", []string{"Pod"}}, "spec", []string{"priority"},
-		"it is looked up by priorityClassName, and each cluster refuses any other value", nil},
+		"the priority is derived from priorityClassName, and each cluster rejects other values", nil},
 	{
 		kinds{"apps", []string{"Deployment"}}, annotations, []string{"deployment.kubernetes.io/revision"},
-		"it counts the hub's rollouts, and two controllers would correct it in turns", nil,
+		"the annotation counts the rollouts on the hub, and two controllers would overwrite each other's value", nil,
 	},
 	{
 		kinds{"apps", []string{"DaemonSet"}}, annotations, []string{"deprecated.daemonset.template.generation"},
-		"it counts the hub's rollouts, and two controllers would correct it in turns", nil,
+		"the annotation counts the rollouts on the hub, and two controllers would overwrite each other's value", nil,
 	},
 }
 
@@ -143,35 +147,36 @@ type refusal struct {
 	reason string
 }
 
-const eachItsOwn = "every cluster has its own"
+const reasonPerCluster = "every cluster has its own"
 
 var refusals = []refusal{
-	{kinds{}, "lists", isList, "a list is no object, and its items may travel"},
-	{kinds{}, "objects of muster.dev and the groups below it", ofMuster, "they are what the hub works with"},
+	{kinds{}, "lists", isList, "a list is not an object; select its items instead"},
+	{kinds{}, "objects of muster.dev and the groups below it", ofMuster, "objects of muster belong to the hub"},
 	{kinds{"", []string{"Secret"}}, "of type kubernetes.io/service-account-token",
-		ofType(corev1.SecretTypeServiceAccountToken), "a token of the hub gives access to the hub, and to nothing else"},
+		ofType(corev1.SecretTypeServiceAccountToken), "the token gives access to the hub only"},
 	{kinds{"", []string{"Secret"}}, "of type bootstrap.kubernetes.io/token", ofType("bootstrap.kubernetes.io/token"),
-		"it lets clusters or nodes join the hub"},
+		"the token lets clusters or nodes join the hub"},
 	{kinds{"*", []string{"Event"}}, "of the core group and events.k8s.io", inGroup("", "events.k8s.io"),
-		"it tells what happened on the hub"},
+		"the Event describes an object on the hub"},
 	{kinds{"coordination.k8s.io", []string{"Lease", "LeaseCandidate"}}, "", nil,
-		"it is renewed by who runs on the hub, and would keep others from it"},
+		"a component on the hub renews the object, and a copy would prevent components on the member from acquiring it"},
 	{kinds{"", []string{"Endpoints"}}, "of the endpoints controller or an election", madeEndpoints,
-		"the member makes it of its own pods"},
+		"the member generates the object from its own Pods"},
 	{kinds{"discovery.k8s.io", []string{"EndpointSlice"}}, "of a controller of *.k8s.io", madeSlice,
-		"the member makes it of its own pods"},
+		"the member generates the object from its own Pods"},
 	{kinds{"", []string{"Pod", "ReplicationController"}}, "with a controller", controlled,
-		"its controller makes it where the controller's object is"},
+		"the owner creates the object on every cluster that has the owner"},
 	{kinds{"apps", []string{"ReplicaSet", "ControllerRevision"}}, "with a controller", controlled,
-		"its controller makes it where the controller's object is"},
+		"the owner creates the object on every cluster that has the owner"},
 	{kinds{"batch", []string{"Job"}}, "with a controller", controlled,
-		"its controller makes it where the controller's object is"},
-	{kinds{"", []string{"Node", "ComponentStatus"}}, "", nil, eachItsOwn},
-	{kinds{"storage.k8s.io", []string{"CSINode", "CSIStorageCapacity", "VolumeAttachment"}}, "", nil, eachItsOwn},
-	{kinds{"certificates.k8s.io", []string{"CertificateSigningRequest"}}, "", nil, "it asks the hub for a certificate"},
-	{kinds{"metrics.k8s.io", []string{"NodeMetrics", "PodMetrics"}}, "", nil, "it was measured on the hub"},
+		"the owner creates the object on every cluster that has the owner"},
+	{kinds{"", []string{"Node", "ComponentStatus"}}, "", nil, reasonPerCluster},
+	{kinds{"storage.k8s.io", []string{"CSINode", "CSIStorageCapacity", "VolumeAttachment"}}, "", nil, reasonPerCluster},
+	{kinds{"certificates.k8s.io", []string{"CertificateSigningRequest"}}, "", nil, "the request is for a certificate of " +
+		"the hub"},
+	{kinds{"metrics.k8s.io", []string{"NodeMetrics", "PodMetrics"}}, "", nil, "the metrics are those of the hub"},
 	{kinds{"", []string{"Namespace"}}, "default, kube-system, kube-public and kube-node-lease",
-		named("default", "kube-system", "kube-public", "kube-node-lease"), eachItsOwn},
+		named("default", "kube-system", "kube-public", "kube-node-lease"), reasonPerCluster},
 	{kinds{"", []string{"ServiceAccount"}}, "default", named("default"), "every namespace has its own"},
 	{kinds{"", []string{"ConfigMap"}}, "kube-root-ca.crt and openshift-service-ca.crt",
 		named("kube-root-ca.crt", "openshift-service-ca.crt"), "every namespace has its own, with its cluster's CA"},

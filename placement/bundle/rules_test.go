@@ -9,7 +9,7 @@ import (
 // table formats the rows as in doc.go.
 func table() string {
 	var out strings.Builder
-	out.WriteString("// [Clean] takes away:\n//\n")
+	out.WriteString("// [Clean] removes:\n//\n")
 	for _, r := range removals {
 		fields := make([]string, 0, len(r.names))
 		for _, name := range r.names {

@@ -40,7 +40,7 @@ func (e *exporter) syncDecision(ctx context.Context, x *export, k key) (time.Dur
 	}
 	// Otherwise a consumer would use the profile of another cluster for this one.
 	decision.Decisions = slices.DeleteFunc(decision.Decisions, func(d v1alpha1.ClusterDecision) bool {
-		return e.isTaken(d.ClusterName)
+		return e.hasForeignProfile(d.ClusterName)
 	})
 	have, want := x.get(k), DecisionOf(decision, e.Options)
 	switch {
@@ -48,7 +48,7 @@ func (e *exporter) syncDecision(ctx context.Context, x *export, k key) (time.Dur
 		_, err := x.create(ctx, want)
 		return 0, err
 	case !x.isOurs(have):
-		x.notify(decision, have, "not of muster")
+		x.notify(decision, have, "not managed by muster")
 		return 0, nil
 	case have.GetDeletionTimestamp() != nil:
 		return 0, nil
@@ -60,16 +60,16 @@ func (e *exporter) syncDecision(ctx context.Context, x *export, k key) (time.Dur
 	return 0, nil
 }
 
-// sawProfile observes a changed or deleted profile. If it belongs to another manager, sawProfile enqueues the decisions
-// that name its cluster.
-func (e *exporter) sawProfile(profile *unstructured.Unstructured) {
+// observeProfile observes a changed or deleted profile. If it belongs to another manager, observeProfile enqueues the
+// decisions that name its cluster.
+func (e *exporter) observeProfile(profile *unstructured.Unstructured) {
 	x := e.decisions.Load()
 	if x == nil || managerOf(profile) == e.ClusterManager || profile.GetNamespace() != e.ProfileNamespace {
 		return
 	}
 	var decisions v1alpha1.PlacementDecisionList
 	if err := e.cache.List(context.Background(), &decisions, client.UnsafeDisableDeepCopy); err != nil {
-		e.log.Error(err, "PlacementDecisions could not be listed.")
+		e.log.Error(err, "Failed to list PlacementDecisions")
 		return
 	}
 	for i := range decisions.Items {

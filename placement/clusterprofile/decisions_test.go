@@ -104,13 +104,12 @@ func TestForeign(t *testing.T) {
 				reported[e.Note] = true
 			}
 		}
-		return reported["ClusterProfile "+h.options.ProfileNamespace+`/east is of cluster manager "other" and not of this `+
-			`member, and left alone: delete or rename it to have this exported`] &&
+		const next = ", and is not changed. Delete or rename the object, so that this object can be exported."
+		return reported["ClusterProfile "+h.options.ProfileNamespace+
+			`/east is managed by cluster manager "other", or belongs to another member`+next] &&
 			reported["ClusterProfile "+h.options.ProfileNamespace+
-				`/west is of cluster manager "muster" and not of this member, `+
-				`and left alone: delete or rename it to have this exported`] &&
-			reported["PlacementDecision "+h.namespace+
-				"/web-decision-1 is not of muster, and left alone: delete or rename it to have this exported"]
+				`/west is managed by cluster manager "muster", or belongs to another member`+next] &&
+			reported["PlacementDecision "+h.namespace+"/web-decision-1 is not managed by muster"+next]
 	})
 	require.ElementsMatch(t, []string{
 		"create multicluster.x-k8s.io/clusterprofiles", "patch multicluster.x-k8s.io/clusterprofiles/status",

@@ -26,11 +26,11 @@ func (e *exporter) watchDefinition(k kind) toolscache.SharedIndexInformer {
 			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 		}).Informer()
 	// These calls fail only if the informer runs already.
-	_ = informer.SetTransform(slim)
+	_ = informer.SetTransform(removeSchemas)
 	_ = informer.SetWatchErrorHandlerWithContext(e.failed(name))
-	look := func(any) { e.look() }
+	look := func(any) { e.recheckDefinitions() }
 	_, _ = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: look, DeleteFunc: look, UpdateFunc: func(any, any) { e.look() },
+		AddFunc: look, DeleteFunc: look, UpdateFunc: func(any, any) { e.recheckDefinitions() },
 	})
 	return informer
 }
@@ -48,8 +48,8 @@ type crd struct {
 	} `json:"status"`
 }
 
-// slim removes the schemas from a CustomResourceDefinition, which are most of its size.
-func slim(object any) (any, error) {
+// removeSchemas removes the schemas from a CustomResourceDefinition, which are most of its size.
+func removeSchemas(object any) (any, error) {
 	if u, ok := object.(*unstructured.Unstructured); ok {
 		u.SetManagedFields(nil)
 		u.SetAnnotations(nil)

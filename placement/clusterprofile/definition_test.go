@@ -31,7 +31,7 @@ func TestServedAs(t *testing.T) {
 	} {
 		object := map[string]any{}
 		require.NoError(t, yaml.Unmarshal([]byte(test.definition), &object), test.reason)
-		slimmed, err := slim(&unstructured.Unstructured{Object: object})
+		slimmed, err := removeSchemas(&unstructured.Unstructured{Object: object})
 		require.NoError(t, err)
 		store := toolscache.NewStore(func(any) (string, error) { return "one", nil })
 		require.Empty(t, servedAs(store), test.reason)

@@ -61,13 +61,13 @@ type export struct {
 	running    sync.WaitGroup           // the goroutines that stop waits for
 	stop       func()
 
-	mu        sync.Mutex
-	paces     map[key]pace
-	announced map[key]types.UID // UIDs of the objects of other owners that were reported
+	mu         sync.Mutex
+	rateLimits map[key]rateLimit
+	announced  map[key]types.UID // UIDs of the objects of other owners that were reported
 }
 
-// errBehind is the error of a sync that is based on outdated objects. The sync is retried.
-var errBehind = errors.New("the cache is behind")
+// errOutdated is the error of a sync that is based on outdated objects. The sync is retried.
+var errOutdated = errors.New("the cache is outdated")
 
 // begin starts the export of a kind. The stop function of the result ends the export and waits for its goroutines.
 func (e *exporter) begin(ctx context.Context, k kind, definition types.UID) *export {
@@ -75,7 +75,7 @@ func (e *exporter) begin(ctx context.Context, k kind, definition types.UID) *exp
 	informer := dynamicinformer.NewFilteredDynamicInformer(e.dynamic, k.resource, k.namespace, 0, toolscache.Indexers{},
 		nil).Informer()
 	x := &export{
-		exporter: e, kind: k, definition: definition, paces: map[key]pace{}, announced: map[key]types.UID{},
+		exporter: e, kind: k, definition: definition, rateLimits: map[key]rateLimit{}, announced: map[key]types.UID{},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[key](firstWait, lastWait),
 			workqueue.TypedRateLimitingQueueConfig[key]{Clock: e.Clock}),
@@ -83,7 +83,7 @@ func (e *exporter) begin(ctx context.Context, k kind, definition types.UID) *exp
 			toolscache.MutationCacheOptions{MaxCacheSize: written}),
 	}
 	// These calls fail only if the informer runs already.
-	_ = informer.SetTransform(func(object any) (any, error) { return x.slim(object), nil })
+	_ = informer.SetTransform(func(object any) (any, error) { return x.removeUnused(object), nil })
 	_ = informer.SetWatchErrorHandlerWithContext(e.failed(k.resource.GroupResource().String()))
 	x.running.Go(func() { informer.RunWithContext(ctx) })
 	x.running.Go(func() {
@@ -98,8 +98,8 @@ func (e *exporter) begin(ctx context.Context, k kind, definition types.UID) *exp
 	return x
 }
 
-// slim removes what the exporter does not read: managed fields, and the content of objects of other owners.
-func (x *export) slim(object any) any {
+// removeUnused removes what the exporter does not read: managed fields, and the content of objects of other owners.
+func (x *export) removeUnused(object any) any {
 	if u, ok := object.(*unstructured.Unstructured); ok {
 		u.SetManagedFields(nil)
 		if !x.isOurs(u) {
@@ -122,7 +122,7 @@ func (x *export) run(ctx context.Context, informer toolscache.SharedIndexInforme
 		return err
 	}
 	x.ready.Store(true)
-	x.look()
+	x.recheckDefinitions()
 	if x.prepare != nil {
 		if err := x.prepare(ctx, x); err != nil {
 			return err
@@ -188,8 +188,8 @@ func (x *export) work(ctx context.Context) {
 		wait, err := x.traced(ctx, k)
 		switch {
 		case err != nil:
-			if ctx.Err() == nil && !passes(err) {
-				x.log.Error(err, "An export has failed; trying again.", "resource", x.resource.GroupResource().String(), "object",
+			if ctx.Err() == nil && !isConcurrentChange(err) {
+				x.log.Error(err, "Failed to export an object, retrying", "resource", x.resource.GroupResource().String(), "object",
 					k.String())
 			}
 			x.queue.AddRateLimited(k)
@@ -210,9 +210,10 @@ func (x *export) traced(ctx context.Context, k key) (wait time.Duration, err err
 	return x.sync(ctx, x, k)
 }
 
-// passes reports whether an error means only that an object changed concurrently. The watches report such a change.
-func passes(err error) bool {
-	return errors.Is(err, errBehind) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) ||
+// isConcurrentChange reports whether an error means only that an object changed concurrently. The watches report such a
+// change.
+func isConcurrentChange(err error) bool {
+	return errors.Is(err, errOutdated) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) ||
 		apierrors.IsNotFound(err)
 }
 

@@ -93,16 +93,16 @@ func (e *exporter) adjust(ctx context.Context, current *atomic.Pointer[export], 
 		}
 		current.Store(nil)
 		x.stop()
-		e.log.Info("No longer exporting.", "resource", k.resource.GroupResource().String())
+		e.log.Info("Export stopped", "resource", k.resource.GroupResource().String())
 	}
 	if definition != "" && ctx.Err() == nil {
-		e.log.Info("Exporting.", "resource", k.resource.GroupResource().String())
+		e.log.Info("Export started", "resource", k.resource.GroupResource().String())
 		current.Store(e.begin(ctx, k, definition))
 	}
 }
 
-// look makes Start check the definitions again.
-func (e *exporter) look() {
+// recheckDefinitions makes Start check the definitions again.
+func (e *exporter) recheckDefinitions() {
 	select {
 	case e.changed <- struct{}{}:
 	default:
@@ -116,9 +116,9 @@ func (e *exporter) failed(what string) toolscache.WatchErrorHandlerWithContext {
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, context.Canceled), apierrors.IsNotFound(err),
 			apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-			e.log.V(1).Info("A watch has ended; trying again.", "resource", what, "reason", err.Error())
+			e.log.V(1).Info("Watch ended, retrying", "resource", what, "reason", err.Error())
 		default:
-			e.log.Error(err, "A watch has failed; trying again.", "resource", what)
+			e.log.Error(err, "Watch failed, retrying", "resource", what)
 		}
 	}
 }

@@ -68,11 +68,12 @@ func (o Options) withDefaults() Options {
 func (o Options) validate() error {
 	var problems []error
 	if errs := validation.IsDNS1123Label(o.ProfileNamespace); len(errs) > 0 {
-		problems = append(problems, fmt.Errorf("clusterprofile.Options.ProfileNamespace: %q cannot be a namespace: %s",
+		problems = append(problems, fmt.Errorf("clusterprofile.Options.ProfileNamespace: %q is not a valid name of a "+
+			"Namespace: %s",
 			o.ProfileNamespace, strings.Join(errs, "; ")))
 	}
 	if errs := validation.IsValidLabelValue(o.ClusterManager); len(errs) > 0 {
-		problems = append(problems, fmt.Errorf("clusterprofile.Options.ClusterManager: %q cannot be the value of a label: %s",
+		problems = append(problems, fmt.Errorf("clusterprofile.Options.ClusterManager: %q is not a valid label value: %s",
 			o.ClusterManager, strings.Join(errs, "; ")))
 	}
 	names := map[string]bool{}
@@ -80,11 +81,11 @@ func (o Options) validate() error {
 		field := fmt.Sprintf("clusterprofile.Options.AccessProviders[%d]", i)
 		switch {
 		case provider.Name == "":
-			problems = append(problems, fmt.Errorf("%s.Name: consumers know a provider by its name", field))
+			problems = append(problems, fmt.Errorf("%s.Name: must not be empty", field))
 		case names[provider.Name]:
-			problems = append(problems, fmt.Errorf("%s.Name: there is another provider %q", field, provider.Name))
+			problems = append(problems, fmt.Errorf("%s.Name: duplicate provider %q", field, provider.Name))
 		case provider.Cluster == nil:
-			problems = append(problems, fmt.Errorf("%s.Cluster: provider %q has nothing to say", field, provider.Name))
+			problems = append(problems, fmt.Errorf("%s.Cluster: must not be nil for provider %q", field, provider.Name))
 		}
 		names[provider.Name] = true
 	}

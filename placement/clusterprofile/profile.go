@@ -86,7 +86,7 @@ func conditionOf(member *membershipv1alpha1.MemberCluster, ours, theirs string) 
 	condition := meta.FindStatusCondition(member.Status.Conditions, ours)
 	if condition == nil {
 		condition = &metav1.Condition{
-			Status: metav1.ConditionUnknown, Reason: "NotReported", Message: "Nothing is known yet.",
+			Status: metav1.ConditionUnknown, Reason: "NotReported", Message: "The condition has not been reported yet.",
 			LastTransitionTime: member.CreationTimestamp,
 		}
 	}

@@ -98,8 +98,9 @@ func TestProfileOf(t *testing.T) {
 			}),
 			[]string{"status", "conditions"}, []any{
 				map[string]any{"type": controlPlaneHealthy, "status": "Unknown", "reason": "NotReported",
-					"message": "Nothing is known yet.", "lastTransitionTime": "2026-03-01T12:00:00Z"},
-				map[string]any{"type": joined, "status": "Unknown", "reason": "NotReported", "message": "Nothing is known yet.",
+					"message": "The condition has not been reported yet.", "lastTransitionTime": "2026-03-01T12:00:00Z"},
+				map[string]any{"type": joined, "status": "Unknown", "reason": "NotReported", "message": "The condition has not " +
+					"been reported yet.",
 					"lastTransitionTime": "2026-03-01T12:00:00Z"},
 			},
 		},

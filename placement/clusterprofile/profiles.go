@@ -24,7 +24,7 @@ func (e *exporter) profileKind() kind {
 		source:    &membershipv1alpha1.MemberCluster{},
 		keysOf:    e.profilesOf,
 		isOurs:    e.isOurProfile,
-		seen:      e.sawProfile,
+		seen:      e.observeProfile,
 		sync:      e.syncProfile,
 	}
 	if e.Tenancy != nil {
@@ -68,7 +68,7 @@ func (e *exporter) syncProfile(ctx context.Context, x *export, k key) (time.Dura
 		return e.createProfile(ctx, x, member, want)
 	case !x.isOurs(have):
 		if member != nil && (k.Namespace == e.ProfileNamespace || e.sets.Load().set(k.Namespace) != "") {
-			x.notify(member, have, fmt.Sprintf("of cluster manager %q and not of this member", managerOf(have)))
+			x.notify(member, have, fmt.Sprintf("managed by cluster manager %q, or belongs to another member", managerOf(have)))
 		}
 		return 0, nil
 	case have.GetDeletionTimestamp() != nil:
@@ -105,7 +105,7 @@ func (e *exporter) createProfile(ctx context.Context, x *export, member *members
 	if member.DeletionTimestamp != nil || member.Spec.Accepted == nil || !*member.Spec.Accepted {
 		return 0, nil
 	}
-	if wait := x.spend(key{Namespace: want.GetNamespace(), Name: want.GetName()}, true); wait > 0 {
+	if wait := x.reserveWrite(key{Namespace: want.GetNamespace(), Name: want.GetName()}, true); wait > 0 {
 		return wait, nil
 	}
 	created, err := x.create(ctx, want)
@@ -137,7 +137,7 @@ func (x *export) amendProfile(ctx context.Context, have, want *unstructured.Unst
 	k := key{Namespace: want.GetNamespace(), Name: want.GetName()}
 	metadata, status, turned := amendProfile(have, want, x.AccessProviders)
 	if status != nil {
-		patched, wait, err := x.pay(k, turned, func() (*unstructured.Unstructured, error) {
+		patched, wait, err := x.writeLimited(k, turned, func() (*unstructured.Unstructured, error) {
 			return x.patch(ctx, have, status, "status")
 		})
 		if wait > 0 || err != nil {
@@ -148,21 +148,23 @@ func (x *export) amendProfile(ctx context.Context, have, want *unstructured.Unst
 	if metadata == nil {
 		return 0, nil
 	}
-	_, wait, err := x.pay(k, false, func() (*unstructured.Unstructured, error) { return x.patch(ctx, have, metadata) })
+	_, wait, err := x.writeLimited(k, false, func() (*unstructured.Unstructured, error) {
+		return x.patch(ctx, have, metadata)
+	})
 	return wait, err
 }
 
-// pay runs a write if the rate limit permits it. Otherwise it returns the time to wait. A write that fails with a
-// conflict is not counted, because it wrote nothing. Otherwise a lagging watch would use up the burst that is reserved
-// for changes of a condition.
-func (x *export) pay(k key, turned bool,
+// writeLimited runs a write if the rate limit permits it. Otherwise it returns the time to wait. A write that fails
+// with a conflict is not counted, because it wrote nothing. Otherwise a lagging watch would use up the burst that is
+// reserved for changes of a condition.
+func (x *export) writeLimited(k key, turned bool,
 	write func() (*unstructured.Unstructured, error)) (*unstructured.Unstructured, time.Duration, error) {
-	if wait := x.spend(k, turned); wait > 0 {
+	if wait := x.reserveWrite(k, turned); wait > 0 {
 		return nil, wait, nil
 	}
 	wrote, err := write()
 	if apierrors.IsConflict(err) {
-		x.refund(k)
+		x.releaseWrite(k)
 	}
 	return wrote, 0, err
 }
@@ -178,7 +180,7 @@ func (e *exporter) deleteProfile(ctx context.Context, x *export, have *unstructu
 		return err
 	}
 	if err == nil && member.UID == ownerOf(have, memberKind).UID {
-		return errBehind
+		return errOutdated
 	}
 	return x.deleteUnchanged(ctx, have)
 }
@@ -194,9 +196,9 @@ func (x *export) deleteUnchanged(ctx context.Context, have *unstructured.Unstruc
 	return nil
 }
 
-// isTaken reports whether the profile that a decision would refer to belongs to another cluster manager, and thereby to
-// another cluster.
-func (e *exporter) isTaken(cluster string) bool {
+// hasForeignProfile reports whether the profile that a decision would refer to belongs to another cluster manager, and
+// thereby to another cluster.
+func (e *exporter) hasForeignProfile(cluster string) bool {
 	x := e.profiles.Load()
 	if x == nil {
 		return false

@@ -67,7 +67,7 @@ func (e *exporter) watchSets(ctx context.Context, x *export) error {
 	e.sets.Store(&setNamespaces{informer.GetStore()})
 	end, err := e.Tenancy.Watch(ctx, enqueue)
 	if err != nil {
-		return fmt.Errorf("watch the rules of tenancy: %w", err)
+		return fmt.Errorf("watch the ClusterSetBindings: %w", err)
 	}
 	context.AfterFunc(ctx, end)
 	return nil
@@ -81,7 +81,7 @@ func (e *exporter) enqueue(ctx context.Context, x *export, namespace string) {
 	var members membershipv1alpha1.MemberClusterList
 	if err := e.cache.List(ctx, &members, client.UnsafeDisableDeepCopy); err != nil {
 		if ctx.Err() == nil {
-			e.log.Error(err, "Cannot list MemberClusters")
+			e.log.Error(err, "Failed to list MemberClusters")
 		}
 		return
 	}
@@ -159,7 +159,7 @@ func (e *exporter) confirmDenied(ctx context.Context, rules *tenancy.Rules, set 
 		return err
 	}
 	if live.UID != member.UID || decideInSet(rules, set, live.Labels, have).Access != tenancy.Denied {
-		return errBehind
+		return errOutdated
 	}
 	return nil
 }
@@ -168,13 +168,13 @@ func (e *exporter) confirmDenied(ctx context.Context, rules *tenancy.Rules, set 
 func (e *exporter) confirmSet(ctx context.Context, namespace, set string) error {
 	live, err := e.namespaces.Get(ctx, namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && live.DeletionTimestamp != nil {
-		return errBehind // The profile is deleted together with its namespace.
+		return errOutdated // The profile is deleted together with its namespace.
 	}
 	if err != nil {
 		return fmt.Errorf("read namespace %s: %w", namespace, err)
 	}
 	if live.Labels[setLabel] != set {
-		return errBehind
+		return errOutdated
 	}
 	return nil
 }

@@ -119,7 +119,7 @@ func TestWantedInSet(t *testing.T) {
 			e.sets.Store(&setNamespaces{store})
 			got, err := e.wantedInSet(t.Context(), key{Namespace: "team", Name: "east"}, test.have, member(test.member))
 			if test.behind {
-				require.ErrorIs(t, err, errBehind)
+				require.ErrorIs(t, err, errOutdated)
 				return
 			}
 			require.NoError(t, err)

@@ -22,7 +22,7 @@ func (x *export) create(ctx context.Context, want *unstructured.Unstructured) (*
 	if err != nil {
 		return nil, fmt.Errorf("create %s %s: %w", want.GetKind(), k, err)
 	}
-	return x.took(created), nil
+	return x.recordWritten(created), nil
 }
 
 // patch changes an object if its resourceVersion is still the observed one.
@@ -44,34 +44,34 @@ func (x *export) patch(ctx context.Context, have *unstructured.Unstructured, cha
 	if err != nil {
 		return nil, fmt.Errorf("patch %s %s: %w", have.GetKind(), k, err)
 	}
-	return x.took(patched), nil
+	return x.recordWritten(patched), nil
 }
 
-// took records a written object in the store before the watch reports it.
-func (x *export) took(object *unstructured.Unstructured) *unstructured.Unstructured {
+// recordWritten records a written object in the store before the watch reports it.
+func (x *export) recordWritten(object *unstructured.Unstructured) *unstructured.Unstructured {
 	object.SetManagedFields(nil)
 	x.store.Mutation(object)
 	return object
 }
 
-// spend counts a write of an object against its rate limit. If the limit does not permit the write yet, spend counts
-// nothing and returns the time to wait.
-func (x *export) spend(k key, turned bool) (wait time.Duration) {
+// reserveWrite counts a write of an object against its rate limit. If the limit does not permit the write yet,
+// reserveWrite counts nothing and returns the time to wait.
+func (x *export) reserveWrite(k key, turned bool) (wait time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	now := x.Clock.Now()
-	if wait := x.paces[k].wait(now, turned); wait > 0 {
+	if wait := x.rateLimits[k].wait(now, turned); wait > 0 {
 		return wait
 	}
-	x.paces[k] = x.paces[k].spend(now)
+	x.rateLimits[k] = x.rateLimits[k].afterWrite(now)
 	return 0
 }
 
-// refund reverts spend for a write that the API server rejected.
-func (x *export) refund(k key) {
+// releaseWrite reverts reserveWrite for a write that the API server rejected.
+func (x *export) releaseWrite(k key) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.paces[k] = pace{x.paces[k].paid.Add(-perWrite)}
+	x.rateLimits[k] = rateLimit{x.rateLimits[k].usedUntil.Add(-perWrite)}
 }
 
 // notify reports, once for each such object, that an object of another owner has the name of an exported object. It
@@ -85,18 +85,19 @@ func (x *export) notify(source runtime.Object, foreign *unstructured.Unstructure
 	if known {
 		return
 	}
-	x.log.Info("An object of another owner has the name of an exported object, and is not changed.",
+	x.log.Info("Exported object has the name of an object of another owner, which is not changed",
 		"resource", x.resource.GroupResource().String(), "object", k.String(), "whose", whose)
 	// +event:object=MemberCluster, PlacementDecision
 	x.recorder.Eventf(source, nil, corev1.EventTypeWarning, "NameTaken", "Export",
-		"%s %s is %s, and left alone: delete or rename it to have this exported", foreign.GetKind(), k, whose)
+		"%s %s is %s, and is not changed. Delete or rename the object, so that this object can be "+
+			"exported.", foreign.GetKind(), k, whose)
 }
 
 // forget removes the state of an object that is no longer exported.
 func (x *export) forget(k key) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	delete(x.paces, k)
+	delete(x.rateLimits, k)
 	delete(x.announced, k)
 }
 

@@ -86,7 +86,7 @@ rules:
 	fmt.Println(err)
 	// Output:
 	// 1 [Service debug] <nil>
-	// override ConfigMap region for cluster lab: rules[1].jsonPatch[0].value.region: muster.cluster.labels["region"]: the cluster does not have it, and there is no default
+	// override ConfigMap region for cluster lab: rules[1].jsonPatch[0].value.region: muster.cluster.labels["region"]: the cluster has no such value, and the variable has no default
 }
 
 // ExampleExpand escapes a variable with two dollars. Other text that resembles a variable is not changed.

@@ -14,14 +14,14 @@ import (
 // Causes of an [Error]. Errors wrap them.
 var (
 	ErrSyntax = errors.New("a variable must be name, labels[\"key\"] or properties[\"name\"] of muster.cluster, " +
-		"then :- and a default if there is to be one; $${muster. is text")
+		"optionally followed by :- and a default; write $${muster. for the literal text")
 	ErrIdentity = errors.New(
 		"apiVersion, kind, metadata.name and metadata.namespace are the same for all clusters and cannot have variables")
-	ErrNoValue    = errors.New("the cluster does not have it, and there is no default")
-	ErrTooLarge   = fmt.Errorf("there would be more than %d bytes", workv1alpha1.MaxManifestBytes)
-	ErrTooDeep    = fmt.Errorf("maps and lists would be nested more than %d deep", workv1alpha1.MaxManifestDepth)
-	ErrNoPath     = errors.New("there is nothing at that path")
-	ErrTestFailed = errors.New("the test failed: there is something else")
+	ErrNoValue    = errors.New("the cluster has no such value, and the variable has no default")
+	ErrTooLarge   = fmt.Errorf("the result would exceed %d bytes", workv1alpha1.MaxManifestBytes)
+	ErrTooDeep    = fmt.Errorf("maps and lists would be nested more than %d levels deep", workv1alpha1.MaxManifestDepth)
+	ErrNoPath     = errors.New("the path does not exist")
+	ErrTestFailed = errors.New("the test failed: the value at the path differs")
 )
 
 // start is the text that begins a variable.

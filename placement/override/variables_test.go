@@ -82,7 +82,8 @@ func TestExpandFails(t *testing.T) {
 		}
 	}
 	_, err := override.Expand("a ${muster.cluster.labels['zone']} b", described)
-	require.EqualError(t, err, `muster.cluster.labels["zone"]: the cluster does not have it, and there is no default`)
+	require.EqualError(t, err,
+		`muster.cluster.labels["zone"]: the cluster has no such value, and the variable has no default`)
 }
 
 // TestExpandIsBounded checks that the length of the result is limited during the expansion, for any number of variables

@@ -13,7 +13,7 @@ import (
 func (r *rollout) advance() {
 	if r.memory.Rollback == nil {
 		r.forward()
-		if !r.halted || !r.mayGoBack() {
+		if !r.halted || !r.mustRollBack() {
 			return
 		}
 		r.memory.Rollback = &v1alpha1.RollbackStatus{StartedAt: *stamp(r.Now), Cause: r.failure()}
@@ -30,7 +30,7 @@ func (r *rollout) advance() {
 // forward goes through the stages up to the first one that is not done or has a closed gate.
 func (r *rollout) forward() {
 	if r.plan.Problem = r.undeclared(); r.plan.Problem != "" {
-		r.blocked = "The strategy cannot be carried out: " + r.plan.Problem + "."
+		r.blocked = "The rollout strategy is invalid: " + r.plan.Problem + "."
 		return
 	}
 	for r.current = range r.stages {
@@ -40,8 +40,9 @@ func (r *rollout) forward() {
 			return
 		}
 		if s.lost {
-			r.blocked = fmt.Sprintf("All clusters of mandatory group %s have left before it was done. It goes on when one is "+
-				"back, or without the group after a state of Stop.", s.Name)
+			r.blocked = fmt.Sprintf("All clusters of mandatory group %s left before the group was updated. The rollout "+
+				"continues when a cluster of the group returns. To continue without the group, set the rollout state to Stop and "+
+				"back to Run.", s.Name)
 			return
 		}
 		if s.reachedAt == nil {
@@ -68,11 +69,11 @@ func (r *rollout) forward() {
 // mandatory group. Failures in other groups do not affect it, because they do not indicate that its clusters would
 // fail.
 func (r *rollout) tooManyFailed(s *stage) bool {
-	if r.over() {
+	if r.isComplete() {
 		return false
 	}
 	mandatory := r.failedMandatory()
-	others := r.blamed + len(r.left) - mandatory
+	others := r.failures + len(r.left) - mandatory
 	return mandatory > 0 || !s.mandatory && (others > r.tolerated() || len(r.left) >= maxUnwell)
 }
 
@@ -86,7 +87,7 @@ func (r *rollout) failedMandatory() (n int) {
 		if !r.stages[i].mandatory {
 			return n // mandatory stages come first
 		}
-		n += r.stages[i].blamed
+		n += r.stages[i].failures
 	}
 	return n
 }
@@ -94,7 +95,7 @@ func (r *rollout) failedMandatory() (n int) {
 // pass reports whether a gate is open, and otherwise records what the gate waits for. If the rollout is over, all gates
 // are open.
 func (r *rollout) pass(s *stage, position v1alpha1.GatePosition, gate v1alpha1.RolloutGate, reached *metav1.Time) bool {
-	if r.over() {
+	if r.isComplete() {
 		return true
 	}
 	until := reached.Add(seconds(gate.WaitSeconds))
@@ -104,7 +105,7 @@ func (r *rollout) pass(s *stage, position v1alpha1.GatePosition, gate v1alpha1.R
 		s.waiting = v1alpha1.PhaseWaitingForApproval
 	case r.Now.Before(until):
 		s.waiting = v1alpha1.PhaseWaitingForTime
-		r.wake(until)
+		r.evaluateAt(until)
 	default:
 		return true
 	}
@@ -112,8 +113,8 @@ func (r *rollout) pass(s *stage, position v1alpha1.GatePosition, gate v1alpha1.R
 	return false
 }
 
-// mayGoBack reports whether a failed rollout must be rolled back now.
-func (r *rollout) mayGoBack() bool {
+// mustRollBack reports whether a failed rollout must be rolled back now.
+func (r *rollout) mustRollBack() bool {
 	return r.Strategy.OnFailure == v1alpha1.FailureRollBack && r.running() && r.hasStable()
 }
 

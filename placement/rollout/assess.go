@@ -25,30 +25,30 @@ const (
 
 // tally contains the numbers of targets of a stage, or of all stages.
 type tally struct {
-	count  [states]int
-	taken  int // slots that targets hold
-	going  int // targets with a slot that are being updated to the goal
-	busy   int // targets with a slot that are not soaking
-	open   int // targets that are pending or hold a slot, so that the stage is not done
-	blamed int // targets that failed or timed out because of the rollout
+	count    [states]int
+	taken    int // slots that targets hold
+	updating int // targets with a slot that are being updated to the goal
+	busy     int // targets with a slot that are not soaking
+	open     int // targets that are pending or hold a slot, so that the stage is not done
+	failures int // targets that failed or timed out because of the rollout
 }
 
 func (t *tally) add(m *member) {
 	t.count[m.state]++
-	if m.holds {
+	if m.hasSlot {
 		t.taken++
 		if m.state != pending {
-			t.going++
+			t.updating++
 		}
 		if m.state != soaking {
 			t.busy++
 		}
 	}
-	if m.state == pending || m.holds {
+	if m.state == pending || m.hasSlot {
 		t.open++
 	}
-	if m.blame {
-		t.blamed++
+	if m.countsAsFailure {
+		t.failures++
 	}
 }
 
@@ -64,7 +64,7 @@ func (r *rollout) assess() {
 			s.add(m)
 			r.add(m)
 		}
-		s.slots.taken, s.slots.going = s.taken, s.going
+		s.slots.taken, s.slots.updating = s.taken, s.updating
 	}
 }
 
@@ -90,25 +90,25 @@ func (r *rollout) evaluate(s *stage, m *member) {
 	finished := before(m.Since, s.finishedAt) && !before(m.HealthSince, s.finishedAt)
 
 	m.hurt = m.Health == Failed || moved && unwell && late
-	m.state, m.holds, m.blame = pending, false, false
+	m.state, m.hasSlot, m.countsAsFailure = pending, false, false
 	switch {
 	case m.Revision != r.goal():
 		// The target is still being updated to another revision. It holds a slot, and can be updated to the goal within it.
-		m.holds = moved && unwell && !late
+		m.hasSlot = moved && unwell && !late
 	case m.Health == Failed:
-		m.state, m.blame = failed, moved
+		m.state, m.countsAsFailure = failed, moved
 	case unwell && late:
-		m.state, m.blame = timedOut, moved
+		m.state, m.countsAsFailure = timedOut, moved
 	case unwell:
-		m.state, m.holds = progressing, moved && !finished
+		m.state, m.hasSlot = progressing, moved && !finished
 	case moved && !finished && r.Now.Before(soaked):
-		m.state, m.holds = soaking, true
-		r.wake(soaked)
+		m.state, m.hasSlot = soaking, true
+		r.evaluateAt(soaked)
 	default:
 		m.state = succeeded
 	}
-	if m.holds && m.state != soaking || m.state == progressing {
-		r.wake(deadline)
+	if m.hasSlot && m.state != soaking || m.state == progressing {
+		r.evaluateAt(deadline)
 	}
 }
 

@@ -9,7 +9,7 @@ func (r *rollout) choose() {
 		return
 	}
 	r.plan.Hold = make([]Hold, 0, r.count[pending])
-	c := &chooser{plan: &r.plan, all: slots{r.limit(), r.taken, r.going}, stable: r.hasForNewcomers()}
+	c := &chooser{plan: &r.plan, all: slots{r.limit(), r.taken, r.updating}, stable: r.hasForNewcomers()}
 	if r.memory.Rollback == nil {
 		for i := range r.stages {
 			c.choose(&r.stages[i], r.reason(i), anyMember)
@@ -33,24 +33,24 @@ type chooser struct {
 
 // slots is the use of the slots of a stage, or of all stages.
 type slots struct {
-	limit int
-	taken int // slots that targets hold
-	going int // targets that are being updated to the goal
+	limit    int
+	taken    int // slots that targets hold
+	updating int // targets that are being updated to the goal
 }
 
 // free reports whether a target may be updated. A target that holds a slot needs no other one. The number of targets
 // that are being updated to the goal never exceeds the limit, even if more targets hold slots because they became
 // unhealthy for another reason, or because the limit was higher before.
 func (s *slots) free(m *member) bool {
-	if m.holds {
-		return s.going < s.limit
+	if m.hasSlot {
+		return s.updating < s.limit
 	}
 	return s.taken < s.limit
 }
 
-func (s *slots) take(m *member) {
-	s.going++
-	if !m.holds {
+func (s *slots) occupy(m *member) {
+	s.updating++
+	if !m.hasSlot {
 		s.taken++
 	}
 }
@@ -67,8 +67,8 @@ func (c *chooser) choose(s *stage, reason HoldReason, eligible func(*member) boo
 		case reason != "":
 			c.hold(m, reason)
 		case c.all.free(m) && s.slots.free(m):
-			c.all.take(m)
-			s.slots.take(m)
+			c.all.occupy(m)
+			s.slots.occupy(m)
 			c.plan.Update = append(c.plan.Update, m.Name)
 		default:
 			c.hold(m, HoldConcurrency)

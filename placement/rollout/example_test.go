@@ -73,9 +73,9 @@ func ExampleNext() {
 	report(rollout.Succeeded, 0, 1, 3)
 	step()
 	// Output:
-	// Progressing [west] Updating stage canary: 0 of 4 clusters at v2, and 1 on the way.
+	// Progressing [west] Updating in stage canary: 0 of 4 clusters at v2, 1 progressing.
 	// WaitingForApproval [] Waiting for the approval after stage canary.
-	// Progressing [east north] Updating stage prod: 1 of 4 clusters at v2, and 2 on the way.
-	// RollingBack [north west east] Rolled back: 1 of 4 clusters at v1. 1 cluster failed, where 0 may: north.
-	// RolledBack [] Rolled back: 4 of 4 clusters at v1. 1 cluster failed, where 0 may: north.
+	// Progressing [east north] Updating in stage prod: 1 of 4 clusters at v2, 2 progressing.
+	// RollingBack [north west east] Rolled back: 1 of 4 clusters at v1. 1 cluster failed, and maxFailures allows 0: north.
+	// RolledBack [] Rolled back: 4 of 4 clusters at v1. 1 cluster failed, and maxFailures allows 0: north.
 }

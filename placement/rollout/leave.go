@@ -14,9 +14,9 @@ import (
 // maxUnwell is the maximum number of stored clusters, as in the API.
 const maxUnwell = 20
 
-// recall finds the stored clusters that are no longer at the revision. For a cluster at the revision, its current
+// findDeparted finds the stored clusters that are no longer at the revision. For a cluster at the revision, its current
 // health counts.
-func (r *rollout) recall() {
+func (r *rollout) findDeparted() {
 	if len(r.memory.Unwell) == 0 || r.ended() {
 		return
 	}
@@ -43,8 +43,8 @@ func (r *rollout) unwell() []v1alpha1.UnwellCluster {
 	for i := range r.members {
 		m := &r.members[i]
 		// Without a stable revision, a lost cluster must not prevent the others from getting any revision.
-		lost := m.state == progressing && m.holds && m.Health != Progressing && r.hasStable()
-		if m.blame || lost {
+		lost := m.state == progressing && m.hasSlot && m.Health != Progressing && r.hasStable()
+		if m.countsAsFailure || lost {
 			there = append(there, v1alpha1.UnwellCluster{Name: m.Name, Group: m.Group.String()})
 		}
 	}
@@ -55,7 +55,7 @@ func (r *rollout) unwell() []v1alpha1.UnwellCluster {
 }
 
 // ended reports whether failures no longer affect the rollout: it is over, or is being rolled back.
-func (r *rollout) ended() bool { return r.over() || r.memory.Rollback != nil }
+func (r *rollout) ended() bool { return r.isComplete() || r.memory.Rollback != nil }
 
 // isMandatory reports whether the strategy now lists a group, given by its text, as mandatory.
 func (r *rollout) isMandatory(text string) bool {
@@ -81,7 +81,7 @@ func (r *rollout) lostGroups(there map[Group]int) (lost []Group) {
 
 // undeclared returns a message about a mandatory group that is not declared. Empty: all are declared.
 func (r *rollout) undeclared() string {
-	if r.Groups == nil || r.over() {
+	if r.Groups == nil || r.isComplete() {
 		return ""
 	}
 	for i, ref := range r.Strategy.MandatoryGroups {
@@ -90,11 +90,11 @@ func (r *rollout) undeclared() string {
 		}
 		path := fmt.Sprintf("mandatoryGroups[%d]", i)
 		if ref.Index != nil {
-			return fmt.Sprintf("%s: there is no decision group %d: the placements have %d, counted from 0", path, *ref.Index,
-				len(r.Groups))
+			return fmt.Sprintf("%s: no decision group has the index %d: the Placements have %d groups, counted from 0",
+				path, *ref.Index, len(r.Groups))
 		}
 		return fmt.Sprintf(
-			"%s: no placement has a decision group %s: correct the name, or declare it in spec.decisionGroups of a Placement",
+			"%s: no Placement has a decision group %s: correct the name, or declare it in spec.decisionGroups of a Placement",
 			path, ref.Name)
 	}
 	return ""

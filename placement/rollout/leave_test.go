@@ -63,14 +63,14 @@ func TestClustersThatLeave(t *testing.T) {
 		{
 			"the canary fails and leaves: nobody else gets what has killed it", underWay,
 			[]Observed{observe(mandatoryFirst, "canary r2 Failed 1m 0", prod), observe(mandatoryFirst, prod)},
-			"Failed", "", "1 cluster of a mandatory group failed: canary (left). Who has left counts until there is another " +
-				"revision, or the state has been Stop.",
+			"Failed", "", "1 cluster of a mandatory group failed: canary (left). Clusters that have left count until the " +
+				"revision changes or the rollout state is set to Stop.",
 		},
 		{
 			"it leaves before anybody knows: its group is not done", underWay,
 			[]Observed{observe(mandatoryFirst, "canary r2 Progressing 1m 0", prod), observe(mandatoryFirst, prod)},
-			"Failed", "", "All clusters of mandatory group 0 have left before it was done. It goes on when one is back, " +
-				"or without the group after a state of Stop.",
+			"Failed", "", "All clusters of mandatory group 0 left before the group was updated. The rollout continues when a " +
+				"cluster of the group returns. To continue without the group, set the rollout state to Stop and back to Run.",
 		},
 		{
 			"it is back", underWay,
@@ -120,15 +120,15 @@ func TestClustersThatLeave(t *testing.T) {
 		{
 			"where no group is mandatory it counts like another failure", underWay,
 			[]Observed{observe(oneByOne, "a r2 Failed 1m", "b r1 Succeeded 3h"), observe(oneByOne, "b r1 Succeeded 3h")},
-			"Failed", "", "1 cluster failed, where 0 may: a (left). Who has left counts until there is another revision, " +
-				"or the state has been Stop.",
+			"Failed", "", "1 cluster failed, and maxFailures allows 0: a (left). Clusters that have left count until the " +
+				"revision changes or the rollout state is set to Stop.",
 		},
 		{
 			"with those that are there", underWay,
 			[]Observed{observe(tolerating(oneByOne, number(1)), "a r2 Failed 1m", "b r1 Succeeded 3h"),
 				observe(tolerating(oneByOne, number(1)), "b r2 Failed 1s", "c r1 Succeeded 3h")},
-			"Failed", "", "2 clusters failed, where 1 may: b, a (left). Who has left counts until there is another revision, " +
-				"or the state has been Stop.",
+			"Failed", "", "2 clusters failed, and maxFailures allows 1: b, a (left). Clusters that have left count until the " +
+				"revision changes or the rollout state is set to Stop.",
 		},
 		{
 			"that may be", underWay,
@@ -180,7 +180,7 @@ func TestClustersThatLeave(t *testing.T) {
 			"a failure that has left leads back like another", underWay,
 			[]Observed{observe(rollBack, "a r2 Unknown 1m", "b r2 Succeeded 10m", "c r1 Succeeded 3h"),
 				observe(rollBack, "b r2 Succeeded 10m", "c r1 Succeeded 3h")},
-			"RollingBack", "b", "Rolled back: 1 of 2 clusters at r1. 1 cluster failed, where 0 may: a (left).",
+			"RollingBack", "b", "Rolled back: 1 of 2 clusters at r1. 1 cluster failed, and maxFailures allows 0: a (left).",
 		},
 	} {
 		plan := looks(t, test.status, test.looks...)
@@ -276,10 +276,10 @@ func TestGroupsThatAreNone(t *testing.T) {
 		status  v1alpha1.RolloutStatus
 		problem string
 	}{
-		{"its name", v1alpha1.DecisionGroupReference{Name: "canry"}, declared, underWay, "mandatoryGroups[0]: no placement " +
+		{"its name", v1alpha1.DecisionGroupReference{Name: "canry"}, declared, underWay, "mandatoryGroups[0]: no Placement " +
 			"has a decision group canry: correct the name, or declare it in spec.decisionGroups of a Placement"},
 		{"its index", v1alpha1.DecisionGroupReference{Index: new(int32(2))}, declared, underWay,
-			"mandatoryGroups[0]: there is no decision group 2: the placements have 2, counted from 0"},
+			"mandatoryGroups[0]: no decision group has the index 2: the Placements have 2 groups, counted from 0"},
 		{"one without clusters is one", v1alpha1.DecisionGroupReference{Name: "canary"}, declared, underWay, ""},
 		{"nobody knows", v1alpha1.DecisionGroupReference{Name: "canry"}, nil, underWay, ""},
 		{"it does not matter any more", v1alpha1.DecisionGroupReference{Name: "canry"}, declared,
@@ -299,7 +299,7 @@ func TestGroupsThatAreNone(t *testing.T) {
 		if test.problem == "" {
 			continue
 		}
-		if want := "The strategy cannot be carried out: " + test.problem + "."; plan.Status.Phase != v1alpha1.PhaseFailed ||
+		if want := "The rollout strategy is invalid: " + test.problem + "."; plan.Status.Phase != v1alpha1.PhaseFailed ||
 			plan.Status.Message != want || len(plan.Hold) != 2 || len(plan.Stable) != 1 {
 			t.Errorf("%s: want all held and to be told so, got %s %q, %v held", test.reason, plan.Status.Phase,
 				plan.Status.Message, plan.Hold)

@@ -14,7 +14,7 @@ func (r *rollout) message(phase v1alpha1.RolloutPhase) string {
 	updated := fmt.Sprintf("%d of %s at %s", r.count[succeeded], clusters(len(r.members)), r.goal())
 	switch phase {
 	case v1alpha1.PhaseSucceeded:
-		return fmt.Sprintf("Done: %s.", updated)
+		return fmt.Sprintf("Complete: %s.", updated)
 	case v1alpha1.PhaseRolledBack, v1alpha1.PhaseRollingBack:
 		return fmt.Sprintf("Rolled back: %s. %s", updated, r.memory.Rollback.Cause)
 	case v1alpha1.PhaseStopped, v1alpha1.PhasePaused:
@@ -25,10 +25,10 @@ func (r *rollout) message(phase v1alpha1.RolloutPhase) string {
 		}
 		text := r.failure()
 		if len(r.left) > 0 {
-			text += " Who has left counts until there is another revision, or the state has been Stop."
+			text += " Clusters that have left count until the revision changes or the rollout state is set to Stop."
 		}
 		if r.Strategy.OnFailure == v1alpha1.FailureRollBack && !r.hasStable() {
-			text += " There is no revision to go back to."
+			text += " There is no revision to roll back to."
 		}
 		return text
 	}
@@ -40,18 +40,18 @@ func (r *rollout) message(phase v1alpha1.RolloutPhase) string {
 		return fmt.Sprintf("Waiting until %s %s stage %s.", s.until.UTC().Format(time.RFC3339),
 			strings.ToLower(string(s.gate)), s.Name)
 	case v1alpha1.PhaseSoaking:
-		return fmt.Sprintf("Waiting%s for %s to stay well for %s: %s.", r.where(), clusters(r.taken),
+		return fmt.Sprintf("Waiting%s for %s to stay healthy for %s: %s.", r.where(), clusters(r.taken),
 			seconds(r.Strategy.MinSuccessSeconds), updated)
 	}
-	return fmt.Sprintf("Updating%s: %s, and %d on the way.", r.where(), updated, r.going+len(r.plan.Update))
+	return fmt.Sprintf("Updating%s: %s, %d progressing.", r.where(), updated, r.updating+len(r.plan.Update))
 }
 
 func (r *rollout) where() string {
 	switch name := r.stages[r.current].Name; r.Strategy.Type {
 	case v1alpha1.RolloutStages:
-		return " stage " + name
+		return " in stage " + name
 	case v1alpha1.RolloutProgressivePerGroup:
-		return " group " + name
+		return " in group " + name
 	}
 	return ""
 }
@@ -61,7 +61,7 @@ func (r *rollout) failure() string {
 	mandatory := r.failedMandatory() > 0
 	var names []string
 	for i := range r.members {
-		if m := &r.members[i]; m.blame && r.stages[m.stage].mandatory == mandatory {
+		if m := &r.members[i]; m.countsAsFailure && r.stages[m.stage].mandatory == mandatory {
 			names = append(names, m.Name)
 		}
 	}
@@ -73,7 +73,7 @@ func (r *rollout) failure() string {
 	if mandatory {
 		return fmt.Sprintf("%s of a mandatory group failed: %s.", clusters(len(names)), few(names))
 	}
-	return fmt.Sprintf("%s failed, where %d may: %s.", clusters(len(names)), r.tolerated(), few(names))
+	return fmt.Sprintf("%s failed, and maxFailures allows %d: %s.", clusters(len(names)), r.tolerated(), few(names))
 }
 
 func clusters(n int) string {

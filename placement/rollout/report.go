@@ -31,7 +31,7 @@ func (r *rollout) report() Plan {
 // missing only temporarily. It does not finish the rollout: a revision that no target had is not known to work.
 func (r *rollout) withoutTargets() Plan {
 	status := r.memory
-	status.Phase, status.Message = v1alpha1.PhaseSucceeded, "There are no clusters."
+	status.Phase, status.Message = v1alpha1.PhaseSucceeded, "The rollout has no clusters."
 	if status.Rollback != nil {
 		status.Phase = v1alpha1.PhaseRolledBack
 	}
@@ -78,7 +78,7 @@ func (r *rollout) stagePhase(s *stage) v1alpha1.RolloutPhase {
 		return v1alpha1.PhaseRollingBack
 	case r.memory.Rollback != nil:
 		return v1alpha1.PhaseRolledBack
-	case s.lost, r.halted && s.blamed > 0:
+	case s.lost, r.halted && s.failures > 0:
 		return v1alpha1.PhaseFailed
 	case s.waiting != "":
 		return s.waiting

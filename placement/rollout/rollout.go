@@ -110,16 +110,16 @@ func Next(o Observed) (Plan, error) {
 		return Plan{}, fmt.Errorf("roll out %q: strategy: %w", o.Revision, errs.ToAggregate())
 	}
 	if o.Revision == "" {
-		return Plan{}, errors.New("roll out: there is no revision")
+		return Plan{}, errors.New("roll out: the revision must not be empty")
 	}
-	r := &rollout{Observed: o, memory: remember(o)}
+	r := &rollout{Observed: o, memory: relevantStatus(o)}
 	if len(o.Targets) == 0 {
 		return r.withoutTargets(), nil
 	}
 	if err := r.arrange(); err != nil {
 		return Plan{}, fmt.Errorf("roll out %q: %w", o.Revision, err)
 	}
-	r.recall()
+	r.findDeparted()
 	r.assess()
 	r.advance()
 	r.choose()
@@ -143,9 +143,9 @@ type rollout struct {
 	next    time.Time // the next time at which the plan changes by itself
 }
 
-// remember returns the part of the last status that applies to the revision. Of a status for another revision, only the
-// stable revision applies.
-func remember(o Observed) v1alpha1.RolloutStatus {
+// relevantStatus returns the part of the last status that applies to the revision. Of a status for another revision,
+// only the stable revision applies.
+func relevantStatus(o Observed) v1alpha1.RolloutStatus {
 	was := o.Status
 	if was.Revision == o.Revision {
 		if o.Strategy.State == v1alpha1.RolloutStop {
@@ -167,13 +167,13 @@ func (r *rollout) goal() string {
 	return r.Revision
 }
 
-// over reports whether the rollout has ended: only another revision starts it again.
-func (r *rollout) over() bool {
+// isComplete reports whether the rollout has ended: only another revision starts it again.
+func (r *rollout) isComplete() bool {
 	return r.memory.FinishedAt != nil || r.memory.Rollback != nil && r.memory.Rollback.FinishedAt != nil
 }
 
-// wake schedules an evaluation at a time, if that is in the future.
-func (r *rollout) wake(at time.Time) {
+// evaluateAt schedules an evaluation at a time, if that is in the future.
+func (r *rollout) evaluateAt(at time.Time) {
 	if at.After(r.Now) && (r.next.IsZero() || at.Before(r.next)) {
 		r.next = at
 	}

@@ -504,7 +504,7 @@ func TestNext_KeepsStateWithoutMembers(t *testing.T) {
 
 func TestNextRefuses(t *testing.T) {
 	for want, o := range map[string]Observed{
-		"there is no revision": {},
+		"the revision must not be empty": {},
 		"maxConcurrency must be": {Revision: "r1", Strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) {
 			s.MaxConcurrency = number(0)
 		})},
@@ -524,14 +524,14 @@ func TestMessages(t *testing.T) {
 		want     string
 	}{
 		{staged, []string{"a r2 Succeeded 5m 0", "b - - - 1"},
-			"Updating stage prod: 1 of 2 clusters at r2, and 1 on the way."},
+			"Updating in stage prod: 1 of 2 clusters at r2, 1 progressing."},
 		{perGroup, []string{"a r2 Progressing 5m 3", "b - - - 4"},
-			"Updating group 3: 0 of 2 clusters at r2, and 1 on the way."},
+			"Updating in group 3: 0 of 2 clusters at r2, 1 progressing."},
 		{soakingFor(oneByOne, 90), []string{"a r2 Succeeded 5s"},
-			"Waiting for 1 cluster to stay well for 1m30s: 0 of 1 cluster at r2."},
-		{oneByOne, []string{"a r2 Succeeded 5m"}, "Done: 1 of 1 cluster at r2."},
+			"Waiting for 1 cluster to stay healthy for 1m30s: 0 of 1 cluster at r2."},
+		{oneByOne, []string{"a r2 Succeeded 5m"}, "Complete: 1 of 1 cluster at r2."},
 		{tolerating(oneByOne, number(3)), []string{"a r2 Failed 1s", "b r2 Failed 1s", "c r2 Failed 1s", "d r2 Unknown 15m",
-			"e"}, "4 clusters failed, where 3 may: a, b, c and 1 more."},
+			"e"}, "4 clusters failed, and maxFailures allows 3: a, b, c and 1 more."},
 		{with(staged, func(s *v1alpha1.RolloutStrategy) {
 			s.Stages[0].Before.Approval = true
 		}), []string{"a - - - 0"}, "Waiting for the approval before stage canary."},
@@ -541,7 +541,7 @@ func TestMessages(t *testing.T) {
 		{with(oneByOne, func(s *v1alpha1.RolloutStrategy) {
 			s.OnFailure = "RollBack"
 		}), []string{"a r2 Failed 1s", "b r1 Succeeded 3h"},
-			"Rolled back: 1 of 2 clusters at r1. 1 cluster failed, where 0 may: a."},
+			"Rolled back: 1 of 2 clusters at r1. 1 cluster failed, and maxFailures allows 0: a."},
 		{with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.State = "Pause" }), []string{"a"},
 			"Paused: 0 of 1 cluster at r2."},
 	} {

@@ -35,12 +35,12 @@ type stage struct {
 // member is a target in its stage.
 type member struct {
 	*Target
-	stage int
-	order order
-	state state
-	holds bool // holds a slot
-	hurt  bool // failed or timed out, at any revision
-	blame bool // failed or timed out at the goal, because of the rollout
+	stage           int
+	order           order
+	state           state
+	hasSlot         bool // holds a slot
+	hurt            bool // failed or timed out, at any revision
+	countsAsFailure bool // failed or timed out at the goal, because of the rollout
 }
 
 // The names of stages that no user has named. A user cannot use them: names of stages and groups have no capitals, or

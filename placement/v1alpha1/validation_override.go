@@ -200,7 +200,7 @@ func validateJSON(value *runtime.RawExtension, path *field.Path) field.ErrorList
 		return field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "must be JSON, as raw bytes")}
 	case depth(value.Raw) > MaxPatchDepth:
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{},
-			fmt.Sprintf("its maps and lists are nested more than %d deep", MaxPatchDepth))}
+			fmt.Sprintf("maps and lists must not be nested more than %d levels deep", MaxPatchDepth))}
 	}
 	return nil
 }

@@ -75,9 +75,9 @@ func TestValidateOverrides(t *testing.T) {
 		{"a copy of itself in itself is fine",
 			`{jsonPatch: [{op: copy, path: /a/b, from: /a}, {op: move, path: /ab, from: /a}]}`, nil},
 		{"a value too deep", `{jsonPatch: [{op: add, path: /a, value: ` + nested(65) + `}]}`,
-			[]string{"rules[0].jsonPatch[0].value", "more than 64 deep"}},
+			[]string{"rules[0].jsonPatch[0].value", "more than 64 levels deep"}},
 		{"a value as deep as may be", `{jsonPatch: [{op: add, path: /a, value: ` + nested(64) + `}]}`, nil},
-		{"a merge patch too deep", `{mergePatch: ` + nested(65) + `}`, []string{"rules[0].mergePatch", "more than 64 deep"}},
+		{"a merge patch too deep", `{mergePatch: ` + nested(65) + `}`, []string{"rules[0].mergePatch", "more than 64 levels deep"}},
 		{"a merge patch that is a list", `{mergePatch: [a]}`, []string{"rules[0].mergePatch", "must be a JSON object"}},
 		{"identity, merged", `{mergePatch: {apiVersion: v2, kind: null, status: {a: 1}, metadata: {name: a, ` +
 			`namespace: null, generateName: a, ownerReferences: [], labels: {a: b}}}}`,

@@ -24,7 +24,7 @@ func (l *reconciliation) act(ctx context.Context) {
 	for _, t := range l.clusters {
 		revision, is := update[t.name]
 		if !is {
-			if t.reading != nil && t.writable() && !t.current && l.idle(t) {
+			if t.reading != nil && t.writable() && !t.current && l.writesSucceeded(t) {
 				orders[delivery{s.key, t.name}] = priorityRepair
 			}
 			continue
@@ -51,7 +51,8 @@ func (l *reconciliation) act(ctx context.Context) {
 	}
 	leaves, err := l.deletable(ctx)
 	if err != nil {
-		l.log.Error(err, "The Works of clusters that are not chosen any more are kept", "workset", s.key)
+		l.log.Error(err, "Failed to confirm the deletion of Works, keeping the Works of clusters that are no longer "+
+			"selected", "workset", s.key)
 		l.requeueSoon()
 	}
 	for _, t := range l.leaving {
@@ -61,7 +62,7 @@ func (l *reconciliation) act(ctx context.Context) {
 		}
 		wants[t.name] = &want{namespace: t.namespace, assigned: t.assigned,
 			deletePolicy: deletePolicyOf(l.set.Spec.Work.Delete), by: l.set.UID, until: l.Clock.Now().Add(confirmedFor)}
-		if len(t.existing.live()) > 0 && l.idle(t) {
+		if len(t.existing.live()) > 0 && l.writesSucceeded(t) {
 			orders[delivery{s.key, t.name}] = priorityUpdate
 		}
 	}
@@ -95,8 +96,9 @@ func (l *reconciliation) deletable(ctx context.Context) (func(*target) bool, err
 	}, nil
 }
 
-// idle reports whether no write of the cluster's Works has failed. Failed writes are retried without another delivery.
-func (l *reconciliation) idle(t *target) bool {
+// writesSucceeded reports whether no write of the cluster's Works has failed. Failed writes are retried without another
+// delivery.
+func (l *reconciliation) writesSucceeded(t *target) bool {
 	l.state.shared.mu.Lock()
 	defer l.state.shared.mu.Unlock()
 	return l.state.shared.writeErrors[t.name] == writeError{}

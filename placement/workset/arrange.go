@@ -13,8 +13,8 @@ type wanted struct {
 	placements string // the annotation of the first Work; empty: the existing one stays
 }
 
-// notedOn reports whether a Work has the desired annotations of the first Work.
-func (w *wanted) notedOn(r *record) bool {
+// hasNoteOf reports whether a Work has the desired annotations of the first Work.
+func (w *wanted) hasNoteOf(r *record) bool {
 	return r.assigned == w.assigned && w.owner.claims(r) &&
 		(w.placements == "" || r.Annotations[v1alpha1.PlacementsAnnotation] == w.placements)
 }
@@ -32,7 +32,7 @@ func arrange(base string, has []*record, want *wanted) ([]bundle.Step, error) {
 	for i, r := range has {
 		works[i] = bundle.Existing{
 			Work: r.content, Options: r.options, Written: r.written,
-			Marked: r.marked, Noted: want.notedOn(r), Processed: r.observed, Deleting: r.DeletionTimestamp != nil,
+			Marked: r.marked, Noted: want.hasNoteOf(r), Processed: r.observed, Deleting: r.DeletionTimestamp != nil,
 		}
 	}
 	return bundle.Arrange(base, works, want.Wanted)

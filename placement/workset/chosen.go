@@ -42,7 +42,7 @@ func (l *reconciliation) selectedBy(ctx context.Context,
 		if apierrors.IsNotFound(err) {
 			certain = false
 			l.problem(v1alpha1.ReasonPlacementNotFound,
-				"there is no %s %s: its clusters keep what they have until it is there, or the reference is removed",
+				"%s %s does not exist: create it, or remove the reference. Until then, its clusters keep their objects",
 				scope.PlacementKind(name.Namespace).Kind, reference.Name)
 			continue
 		}

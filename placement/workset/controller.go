@@ -54,17 +54,18 @@ type api struct {
 
 // queues are the queues of WorkSets and of the clusters whose Works must be written.
 type queues struct {
-	requests   *openqueue.Queue[reconcile.Request]
-	deliveries *openqueue.Queue[delivery]
-	conflicts  workqueue.TypedRateLimiter[reconcile.Request] // the pauses after conflicts about WorkSets
-	overtaken  workqueue.TypedRateLimiter[delivery]          // the pauses after conflicts about Works
+	requests       *openqueue.Queue[reconcile.Request]
+	deliveries     *openqueue.Queue[delivery]
+	conflicts      workqueue.TypedRateLimiter[reconcile.Request] // the pauses after conflicts about WorkSets
+	conflictDelays workqueue.TypedRateLimiter[delivery]          // the pauses after conflicts about Works
 }
 
 func newQueues() queues {
 	return queues{
 		requests: &openqueue.Queue[reconcile.Request]{}, deliveries: &openqueue.Queue[delivery]{},
-		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](soon, maxPause),
-		overtaken: workqueue.NewTypedItemExponentialFailureRateLimiter[delivery](soon, maxPause),
+		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minConflictDelay,
+			maxConflictDelay),
+		conflictDelays: workqueue.NewTypedItemExponentialFailureRateLimiter[delivery](minConflictDelay, maxConflictDelay),
 	}
 }
 
@@ -97,7 +98,7 @@ func (c *controller) drop(set types.NamespacedName) {
 	c.sets.mu.Lock()
 	delete(c.sets.states, set)
 	c.sets.mu.Unlock()
-	c.noteUnclaimed(set, 0)
+	c.recordUnclaimed(set, 0)
 	c.watcher.Forget(set)
 	c.Readiness.set(set, availability{})
 }
@@ -135,7 +136,7 @@ func (c *controller) Reconcile(ctx context.Context, request reconcile.Request) (
 // reconcile runs the steps of one reconcile: observe, decide, report and act.
 func (c *controller) reconcile(ctx context.Context, s *state) (reconcile.Result, error) {
 	set, err := c.read(ctx, s)
-	if errors.Is(err, errElsewhere) {
+	if errors.Is(err, errOtherManager) {
 		c.drop(s.key)
 		return reconcile.Result{}, nil
 	}
@@ -145,7 +146,7 @@ func (c *controller) reconcile(ctx context.Context, s *state) (reconcile.Result,
 	if set == nil {
 		return c.unclaimed(ctx, s)
 	}
-	c.noteUnclaimed(s.key, 0)
+	c.recordUnclaimed(s.key, 0)
 	l := &reconciliation{controller: c, set: set, state: s, now: c.Clock.Now()}
 	if set.DeletionTimestamp != nil {
 		return l.end(ctx)
@@ -178,21 +179,21 @@ func (c *controller) reconcile(ctx context.Context, s *state) (reconcile.Result,
 	return reconcile.Result{RequeueAfter: requeue.Sooner(requeue.Sooner(again, l.rollout.After), l.after)}, nil
 }
 
-// errElsewhere is the error for a WorkSet in a namespace that the manager does not watch. Its Works are watched.
-var errElsewhere = errors.New("the WorkSet belongs to another manager")
+// errOtherManager is the error for a WorkSet in a namespace that the manager does not watch. Its Works are watched.
+var errOtherManager = errors.New("another manager reconciles the WorkSet")
 
 // read returns a WorkSet, or nil if it does not exist. If the cache lags behind the last write, it returns the written
 // version.
 func (c *controller) read(ctx context.Context, s *state) (*v1alpha1.WorkSet, error) {
 	if s.key.Namespace == "" && s.uid == "" && !scope.Watched(ctx, c.api.cache) && ctx.Err() == nil {
-		return nil, errElsewhere
+		return nil, errOtherManager
 	}
 	set, err := scope.ReadWorkSet(ctx, c.api.cache, s.key)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil && s.uid == "" && ctx.Err() == nil: // a cache of some namespaces returns its own error for others
-		return nil, errElsewhere
+		return nil, errOtherManager
 	case err != nil:
 		return nil, fmt.Errorf("read WorkSet %s: %w", s.key, err)
 	}
@@ -212,7 +213,7 @@ func (l *reconciliation) guard(ctx context.Context) error {
 	controllerutil.AddFinalizer(next, v1alpha1.WorkSetFinalizer)
 	if err := l.api.client.Patch(ctx, scope.WorkSetObject(next), client.MergeFromWithOptions(scope.WorkSetObject(l.set),
 		client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("put the finalizer on WorkSet %s: %w", l.state.key, err)
+		return fmt.Errorf("add the finalizer to WorkSet %s: %w", l.state.key, err)
 	}
 	l.set, l.state.latest = next, next
 	if l.set.Status.Revision == "" {

@@ -39,7 +39,7 @@ func (l *reconciliation) decide(ctx context.Context) error {
 		Approvals: l.set.Spec.Approvals, Status: l.set.Status.Rollout,
 	})
 	if err != nil {
-		return fmt.Errorf("decide the rollout: %w", err)
+		return fmt.Errorf("plan the rollout: %w", err)
 	}
 	l.rollout = plan
 	if plan.Problem != "" {
@@ -81,8 +81,8 @@ func (l *reconciliation) check(ctx context.Context) error {
 			return err
 		}
 		if r == nil {
-			l.problem(v1alpha1.ReasonRevisionNotFound, "revision %s, which clusters are to have, cannot be used, for %s: "+
-				"choose another one by spec.revision, or change what is distributed",
+			l.problem(v1alpha1.ReasonRevisionNotFound, "revision %s, which is desired on some clusters, cannot be used, "+
+				"because %s: select another revision with spec.revision, or change the content of the WorkSet",
 				some.revision, l.state.revisions.unreadable[some.revision])
 			*some.clusters = nil
 		}

@@ -37,13 +37,13 @@ func (l *reconciliation) end(ctx context.Context) (reconcile.Result, error) {
 			return reconcile.Result{}, errors.Join(err, l.reportStuck(ctx, err))
 		}
 	default:
-		l.log.Info("A WorkSet is deleted with its definition, and its Works are kept", "workset", l.state.key)
+		l.log.Info("WorkSet is deleted with its CustomResourceDefinition, keeping its Works", "workset", l.state.key)
 	}
 	next := l.set.DeepCopy()
 	controllerutil.RemoveFinalizer(next, v1alpha1.WorkSetFinalizer)
 	err = l.api.client.Patch(ctx, scope.WorkSetObject(next), precondition.Patch(scope.WorkSetObject(l.set)))
 	if client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("take the finalizer from WorkSet %s: %w", l.state.key, err)
+		return reconcile.Result{}, fmt.Errorf("remove the finalizer from WorkSet %s: %w", l.state.key, err)
 	}
 	l.drop(l.state.key)
 	return reconcile.Result{}, nil

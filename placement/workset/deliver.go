@@ -39,7 +39,7 @@ func (c *controller) deliver(ctx context.Context, d delivery) (_ reconcile.Resul
 	defer func() { end(err) }()
 	s := c.stateIfKnown(d.set)
 	if s == nil {
-		c.queues.overtaken.Forget(d)
+		c.queues.conflictDelays.Forget(d)
 		return reconcile.Result{}, nil
 	}
 	s.writing.RLock()
@@ -48,7 +48,7 @@ func (c *controller) deliver(ctx context.Context, d delivery) (_ reconcile.Resul
 	w := s.shared.wants[d.cluster]
 	s.shared.mu.Unlock()
 	if w == nil || w.namespace == "" {
-		c.queues.overtaken.Forget(d)
+		c.queues.conflictDelays.Forget(d)
 		return reconcile.Result{}, nil
 	}
 	if w.reading == nil && c.Clock.Now().After(w.until) {
@@ -59,7 +59,7 @@ func (c *controller) deliver(ctx context.Context, d delivery) (_ reconcile.Resul
 	if err != nil {
 		return reconcile.Result{}, nil // the reconcile of the WorkSet reports it
 	}
-	has, err := c.certain(ctx, d, w.namespace)
+	has, err := c.existingWorks(ctx, d, w.namespace)
 	if err != nil {
 		c.recordWriteError(s, d, writeError{err.Error(), persistent(err)})
 		return reconcile.Result{}, err
@@ -73,31 +73,31 @@ func (c *controller) deliver(ctx context.Context, d delivery) (_ reconcile.Resul
 			continue // the event that ends the wait causes another reconcile
 		}
 		switch err := c.execute(ctx, d, w, wanted, &step{steps[i], has.named(steps[i].Work.Name)}); {
-		case errors.Is(err, errAgain):
-			return reconcile.Result{RequeueAfter: c.queues.overtaken.When(d)}, nil
+		case errors.Is(err, errConflict):
+			return reconcile.Result{RequeueAfter: c.queues.conflictDelays.When(d)}, nil
 		case err != nil:
 			c.recordWriteError(s, d, writeError{err.Error(), persistent(err)})
 			return reconcile.Result{}, err
 		}
 	}
-	c.queues.overtaken.Forget(d)
+	c.queues.conflictDelays.Forget(d)
 	c.recordWriteError(s, d, writeError{})
 	return reconcile.Result{}, nil
 }
 
-// certain returns the existing Works of a cluster. If the last write of a Work had no response, certain reads that Work
-// from the API server. Otherwise another Work could lose an object that this Work has already lost.
-func (c *controller) certain(ctx context.Context, d delivery, namespace string) (existing, error) {
+// existingWorks returns the existing Works of a cluster. If the last write of a Work had no response, the function
+// reads that Work from the API server. Otherwise another Work could lose an object that this Work has already lost.
+func (c *controller) existingWorks(ctx context.Context, d delivery, namespace string) (existing, error) {
 	has := c.works.at(d.set, namespace)
 	asked := false
 	for _, r := range has.records {
-		if !c.works.doubts(r) {
+		if !c.works.isUncertain(r) {
 			continue
 		}
-		if err := c.refresh(ctx, d, r.key(), r); !errors.Is(err, errAgain) {
+		if err := c.refresh(ctx, d, r.key(), r); !errors.Is(err, errConflict) {
 			return existing{}, err
 		}
-		c.works.sure(r.key())
+		c.works.markCertain(r.key())
 		asked = true
 	}
 	if asked {
@@ -106,30 +106,31 @@ func (c *controller) certain(ctx context.Context, d delivery, namespace string) 
 	return has, nil
 }
 
-// The delays after conflicts grow from soon to maxPause for each object. While a cache contains the state of a store
-// before its restore, every write is a conflict.
+// The delays after conflicts grow from minConflictDelay to maxConflictDelay for each object. While a cache contains the
+// state of a store before its restore, every write is a conflict.
 const (
-	soon     = 50 * time.Millisecond
-	maxPause = time.Minute
+	minConflictDelay = 50 * time.Millisecond
+	maxConflictDelay = time.Minute
 	// maxConflicts is the number of consecutive conflicts after which the cached WorkSet replaces the last written
 	// version.
 	maxConflicts = 5
 )
 
 var (
-	errAgain = errors.New("something has changed meanwhile")
-	errTaken = errors.New("there is one that is not of this WorkSet: delete it, or rename the WorkSet")
+	errConflict  = errors.New("the object was changed concurrently")
+	errNameTaken = errors.New(
+		"a Work with this name does not belong to the WorkSet: delete the Work, or rename the WorkSet")
 )
 
 // writeError is the error of the last write of a cluster's Works.
 type writeError struct {
-	why        string
+	message    string
 	persistent bool // whether only a user can resolve it
 }
 
 // persistent reports whether only a user can resolve the error of a write.
 func persistent(err error) bool {
-	return errors.Is(err, errTaken) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) ||
+	return errors.Is(err, errNameTaken) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) ||
 		apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
@@ -165,7 +166,7 @@ func (c *controller) execute(ctx context.Context, d delivery, w *want, wanted *w
 			return c.refresh(ctx, d, name, s.has)
 		}
 		if s.has != nil && !refused(err) {
-			c.works.doubt(s.has)
+			c.works.markUncertain(s.has)
 		}
 		return wrap(err, verb, name)
 	}
@@ -221,7 +222,7 @@ func (c *controller) remove(ctx context.Context, d delivery, w *want, has *recor
 		return c.refresh(ctx, d, name, has)
 	case err != nil:
 		if !refused(err) {
-			c.works.doubt(has)
+			c.works.markUncertain(has)
 		}
 		return wrap(err, "delete", name)
 	}
@@ -281,18 +282,18 @@ func (c *controller) refresh(ctx context.Context, d delivery, name types.Namespa
 	switch {
 	case apierrors.IsNotFound(err) && has != nil:
 		c.works.observeDeletion(has)
-		return errAgain
+		return errConflict
 	case apierrors.IsNotFound(err):
-		return errAgain
+		return errConflict
 	case err != nil:
 		return wrap(err, "read", name)
 	case setOf(there.Labels, there.Annotations) != d.set:
-		return wrap(errTaken, "write", name)
+		return wrap(errNameTaken, "write", name)
 	case there.Labels[v1alpha1.WorkSetLabel] == "":
 		return c.label(ctx, d, there)
 	}
 	c.works.confirmed(c.works.read(there), has)
-	return errAgain
+	return errConflict
 }
 
 func (c *controller) label(ctx context.Context, d delivery, work *workv1alpha1.Work) error {
@@ -306,5 +307,5 @@ func (c *controller) label(ctx context.Context, d delivery, work *workv1alpha1.W
 	if err == nil {
 		c.works.observe(c.works.read(work))
 	}
-	return errAgain
+	return errConflict
 }

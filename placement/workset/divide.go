@@ -43,13 +43,14 @@ func (l *reconciliation) divideOne(ctx context.Context, r *reading, next shares)
 			clusters, targets = append(clusters, c), append(targets, t)
 		}
 	}
-	room := l.room(ctx, r.division.Workloads(r.content.Objects, clusters))
+	room := l.capacity(ctx, r.division.Workloads(r.content.Objects, clusters))
 	result, err := r.division.Divide(r.content.Objects, clusters, room)
 	if err != nil { // some workloads keep their division; the others are divided
 		l.problem(v1alpha1.ReasonDivisionFailed, "%s", err)
 	}
 	for _, u := range result.Unplaced {
-		l.problem(v1alpha1.ReasonReplicasUnplaced, "%d replicas of %s %s fit nowhere: add clusters, or make them smaller",
+		l.problem(v1alpha1.ReasonReplicasUnplaced, "%d replicas of %s %s do not fit on any cluster: add clusters, or "+
+			"reduce the requests of the replicas",
 			u.Replicas, u.Workload.Kind, u.Workload.Name)
 	}
 	for i, t := range targets {
@@ -100,18 +101,18 @@ func replicasBy(works []*record) map[bundle.Key]int32 {
 	return all
 }
 
-// room returns a function that returns for how many more replicas of a workload a cluster has capacity. It returns zero
-// if the capacity is unknown, so that clusters keep their replicas.
-func (l *reconciliation) room(ctx context.Context, workloads []division.Workload) func(bundle.Key, string) int32 {
+// capacity returns a function that returns for how many more replicas of a workload a cluster has capacity. It returns
+// zero if the capacity is unknown, so that clusters keep their replicas.
+func (l *reconciliation) capacity(ctx context.Context, workloads []division.Workload) func(bundle.Key, string) int32 {
 	if len(workloads) == 0 {
 		return nil
 	}
-	room, err := l.state.division.estimating.ask(ctx, l.Estimator, workloads)
+	room, err := l.state.division.estimating.run(ctx, l.Estimator, workloads)
 	if err != nil {
-		l.problem(v1alpha1.ReasonDivisionFailed, "%s: clusters keep the replicas that they have, and get no more", err)
+		l.problem(v1alpha1.ReasonDivisionFailed, "%s: clusters keep their current replicas, and get no additional ones", err)
 		l.requeueSoon()
 	}
-	return func(workload bundle.Key, cluster string) int32 { return room[spot{workload, cluster}] }
+	return func(workload bundle.Key, cluster string) int32 { return room[capacityKey{workload, cluster}] }
 }
 
 // hashOf returns a hash of a list of objects.

@@ -28,8 +28,8 @@ func emptied(set *v1alpha1.WorkSet, before, selected, manifests []bundle.Object)
 	for i := range manifests {
 		written[manifests[i].Key()] = true
 	}
-	const next = "the clusters keep what they have: create objects that it matches, change or remove the selector, or " +
-		"set spec.allowEmpty to true"
+	const next = "the clusters keep their objects: create matching objects, change or remove the selector, or set " +
+		"spec.allowEmpty to true"
 	var messages []string
 	had := 0
 	for i := range before {
@@ -38,13 +38,14 @@ func emptied(set *v1alpha1.WorkSet, before, selected, manifests []bundle.Object)
 		}
 	}
 	if had > 0 && len(selected) == 0 {
-		return []string{fmt.Sprintf("spec.resources: matches nothing, and revision %s has %d objects: %s",
+		return []string{fmt.Sprintf("spec.resources: no objects match, but revision %s has %d objects: %s",
 			set.Status.Revision, had, next)}
 	}
 	for i := range spec.Resources {
 		if spec.Resources[i].Kind == v1alpha1.EveryKind {
 			for _, kind := range lostKinds(&spec.Resources[i], set.Namespace, written, before, selected) {
-				messages = append(messages, fmt.Sprintf("spec.resources[%d]: matches no %s, and matched some of revision %s: %s",
+				messages = append(messages, fmt.Sprintf("spec.resources[%d]: no objects of kind %s match, but some of revision "+
+					"%s did: %s",
 					i, kind, set.Status.Revision, next))
 			}
 			continue
@@ -62,7 +63,7 @@ func emptied(set *v1alpha1.WorkSet, before, selected, manifests []bundle.Object)
 		}
 		if was > 0 && is == 0 {
 			messages = append(messages,
-				fmt.Sprintf("spec.resources[%d]: matches nothing, and matched %d objects of revision %s: %s", i, was,
+				fmt.Sprintf("spec.resources[%d]: no objects match, but %d objects of revision %s did: %s", i, was,
 					set.Status.Revision, next))
 		}
 	}

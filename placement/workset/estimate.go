@@ -11,40 +11,40 @@ import (
 	"github.com/muster-sdk/muster/scheduler/replicas"
 )
 
-// spot identifies a workload on a cluster.
-type spot struct {
+// capacityKey identifies a workload on a cluster.
+type capacityKey struct {
 	workload bundle.Key
 	cluster  string
 }
 
-// estimating calls the Estimator of the options, which can fail, panic or hang.
-type estimating struct {
-	back chan struct{} // closed when an abandoned call has returned; nil: none
+// estimatorCall calls the Estimator of the options, which can fail, panic or hang.
+type estimatorCall struct {
+	done chan struct{} // closed when an abandoned call has returned; nil: none
 }
 
 const (
 	// estimateTimeout is the maximum duration of all estimates of one reconcile.
 	estimateTimeout = 5 * time.Second
-	// grace is how long ask waits for an Estimator to return after its context has ended.
+	// grace is how long run waits for an Estimator to return after its context has ended.
 	grace = 100 * time.Millisecond
 )
 
-// ask returns the estimated capacity, which is incomplete if there is an error. A call that does not return in time
+// run returns the estimated capacity, which is incomplete if there is an error. A call that does not return in time
 // continues in its goroutine. No other call begins before it returns.
-func (e *estimating) ask(ctx context.Context, estimator replicas.Estimator,
-	workloads []division.Workload) (map[spot]int32, error) {
-	if e.back != nil {
+func (e *estimatorCall) run(ctx context.Context, estimator replicas.Estimator,
+	workloads []division.Workload) (map[capacityKey]int32, error) {
+	if e.done != nil {
 		select {
-		case <-e.back:
-			e.back = nil
+		case <-e.done:
+			e.done = nil
 		default:
-			return nil, errors.New("the estimator has not come back since it was asked before")
+			return nil, errors.New("the Estimator has not returned from its previous call")
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, estimateTimeout)
 	defer cancel()
 	type answer struct {
-		room map[spot]int32
+		room map[capacityKey]int32
 		err  error
 	}
 	answers, back := make(chan answer, 1), make(chan struct{})
@@ -62,26 +62,26 @@ func (e *estimating) ask(ctx context.Context, estimator replicas.Estimator,
 	case a := <-answers:
 		return a.room, a.err
 	case <-time.After(grace): // most Estimators return when their context ends
-		e.back = back
-		return nil, fmt.Errorf("the estimator has not come back: %w", ctx.Err())
+		e.done = back
+		return nil, fmt.Errorf("the Estimator did not return: %w", ctx.Err())
 	}
 }
 
 func estimate(ctx context.Context, estimator replicas.Estimator,
-	workloads []division.Workload) (map[spot]int32, error) {
-	room := map[spot]int32{}
+	workloads []division.Workload) (map[capacityKey]int32, error) {
+	room := map[capacityKey]int32{}
 	var errs []error
 	for _, w := range workloads {
 		more, err := guarded(func() ([]int32, error) { return estimator.Estimate(ctx, w.Requirements, w.Clusters) })
 		if err == nil && len(more) != len(w.Clusters) {
-			err = fmt.Errorf("%d estimates for %d clusters", len(more), len(w.Clusters))
+			err = fmt.Errorf("the Estimator returned %d estimates for %d clusters", len(more), len(w.Clusters))
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("estimate the room for %s %s: %w", w.Key.Kind, w.Key.Name, err))
+			errs = append(errs, fmt.Errorf("estimate the capacity for %s %s: %w", w.Key.Kind, w.Key.Name, err))
 			continue
 		}
 		for i, cluster := range w.Clusters {
-			room[spot{w.Key, cluster}] = more[i]
+			room[capacityKey{w.Key, cluster}] = more[i]
 		}
 	}
 	return room, errors.Join(errs...)

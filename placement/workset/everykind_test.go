@@ -44,7 +44,8 @@ func testEveryKindNamespace(t *testing.T) {
 	require.NotContains(t, text(), "muster.dev", "the Placement and the WorkSet belong to the hub")
 
 	require.NoError(t, h.client.Delete(t.Context(), secret))
-	require.Contains(t, h.degraded("everything", v1alpha1.ReasonSelectionEmpty), "spec.resources[0]: matches no Secret")
+	require.Contains(t, h.degraded("everything", v1alpha1.ReasonSelectionEmpty),
+		"spec.resources[0]: no objects of kind Secret match")
 	require.Contains(t, text(), `"name":"key"`)
 	h.change("everything", func(s *v1alpha1.WorkSet) { s.Spec.AllowEmpty = true })
 	h.eventually("the Secret is removed", func() bool { return !strings.Contains(text(), `"name":"key"`) })

@@ -1,4 +1,4 @@
 package workset
 
 // Gist exports gist for tests of the frequency of status writes.
-var Gist = gist
+var Gist = urgentParts

@@ -179,7 +179,7 @@ func testOverrideFailsForOne(t *testing.T) {
 	})
 	h.eventually("it says so", func() bool {
 		c := h.cluster("web", "a")
-		return c.State == v1alpha1.ClusterFailed && strings.Contains(c.Message, "there is nothing at that path")
+		return c.State == v1alpha1.ClusterFailed && strings.Contains(c.Message, "the path does not exist")
 	})
 	h.eventually("the other one has the revision", func() bool {
 		s := h.get("web").Status

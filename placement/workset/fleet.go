@@ -39,9 +39,10 @@ type member struct{ lasting, latest *scheduler.Cluster }
 func (f *fleet) Set(cluster *scheduler.Cluster) {
 	namespace := f.namespaceOf(cluster.Name)
 	f.mu.Lock()
-	before, moved := f.members[cluster.Name], f.names[namespace] != cluster.Name
+	before := f.members[cluster.Name]
+	moved := namespace != "" && f.names[namespace] != cluster.Name || namespace == "" && f.located(cluster.Name)
 	if moved {
-		f.unlocate(cluster.Name)
+		f.removeLocation(cluster.Name)
 	}
 	if namespace != "" {
 		f.names[namespace] = cluster.Name
@@ -62,13 +63,23 @@ func (f *fleet) Set(cluster *scheduler.Cluster) {
 	}
 }
 
+// located reports whether the namespace of a cluster is known.
+func (f *fleet) located(name string) bool {
+	for _, cluster := range f.names {
+		if cluster == name {
+			return true
+		}
+	}
+	return false
+}
+
 // locate records the namespace of a cluster, which can become known after the cluster was set.
 func (f *fleet) locate(name, namespace string) {
 	f.mu.Lock()
 	_, is := f.members[name]
 	news := is && namespace != "" && f.names[namespace] != name
 	if news {
-		f.unlocate(name)
+		f.removeLocation(name)
 		f.names[namespace] = name
 	}
 	f.mu.Unlock()
@@ -81,12 +92,12 @@ func (f *fleet) locate(name, namespace string) {
 func (f *fleet) Remove(name string) {
 	f.mu.Lock()
 	delete(f.members, name)
-	f.unlocate(name)
+	f.removeLocation(name)
 	f.mu.Unlock()
 	f.changed(name)
 }
 
-func (f *fleet) unlocate(name string) {
+func (f *fleet) removeLocation(name string) {
 	maps.DeleteFunc(f.names, func(_, cluster string) bool { return cluster == name })
 }
 

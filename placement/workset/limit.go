@@ -51,8 +51,8 @@ func (l *reconciliation) limitOf(cluster *scheduler.Cluster, binding string, sel
 	case binding == "":
 		return limit{refusal: fmt.Sprintf("no ClusterSetBinding of namespace %s grants the cluster", l.set.Namespace)}
 	default:
-		return limit{refusal: fmt.Sprintf("ClusterSetBinding %s/%s, by which the cluster was selected, was not "+
-			"observed: restore it",
+		return limit{refusal: fmt.Sprintf("ClusterSetBinding %s/%s, which granted the cluster, was not observed: restore "+
+			"the ClusterSetBinding",
 			l.set.Namespace, binding)}
 	}
 }

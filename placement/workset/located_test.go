@@ -93,3 +93,22 @@ func TestNamespaceIsAwaited(t *testing.T) {
 		}
 	}
 }
+
+// TestFleet_SetUnchanged checks that a cluster whose namespace is not known enqueues no WorkSets unless the cluster has
+// changed, like a cluster with a namespace.
+func TestFleet_SetUnchanged(t *testing.T) {
+	namespace, changed := "", 0
+	f := newFleet(func(string) string { return namespace }, func(string) { changed++ })
+	set := func(namespaceNow string, labels map[string]string) int {
+		namespace, changed = namespaceNow, 0
+		f.Set(&scheduler.Cluster{Name: "east", Labels: labels})
+		return changed
+	}
+	require.Equal(t, 1, set("", nil), "a new cluster")
+	require.Zero(t, set("", nil), "an unchanged cluster without a namespace")
+	require.Equal(t, 1, set("", map[string]string{"a": "b"}), "another label")
+	require.Equal(t, 1, set("member-east", map[string]string{"a": "b"}), "the namespace is known now")
+	require.Zero(t, set("member-east", map[string]string{"a": "b"}), "an unchanged cluster with a namespace")
+	require.Equal(t, 1, set("", map[string]string{"a": "b"}), "the namespace is not known any more")
+	require.Zero(t, set("", map[string]string{"a": "b"}), "an unchanged cluster whose namespace was known once")
+}

@@ -17,10 +17,12 @@ type metrics struct {
 func newMetrics() (*metrics, error) {
 	m := &metrics{
 		written: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "muster_workset_works_written_total", Help: "Writes of Works by what was done: create, update or delete.",
+			Name: "muster_workset_works_written_total", Help: "Number of writes of Works, by operation: create, update or " +
+				"delete.",
 		}, []string{"verb"}),
 		unclaimed: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "muster_workset_unclaimed_works", Help: "Works that name a WorkSet that does not exist. They are kept.",
+			Name: "muster_workset_unclaimed_works", Help: "Number of Works whose WorkSet does not exist. The controller keeps " +
+				"these Works.",
 		}),
 	}
 	return m, errors.Join(registered(&m.written), registered(&m.unclaimed))

@@ -138,11 +138,11 @@ func testNamespaceIsGone(t *testing.T) {
 	h.obey()
 	r := h.start(workset.Options{})
 	h.distribute("web", "all", nil, configMap("web", nil))
-	h.eventually("it says so", func() bool {
+	h.eventually("the cluster is reported as failed", func() bool {
 		c := h.cluster("web", "a")
 		return c.State == v1alpha1.ClusterProgressing && strings.Contains(c.Message, "member-"+h.member("a"))
 	})
-	h.eventually("the other one is well", func() bool { return h.get("web").Status.Counts.Available == 1 })
+	h.eventually("the other cluster is available", func() bool { return h.get("web").Status.Counts.Available == 1 })
 	for range 5 { // what happens to others does not have it tried more often
 		before := r.wire.Count("POST works")
 		work := h.works("web")["b/web-0"].DeepCopy()
@@ -167,11 +167,11 @@ func testMarksAndNames(t *testing.T) {
 	h.obey()
 	h.start(workset.Options{})
 	h.distribute("web", "all", nil, configMap("web", nil))
-	h.eventually("it says so", func() bool {
+	h.eventually("the cluster is reported as failed", func() bool {
 		c := h.cluster("web", "b")
-		return c.State == v1alpha1.ClusterFailed && strings.Contains(c.Message, "not of this WorkSet")
+		return c.State == v1alpha1.ClusterFailed && strings.Contains(c.Message, "does not belong to the WorkSet")
 	})
-	h.eventually("the other one is well", func() bool { return h.get("web").Status.Counts.Available == 1 })
+	h.eventually("the other cluster is available", func() bool { return h.get("web").Status.Counts.Available == 1 })
 	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(taken), taken))
 	require.Empty(t, taken.Labels)
 	require.NoError(t, h.client.Delete(t.Context(), taken))

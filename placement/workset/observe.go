@@ -126,10 +126,10 @@ func (l *reconciliation) observeClusters(ctx context.Context) error {
 		if certain && (known || located) {
 			switch {
 			case t.cluster == nil:
-				t.waits = "The cluster is not in the fleet. Its Works are kept until it is there again, or leaves."
+				t.waits = "The cluster is not in the fleet. Its Works are kept until the cluster returns, or leaves the fleet."
 			case !ownerOf(l.set).claimsAny(h):
-				t.waits = "The cluster is not chosen. Its Works are those of an earlier WorkSet with this name, and are kept. " +
-					"To delete one with its objects, set its annotation " + workv1alpha1.DeletionRequestedByAnnotation +
+				t.waits = "The cluster is not selected. Its Works belong to an earlier WorkSet with this name, and are kept. To " +
+					"delete a Work with its objects, set its annotation " + workv1alpha1.DeletionRequestedByAnnotation +
 					" before you delete it."
 			}
 			l.leaving = append(l.leaving, t)
@@ -202,9 +202,9 @@ func (l *reconciliation) evaluate(t *target) {
 	failure := s.shared.writeErrors[t.name]
 	s.shared.mu.Unlock()
 	if failure.persistent {
-		t.problem = problem{v1alpha1.ReasonWriteFailed, failure.why}
+		t.problem = problem{v1alpha1.ReasonWriteFailed, failure.message}
 	} else {
-		t.waits = cmp.Or(failure.why, t.waits)
+		t.waits = cmp.Or(failure.message, t.waits)
 	}
 }
 
@@ -222,7 +222,8 @@ func (l *reconciliation) plan(t *target) evaluation {
 		return evaluation{current: true} // the desired content is unknown: the Works stay until the cluster is updated
 	case t.reading == nil:
 		return evaluation{problem: problem{
-			v1alpha1.ReasonRevisionNotFound, fmt.Sprintf("The cluster has lost its Works, and revision %s cannot be used: %s.",
+			v1alpha1.ReasonRevisionNotFound, fmt.Sprintf("The Works of the cluster are missing, and revision %s cannot be "+
+				"used: %s.",
 				t.assigned.revision, l.state.revisions.unreadable[t.assigned.revision]),
 		}}
 	}

@@ -77,8 +77,8 @@ func (r *Readiness) Notify(ctx context.Context, changed func(placement types.Nam
 		delete(r.listeners, id)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
-		errors.New("the controller of WorkSets has not looked at all of them: is it in the same manager, with "+
-			"workset.Options.Readiness?"))
+		errors.New("the WorkSet controller has not observed all WorkSets: add it to the same manager, with "+
+			"workset.Options.Readiness"))
 	defer cancel()
 	select {
 	case <-r.known:

@@ -30,7 +30,7 @@ func (l *reconciliation) report(ctx context.Context, status v1alpha1.WorkSetStat
 		return 0, nil
 	}
 	if wait := statusPeriod(len(status.Clusters)) - l.now.Sub(l.state.written); wait > 0 &&
-		equality.Semantic.DeepEqual(gist(&status), gist(&l.set.Status)) {
+		equality.Semantic.DeepEqual(urgentParts(&status), urgentParts(&l.set.Status)) {
 		return wait, nil
 	}
 	before := l.set
@@ -51,8 +51,8 @@ func (l *reconciliation) report(ctx context.Context, status v1alpha1.WorkSetStat
 	return 0, nil
 }
 
-// gist returns the parts of a status whose changes are written immediately.
-func gist(s *v1alpha1.WorkSetStatus) *v1alpha1.WorkSetStatus {
+// urgentParts returns the parts of a status whose changes are written immediately.
+func urgentParts(s *v1alpha1.WorkSetStatus) *v1alpha1.WorkSetStatus {
 	g := s.DeepCopy()
 	g.Message, g.Counts, g.Clusters, g.OmittedClusters, g.Feedback = "", v1alpha1.ClusterCounts{}, nil, 0, nil
 	g.Rollout.Message, g.Rollout.RolloutCounts = "", v1alpha1.RolloutCounts{}

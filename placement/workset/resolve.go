@@ -45,8 +45,8 @@ func (l *reconciliation) resolve(ctx context.Context) error {
 func (l *reconciliation) pinRevision(ctx context.Context, asked string) error {
 	l.watcher.Forget(l.state.key)
 	if !slices.ContainsFunc(l.state.revisions.history, func(r revision.Info) bool { return r.Name == asked }) {
-		l.problem(v1alpha1.ReasonRevisionNotFound, "spec.revision: there is no revision %s: take one of status.revisions, "+
-			"or none for what is there now", asked)
+		l.problem(v1alpha1.ReasonRevisionNotFound, "spec.revision: revision %s does not exist: use one of "+
+			"status.revisions, or leave the field empty for the current content", asked)
 		return nil
 	}
 	r, err := l.reading(ctx, asked)
@@ -55,7 +55,7 @@ func (l *reconciliation) pinRevision(ctx context.Context, asked string) error {
 	}
 	if r == nil {
 		l.problem(v1alpha1.ReasonRevisionNotFound,
-			"spec.revision: revision %s cannot be used, for %s: take another one of status.revisions", asked,
+			"spec.revision: revision %s cannot be used, because %s: use another one of status.revisions", asked,
 			l.state.revisions.unreadable[asked])
 		return nil
 	}
@@ -77,7 +77,7 @@ func (l *reconciliation) content(ctx context.Context) (*revision.Content, bool) 
 	before, err := l.reading(ctx, l.set.Status.Revision)
 	if err != nil {
 		l.problem(v1alpha1.ReasonSelectionFailed,
-			"spec.resources: revision %s, which the clusters have, could not be read: %s", l.set.Status.Revision, err)
+			"spec.resources: the current revision %s could not be read: %s", l.set.Status.Revision, err)
 		l.requeueSoon()
 		return nil, false
 	}

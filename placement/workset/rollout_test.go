@@ -197,7 +197,7 @@ func testMandatoryGroupThatIsNotThere(t *testing.T) {
 	h.eventually("it says what is wrong", func() bool {
 		c := h.condition("web", v1alpha1.ConditionDegraded)
 		return c.Reason == v1alpha1.ReasonInvalid && strings.HasPrefix(c.Message,
-			"spec.rollout.mandatoryGroups[0]: no placement has a decision group canary:")
+			"spec.rollout.mandatoryGroups[0]: no Placement has a decision group canary:")
 	})
 	require.Empty(t, h.colors("web"))
 	h.regroup("canaries", v1alpha1.DecisionGroup{Name: "canary"})

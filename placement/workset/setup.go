@@ -68,7 +68,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	}
 	if c.api.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(),
 		mgr.GetHTTPClient()); err != nil {
-		return fmt.Errorf("make the client that asks what the hub serves: %w", err)
+		return fmt.Errorf("make the discovery client: %w", err)
 	}
 	if c.metrics, err = newMetrics(); err != nil {
 		return fmt.Errorf("register the metrics of WorkSets: %w", err)
@@ -93,7 +93,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		Changed: c.enqueue,
 	})
 	if err != nil {
-		return fmt.Errorf("make the watches of what WorkSets select: %w", err)
+		return fmt.Errorf("make the watches of selected objects: %w", err)
 	}
 	watching, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(),
 		Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
@@ -118,18 +118,18 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 func (c *controller) watch(mgr manager.Manager, feed *feed) error {
 	looks, err := ctrl.New("muster-workset", mgr, ctrl.Options{
 		Reconciler:              tracing.Reconciler("muster-workset", c),
-		MaxConcurrentReconciles: c.Workers, UsePriorityQueue: new(true), ReconciliationTimeout: lookTimeout,
+		MaxConcurrentReconciles: c.Workers, UsePriorityQueue: new(true), ReconciliationTimeout: reconcileTimeout,
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](batchPeriod, 30*time.Second),
 	})
 	if err != nil {
 		return err
 	}
 	for _, s := range []source.Source{
-		fed{feed}, c.queues.requests.Source(),
+		feedSource{feed}, c.queues.requests.Source(),
 		source.Kind(mgr.GetCache(), &v1alpha1.WorkSet{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.WorkSet]{},
-			askedAnew[*v1alpha1.WorkSet]()),
+			changedByUser[*v1alpha1.WorkSet]()),
 		source.Kind(mgr.GetCache(), &v1alpha1.ClusterWorkSet{},
-			&handler.TypedEnqueueRequestForObject[*v1alpha1.ClusterWorkSet]{}, askedAnew[*v1alpha1.ClusterWorkSet]()),
+			&handler.TypedEnqueueRequestForObject[*v1alpha1.ClusterWorkSet]{}, changedByUser[*v1alpha1.ClusterWorkSet]()),
 		source.Kind(mgr.GetCache(), &v1alpha1.Placement{}, handler.TypedEnqueueRequestsFromMapFunc(
 			func(ctx context.Context, p *v1alpha1.Placement) []reconcile.Request {
 				return c.setsOf(ctx, client.ObjectKeyFromObject(p))
@@ -178,12 +178,12 @@ func (c *controller) writers(mgr manager.Manager) error {
 
 // The maximum duration of one reconcile of a WorkSet, and of one write of a cluster's Works.
 const (
-	lookTimeout  = 2 * time.Minute
-	writeTimeout = time.Minute
+	reconcileTimeout = 2 * time.Minute
+	writeTimeout     = time.Minute
 )
 
-// askedAnew returns a predicate that selects changes by users. It ignores the status, which this controller writes.
-func askedAnew[T client.Object]() predicate.TypedFuncs[T] {
+// changedByUser returns a predicate that selects changes by users. It ignores the status, which this controller writes.
+func changedByUser[T client.Object]() predicate.TypedFuncs[T] {
 	return predicate.TypedFuncs[T]{
 		UpdateFunc: func(e event.TypedUpdateEvent[T]) bool {
 			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
@@ -204,7 +204,7 @@ func decided(before, after *v1alpha1.Placement) bool {
 func (c *controller) setsOf(ctx context.Context, placement types.NamespacedName) []reconcile.Request {
 	sets, err := scope.ListWorkSets(ctx, c.api.cache, placement.Namespace)
 	if err != nil {
-		c.log.Error(err, "WorkSets could not be listed.", "namespace", placement.Namespace)
+		c.log.Error(err, "Failed to list WorkSets", "namespace", placement.Namespace)
 		return nil
 	}
 	var found []reconcile.Request
@@ -254,15 +254,15 @@ func (f *feed) Start(ctx context.Context) error {
 	defer cancel(nil)
 	var running sync.WaitGroup
 	for what, run := range map[string]func(context.Context) error{
-		"the watch of Works":                func(ctx context.Context) error { f.informer.RunWithContext(ctx); return nil },
-		"the source of clusters":            func(ctx context.Context) error { return f.Clusters.Run(ctx, f.fleet) },
-		"the watch of what WorkSets select": f.watcher.Start,
-		"the watch of ClusterSetBindings":   f.watchTenancy,
+		"the watch of Works":              func(ctx context.Context) error { f.informer.RunWithContext(ctx); return nil },
+		"the source of clusters":          func(ctx context.Context) error { return f.Clusters.Run(ctx, f.fleet) },
+		"the watch of selected objects":   f.watcher.Start,
+		"the watch of ClusterSetBindings": f.watchTenancy,
 	} {
 		running.Go(func() {
 			err := run(ctx)
 			if err == nil && ctx.Err() == nil {
-				err = errors.New("the source has ended")
+				err = errors.New("the source ended")
 			}
 			if err != nil && ctx.Err() == nil {
 				cancel(fmt.Errorf("%s: %w", what, err))
@@ -276,17 +276,17 @@ func (f *feed) Start(ctx context.Context) error {
 	return nil
 }
 
-// fed is a source that delays reconciles until all existing objects are observed. The controller would treat unobserved
-// objects as missing.
-type fed struct{ *feed }
+// feedSource is a source that delays reconciles until all existing objects are observed. The controller would treat
+// unobserved objects as missing.
+type feedSource struct{ *feed }
 
 // Start does nothing: the manager starts the feed.
-func (fed) Start(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+func (feedSource) Start(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	return nil
 }
 
 // WaitForSync waits until all Works and clusters are observed.
-func (f fed) WaitForSync(ctx context.Context) error {
+func (f feedSource) WaitForSync(ctx context.Context) error {
 	if !toolscache.WaitForCacheSync(ctx.Done(), f.known) {
 		return fmt.Errorf("list Works: %w", context.Cause(ctx))
 	}

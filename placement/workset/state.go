@@ -38,7 +38,7 @@ type state struct {
 	revisions knownRevisions
 	clusters  clusterStates
 	division  divisionState
-	missed    missed
+	missed    cacheMisses
 	ending    time.Time // since when the deletion is observed to be a request
 }
 
@@ -76,7 +76,7 @@ type clusterStates struct {
 // divisionState is the state of the division of replicas among the clusters.
 type divisionState struct {
 	shares     shares
-	estimating estimating
+	estimating estimatorCall
 }
 
 func newState(key types.NamespacedName) *state {
@@ -96,7 +96,7 @@ func (s *state) reset(uid types.UID) {
 	s.clusters = clusterStates{assigned: map[string]assignment{}, groups: map[string]rollout.Group{},
 		bindings: map[string]string{}, health: map[string]healthSince{}, evaluations: map[string]cachedEvaluation{}}
 	s.division.shares = shares{}
-	s.missed, s.ending = missed{}, time.Time{}
+	s.missed, s.ending = cacheMisses{}, time.Time{}
 }
 
 // recordDecisionTime records how long a reconcile took to decide.

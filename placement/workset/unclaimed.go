@@ -16,8 +16,9 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// missed counts how often Works of a WorkSet existed that is missing in the manager's cache, but not on the API server.
-type missed struct {
+// cacheMisses counts how often Works of a WorkSet existed that is missing in the manager's cache, but not on the API
+// server.
+type cacheMisses struct {
 	times int
 	until time.Time // not read again before
 }
@@ -51,20 +52,20 @@ func (c *controller) unclaimed(ctx context.Context, s *state) (reconcile.Result,
 	s.shared.wants = map[string]*want{}
 	s.shared.mu.Unlock()
 	s.latest = nil
-	if c.noteUnclaimed(s.key, works) {
+	if c.recordUnclaimed(s.key, works) {
 		set.Namespace, set.Name = s.key.Namespace, s.key.Name
-		c.event(set, warning, "WorksUnclaimed", "%d Works name this WorkSet, which does not exist. They are kept. Create "+
-			"the WorkSet to adopt them; "+
-			"to delete one with its objects, set its annotation %s to any value before you delete it.", works,
+		c.event(set, warning, "WorksUnclaimed", "%d Works refer to this WorkSet, which does not exist. The Works are kept. "+
+			"Create the WorkSet to adopt them. To delete a Work with its objects, set its annotation %s to any value before "+
+			"you delete it.", works,
 			workv1alpha1.DeletionRequestedByAnnotation)
-		c.log.Info("Works name a WorkSet that does not exist, and are kept", "workset", s.key, "works", works)
+		c.log.Info("Keeping Works whose WorkSet does not exist", "workset", s.key, "works", works)
 	}
 	return reconcile.Result{}, nil
 }
 
-// noteUnclaimed records the number of Works without a WorkSet, and reports whether they must be announced: none were
+// recordUnclaimed records the number of Works without a WorkSet, and reports whether they must be announced: none were
 // recorded before.
-func (c *controller) noteUnclaimed(set types.NamespacedName, works int) (news bool) {
+func (c *controller) recordUnclaimed(set types.NamespacedName, works int) (news bool) {
 	c.sets.mu.Lock()
 	defer c.sets.mu.Unlock()
 	news = works > 0 && c.sets.unclaimedWorks[set] == 0

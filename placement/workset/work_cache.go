@@ -33,8 +33,8 @@ type workCache struct {
 
 // pending is the information about a Work that its watch has not reported yet.
 type pending struct {
-	deletion types.UID // UID of the Work whose deletion has begun; the watch can report an older version
-	doubted  string    // the known resourceVersion when a write had no response; empty: no such write
+	deletion         types.UID // UID of the Work whose deletion has begun; the watch can report an older version
+	uncertainVersion string    // the known resourceVersion when a write had no response; empty: no such write
 }
 
 // memberWorks are the Works of a WorkSet in the namespace of a member.
@@ -115,7 +115,7 @@ func (w *workCache) confirmed(r, before *record) {
 		if known == nil || known.UID != before.UID || known.ResourceVersion != before.ResourceVersion {
 			return assume.Change[*record]{}
 		}
-		w.note(r.key(), func(p *pending) { p.deletion = "" }) // the restore has undone the deletion
+		w.updatePending(r.key(), func(p *pending) { p.deletion = "" }) // the restore has undone the deletion
 		return w.works.Replace(known, r)
 	})
 }
@@ -132,34 +132,34 @@ func (w *workCache) deleted(r *record) {
 		if known == nil || known.UID != r.UID || known.DeletionTimestamp != nil {
 			return assume.Change[*record]{}
 		}
-		w.note(r.key(), func(p *pending) { p.deletion = r.UID })
+		w.updatePending(r.key(), func(p *pending) { p.deletion = r.UID })
 		return w.works.Replace(known, known.deleting())
 	})
 }
 
-// doubt records that a write of a Work had no response, so that its effect is unknown.
-func (w *workCache) doubt(r *record) {
+// markUncertain records that a write of a Work had no response, so that its effect is unknown.
+func (w *workCache) markUncertain(r *record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if known := w.works.Get(r.key()); known != nil && known.UID == r.UID {
-		w.note(r.key(), func(p *pending) { p.doubted = known.ResourceVersion })
+		w.updatePending(r.key(), func(p *pending) { p.uncertainVersion = known.ResourceVersion })
 	}
 }
 
-// sure records that a Work was read from the API server, so that its state is known again.
-func (w *workCache) sure(name types.NamespacedName) {
+// markCertain records that a Work was read from the API server, so that its state is known again.
+func (w *workCache) markCertain(name types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.note(name, func(p *pending) { p.doubted = "" })
+	w.updatePending(name, func(p *pending) { p.uncertainVersion = "" })
 }
 
-// doubts reports whether a Work may differ from its record, because a write had no response. A newer version of the
-// record resolves the doubt.
-func (w *workCache) doubts(r *record) bool {
+// isUncertain reports whether a Work may differ from its record, because a write had no response. A newer version of
+// the record resolves the doubt.
+func (w *workCache) isUncertain(r *record) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	known := w.works.Get(r.key())
-	return known != nil && w.pending[r.key()].doubted == known.ResourceVersion
+	return known != nil && w.pending[r.key()].uncertainVersion == known.ResourceVersion
 }
 
 // beginWrite records that a Work is about to be written. The returned function records the resulting Work, or nil if
@@ -187,8 +187,8 @@ func (w *workCache) current(r *record) *record {
 	return r
 }
 
-// note changes the pending information about a Work. The caller holds the lock.
-func (w *workCache) note(name types.NamespacedName, change func(*pending)) {
+// updatePending changes the pending information about a Work. The caller holds the lock.
+func (w *workCache) updatePending(name types.NamespacedName, change func(*pending)) {
 	p := w.pending[name]
 	if change(&p); p == (pending{}) {
 		delete(w.pending, name)
@@ -226,7 +226,7 @@ func (w *workCache) index(name types.NamespacedName, c assume.Change[*record]) (
 	if r == nil {
 		return news
 	}
-	p := w.open(r.set, name.Namespace)
+	p := w.memberWorksOf(r.set, name.Namespace)
 	p.records[name.Name] = r
 	same := before != nil && r.sameButStatus(before)
 	if !same || r.observed != before.observed {
@@ -239,7 +239,7 @@ func (w *workCache) index(name types.NamespacedName, c assume.Change[*record]) (
 	return news
 }
 
-func (w *workCache) open(set types.NamespacedName, namespace string) *memberWorks {
+func (w *workCache) memberWorksOf(set types.NamespacedName, namespace string) *memberWorks {
 	places := w.sets[set]
 	if places == nil {
 		places = map[string]*memberWorks{}

@@ -44,15 +44,15 @@ func TestDoubt(t *testing.T) {
 		{"the watch tells what was known before", func(w *workCache) { w.observe(numbered(1)) }, true},
 		{"the watch tells something newer", func(w *workCache) { w.observe(numbered(2)) }, false},
 		{"another write was answered", func(w *workCache) { w.beginWrite(numbered(1).key())(numbered(2)) }, false},
-		{"somebody has looked", func(w *workCache) { w.sure(numbered(1).key()) }, false},
+		{"somebody has looked", func(w *workCache) { w.markCertain(numbered(1).key()) }, false},
 		{"it is gone", func(w *workCache) { w.observeDeletion(numbered(1)) }, false},
 	} {
 		w := newWorkCache(func(types.NamespacedName) {})
 		w.observe(numbered(1))
-		require.False(t, w.doubts(numbered(1)), test.reason)
-		w.doubt(numbered(1))
+		require.False(t, w.isUncertain(numbered(1)), test.reason)
+		w.markUncertain(numbered(1))
 		test.do(w)
-		require.Equal(t, test.want, w.doubts(numbered(1)), test.reason)
+		require.Equal(t, test.want, w.isUncertain(numbered(1)), test.reason)
 	}
 }
 

@@ -110,7 +110,7 @@ func (w *world) write(s *step, want *wanted) (*record, error) {
 // any.
 func (w *world) take(s *step, want *wanted, lost string) error {
 	if lost != "" && s.has != nil {
-		defer w.cached.doubt(s.has)
+		defer w.cached.markUncertain(s.has)
 	}
 	if lost == "request" {
 		return errLost
@@ -211,9 +211,9 @@ func (w *world) homes() map[bundle.Key][]string {
 // deliver runs a delivery: it carries out the possible steps until one fails.
 func (w *world) deliver(want *wanted, lost func() string) error {
 	for _, r := range w.cached.at(w.set, east).records {
-		if w.cached.doubts(r) {
+		if w.cached.isUncertain(r) {
 			w.catchUp(&step{has: r})
-			w.cached.sure(r.key())
+			w.cached.markCertain(r.key())
 		}
 	}
 	has := w.cached.at(w.set, east)

@@ -192,7 +192,7 @@ func Example() {
 		fmt.Printf("%s: %s %q\n", c.Name, c.Outcome, c.Reason)
 	}
 	// Output:
-	// 1 of 3 clusters chosen; 1 more would do, 1 has taint maintenance
+	// 1 of 3 clusters chosen; 1 more is feasible, 1 has taint maintenance
 	// west: Chosen ""
 	// east: Feasible ""
 	// north: Rejected "has taint maintenance"

@@ -21,16 +21,16 @@ func (q *Queue[K, E]) note(event E) (plugins []string, end uint64) {
 	return slices.Sorted(maps.Keys(q.parked.lists)), q.parked.ticket + 1
 }
 
-// moveOn activates the keys with a ticket below end that a plugin rejected and that an event helps. It works in
-// batches. Hints are called without the lock, and other callers wait for at most one batch.
-func (q *Queue[K, E]) moveOn(plugin string, end uint64, helps func(K) bool) {
+// activateRejected activates the keys with a ticket below end that a plugin rejected and that an event helps. It works
+// in batches. Hints are called without the lock, and other callers wait for at most one batch.
+func (q *Queue[K, E]) activateRejected(plugin string, end uint64, helps func(K) bool) {
 	var first uint64
 	some := make([]place[K], 0, batch)
 	for {
 		q.lock()
 		for _, p := range some {
 			if p.entry.ticket == p.ticket { // it was not moved in the meantime
-				q.takeOut(p.entry)
+				q.removeFromHeap(p.entry)
 				q.retry(p.entry)
 			}
 		}
@@ -43,7 +43,7 @@ func (q *Queue[K, E]) moveOn(plugin string, end uint64, helps func(K) bool) {
 			return
 		}
 		first = some[len(some)-1].ticket + 1
-		some = slices.DeleteFunc(some, func(p place[K]) bool { return !q.yes(plugin, helps, p.key) })
+		some = slices.DeleteFunc(some, func(p place[K]) bool { return !q.callHint(plugin, helps, p.key) })
 	}
 }
 
@@ -65,19 +65,19 @@ func (q *Queue[K, E]) overtaken(e *entry[K], rejectedBy []string) bool {
 		}
 		q.log.end(e.flight)
 		e.flight = q.log.begin()
-		if q.anyHelps(events, e.key, rejectedBy) {
+		if q.anyEventHelps(events, e.key, rejectedBy) {
 			return true
 		}
 	}
 }
 
-// anyHelps calls hints for a key without the lock. The lock is held again when it returns or panics.
-func (q *Queue[K, E]) anyHelps(events []E, key K, rejectedBy []string) bool {
+// anyEventHelps calls hints for a key without the lock. The lock is held again when it returns or panics.
+func (q *Queue[K, E]) anyEventHelps(events []E, key K, rejectedBy []string) bool {
 	q.unlock()
 	defer q.lock()
 	for _, event := range events {
 		for _, plugin := range rejectedBy {
-			if helps := q.ask(plugin, event); helps != nil && q.yes(plugin, helps, key) {
+			if helps := q.ask(plugin, event); helps != nil && q.callHint(plugin, helps, key) {
 				return true
 			}
 		}
@@ -99,7 +99,7 @@ func (q *Queue[K, E]) ask(plugin string, event E) (helps func(K) bool) {
 	return q.options.Hint(plugin, event)
 }
 
-func (q *Queue[K, E]) yes(plugin string, helps func(K) bool, key K) (yes bool) {
+func (q *Queue[K, E]) callHint(plugin string, helps func(K) bool, key K) (yes bool) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			yes = true

@@ -9,7 +9,7 @@ func (q *Queue[K, E]) lock() {
 	q.timing.update()
 	for len(q.waiting) > 0 && time.Duration(q.waiting[0].major) <= q.timing.now {
 		e := q.waiting[0].entry
-		q.takeOut(e)
+		q.removeFromHeap(e)
 		q.activate(e)
 	}
 	q.serve()
@@ -21,8 +21,8 @@ func (q *Queue[K, E]) unlock() {
 	q.mu.Unlock()
 }
 
-// takeOut removes an entry from its heap and lists. An entry in flight is in none.
-func (q *Queue[K, E]) takeOut(e *entry[K]) {
+// removeFromHeap removes an entry from its heap and lists. An entry in flight is in none.
+func (q *Queue[K, E]) removeFromHeap(e *entry[K]) {
 	switch e.state {
 	case active:
 		q.active.remove(e)
@@ -58,10 +58,10 @@ func (q *Queue[K, E]) park(e *entry[K], rejectedBy []string) {
 	q.waiting.push(e, int64(max(after(q.timing.now, q.options.MaxUnschedulable), e.retry)), 0)
 }
 
-// launch moves the first active entry to in flight.
-func (q *Queue[K, E]) launch() Item[K] {
+// startFlight moves the first active entry to in flight.
+func (q *Queue[K, E]) startFlight() Item[K] {
 	e := q.active[0].entry
-	q.takeOut(e)
+	q.removeFromHeap(e)
 	e.state = inFlight
 	e.flight = q.log.begin()
 	q.flying++
@@ -76,8 +76,8 @@ func (q *Queue[K, E]) decide(e *entry[K]) {
 	}
 }
 
-// land ends a flight. Overtaken means that an event during the flight may help the key.
-func (q *Queue[K, E]) land(e *entry[K], outcome Outcome, overtaken bool) {
+// endFlight ends a flight. Overtaken means that an event during the flight may help the key.
+func (q *Queue[K, E]) endFlight(e *entry[K], outcome Outcome, overtaken bool) {
 	q.flying--
 	q.decide(e)
 	calls := e.pending

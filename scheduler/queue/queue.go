@@ -55,7 +55,7 @@ func (q *Queue[K, E]) Add(key K, priority int32) {
 		e.priority, e.pending.add, e.pending.remove = priority, true, false
 		return
 	default:
-		q.takeOut(e)
+		q.removeFromHeap(e)
 	}
 	e.priority, e.failures = priority, 0
 	q.activate(e)
@@ -72,7 +72,7 @@ func (q *Queue[K, E]) Remove(key K) {
 		q.decide(e)
 		e.pending.add, e.pending.remove = false, true
 	default:
-		q.takeOut(e)
+		q.removeFromHeap(e)
 		delete(q.entries, key)
 	}
 }
@@ -97,7 +97,7 @@ func (q *Queue[K, E]) Pop(ctx context.Context) (Item[K], error) {
 		return Item[K]{}, ErrShutDown
 	}
 	if len(q.active) > 0 {
-		item := q.launch()
+		item := q.startFlight()
 		q.unlock()
 		return item, nil
 	}
@@ -115,7 +115,7 @@ func (q *Queue[K, E]) Done(key K, outcome Outcome) {
 	}
 	e.pending.done = true
 	overtaken := true // the value if a hint ends the goroutine: the key must not stay in flight
-	defer func() { q.land(e, outcome, overtaken) }()
+	defer func() { q.endFlight(e, outcome, overtaken) }()
 	overtaken = outcome.resultKind == rejected && q.overtaken(e, outcome.rejectedBy)
 }
 
@@ -125,7 +125,7 @@ func (q *Queue[K, E]) Event(event E) {
 	plugins, end := q.note(event)
 	for _, plugin := range plugins {
 		if helps := q.ask(plugin, event); helps != nil {
-			q.moveOn(plugin, end, helps)
+			q.activateRejected(plugin, end, helps)
 		}
 	}
 }

@@ -19,30 +19,30 @@ func (q *Queue[K, E]) wait(ctx context.Context) (Item[K], error) {
 	for {
 		select {
 		case item, ok := <-w:
-			return handed(item, ok)
+			return itemOrClosed(item, ok)
 		case <-tick:
 			q.lock()
 			q.timing.alarm = never
 			q.unlock()
 		case <-ctx.Done():
-			if q.leave(w) {
+			if q.removeWaiter(w) {
 				return Item[K]{}, ctx.Err()
 			}
 			item, ok := <-w // the key was handed over in the meantime
-			return handed(item, ok)
+			return itemOrClosed(item, ok)
 		}
 	}
 }
 
-func handed[T any](item T, ok bool) (T, error) {
+func itemOrClosed[T any](item T, ok bool) (T, error) {
 	if !ok {
 		return item, ErrShutDown
 	}
 	return item, nil
 }
 
-// leave removes a waiting call, and reports whether the call was still waiting.
-func (q *Queue[K, E]) leave(w chan Item[K]) bool {
+// removeWaiter removes a waiting call, and reports whether the call was still waiting.
+func (q *Queue[K, E]) removeWaiter(w chan Item[K]) bool {
 	q.lock()
 	defer q.unlock()
 	i := slices.Index(q.waiters, w)
@@ -57,7 +57,7 @@ func (q *Queue[K, E]) leave(w chan Item[K]) bool {
 func (q *Queue[K, E]) serve() {
 	if n := min(len(q.waiters), len(q.active)); n > 0 {
 		for _, w := range q.waiters[:n] {
-			w <- q.launch()
+			w <- q.startFlight()
 		}
 		q.waiters = slices.Delete(q.waiters, 0, n)
 	}

@@ -29,7 +29,7 @@ func check(r Request) (order []int32, err error) {
 	}
 	if r.Strategy == StaticWeight && !weighted && len(r.Clusters) > 0 && r.Replicas > 0 {
 		return nil, field.Invalid(field.NewPath("clusters"), "every weight is 0",
-			"nothing could be placed: give at least one cluster a weight, or all of them 1 for equal shares")
+			"no replica can be placed: give at least one cluster a weight, or every cluster the weight 1 for equal shares")
 	}
 	if sorted {
 		return nil, nil
@@ -43,11 +43,11 @@ func checkCluster(i int, c *Target) error {
 	path := clusterPath(i)
 	switch {
 	case c.Name == "":
-		return field.Required(path.Child("name"), "a cluster is known by its name")
+		return field.Required(path.Child("name"), "must not be empty")
 	case c.Weight < 0:
 		return field.Invalid(path.Child("weight"), c.Weight, notNegative)
 	case c.Capacity < 0:
-		return field.Invalid(path.Child("capacity"), c.Capacity, notNegative+"; where there is no limit it is Unbounded")
+		return field.Invalid(path.Child("capacity"), c.Capacity, notNegative+"; use Unbounded for no limit")
 	default:
 		return field.Invalid(path.Child("current"), c.Current, notNegative)
 	}

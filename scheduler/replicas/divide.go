@@ -22,7 +22,7 @@ func Divide(r Request) (Result, error) {
 		left = webster(parties, left)
 	case DynamicWeight:
 		change := keep(parties, r)
-		weigh(parties, change)
+		setWeights(parties, change)
 		left = webster(parties, change.more)
 	case Aggregated:
 		left = fill(parties, keep(parties, r).more)
@@ -101,9 +101,9 @@ func keep(parties []party, r Request) change {
 // existing returns the current seats of the party that are within its limit.
 func (p *party) existing() int32 { return min(p.current, p.limit) }
 
-// weigh sets the weights to the limits. The weight of an unbounded party is the largest limit of the others. A larger
-// weight would be a guess, and would give all seats to the one cluster whose capacity is unknown.
-func weigh(parties []party, c change) {
+// setWeights sets the weights to the limits. The weight of an unbounded party is the largest limit of the others. A
+// larger weight would be a guess, and would give all seats to the one cluster whose capacity is unknown.
+func setWeights(parties []party, c change) {
 	known := int32(0)
 	for i := range parties {
 		if limit := parties[i].limit; limit != Unbounded {
@@ -129,7 +129,7 @@ func fill(parties []party, n int64) (left int64) {
 		}
 		return cmp.Or(cmp.Compare(b.limit, a.limit), cmp.Compare(b.current, a.current))
 	})
-	for ; n > 0 && !q.empty(); q.fix() {
+	for ; n > 0 && !q.empty(); q.restoreHeap() {
 		p := q.first()
 		given := min(int64(p.limit-p.seats), n)
 		p.seats += int32(given)

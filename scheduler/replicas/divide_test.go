@@ -221,7 +221,7 @@ func TestDivideRefuses(t *testing.T) {
 		{
 			name: "nameless", reason: "its share could not be told from another's",
 			r:    Request{Strategy: Duplicated, Clusters: []Target{{Name: "a"}, {}}},
-			want: "clusters[1].name: Required value: a cluster is known by its name",
+			want: "clusters[1].name: Required value: must not be empty",
 		},
 		{
 			name: "negative weight", reason: "also where weights do not matter: it is a mistake of whoever made it",
@@ -231,7 +231,7 @@ func TestDivideRefuses(t *testing.T) {
 		{
 			name: "negative capacity", reason: "-1 is how others say Unbounded",
 			r:    Request{Strategy: DynamicWeight, Clusters: []Target{{Name: "a", Capacity: -1}}},
-			want: "clusters[0].capacity: Invalid value: -1: must not be negative; where there is no limit it is Unbounded",
+			want: "clusters[0].capacity: Invalid value: -1: must not be negative; use Unbounded for no limit",
 		},
 		{
 			name: "negative current", reason: "the sum of what is there would be wrong",
@@ -252,8 +252,8 @@ func TestDivideRefuses(t *testing.T) {
 			name:   "no weight",
 			reason: "a Result would switch the workload off, and equal shares would go to clusters that were to get nothing",
 			r:      Request{Strategy: StaticWeight, Replicas: 1, Clusters: []Target{{Name: "a", Capacity: 5}}},
-			want: `clusters: Invalid value: "every weight is 0": nothing could be placed: give at least one cluster a ` +
-				`weight, or all of them 1 for equal shares`,
+			want: `clusters: Invalid value: "every weight is 0": no replica can be placed: give at least one cluster a ` +
+				`weight, or every cluster the weight 1 for equal shares`,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

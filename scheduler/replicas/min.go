@@ -79,7 +79,7 @@ func (m *least) Estimate(ctx context.Context, r Requirements, clusters []string)
 			continue // the caller's context has ended, which is not an error of the estimator
 		}
 		if err == nil {
-			err = plausible(estimate, len(clusters))
+			err = checkEstimate(estimate, len(clusters))
 		}
 		if err != nil {
 			m.options.Report(p.name, err)
@@ -94,14 +94,14 @@ func (m *least) Estimate(ctx context.Context, r Requirements, clusters []string)
 		return nil, fmt.Errorf("estimate for %d clusters: %w", len(clusters), err)
 	}
 	if len(failed) > 0 && len(failed) == len(m.parts) {
-		return nil, fmt.Errorf("no estimator has answered: %w", errors.Join(failed...))
+		return nil, fmt.Errorf("no Estimator returned a result: %w", errors.Join(failed...))
 	}
 	return more, nil
 }
 
-func plausible(estimate []int32, clusters int) error {
+func checkEstimate(estimate []int32, clusters int) error {
 	if len(estimate) != clusters {
-		return fmt.Errorf("answered for %d clusters, and was asked for %d", len(estimate), clusters)
+		return fmt.Errorf("the Estimator returned %d estimates for %d clusters", len(estimate), clusters)
 	}
 	if i := slices.IndexFunc(estimate, func(n int32) bool { return n < 0 }); i >= 0 {
 		return fmt.Errorf("estimate %d of cluster %d is negative", estimate[i], i)
@@ -126,11 +126,11 @@ func (p *part) start(ctx context.Context, r Requirements, clusters []string) *ca
 	c := &call{part: p, answer: make(chan answer, 1)}
 	if n := p.stuck.Load(); n >= maxStuck {
 		c.over.Store(true)
-		c.answer <- answer{err: fmt.Errorf("not asked: %d calls have not come back", n)}
+		c.answer <- answer{err: fmt.Errorf("not called, because %d earlier calls have not returned", n)}
 		return c
 	}
 	go func() {
-		a := answer{err: errors.New("ended its goroutine")}
+		a := answer{err: errors.New("the Estimator ended its goroutine")}
 		defer func() {
 			if cause := recover(); cause != nil {
 				a.err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
@@ -153,7 +153,7 @@ func (c *call) wait(ctx context.Context) ([]int32, error) {
 	}
 	c.part.stuck.Add(1)
 	if c.over.CompareAndSwap(false, true) {
-		return nil, fmt.Errorf("no answer: %w", ctx.Err())
+		return nil, fmt.Errorf("the Estimator did not return: %w", ctx.Err())
 	}
 	c.part.stuck.Add(-1)
 	a := <-c.answer

@@ -84,13 +84,13 @@ func TestMin(t *testing.T) {
 					runtime.Goexit()
 					return nil, nil
 				})},
-			want: []int32{1, 5}, reported: []string{"gone: ended its goroutine"},
+			want: []int32{1, 5}, reported: []string{"gone: the Estimator ended its goroutine"},
 		},
 		{
 			name: "answers for others", reason: "it would be taken for the estimate of another cluster",
 			estimators: map[string]Estimator{"good": says(1, 5), "few": says(0), "many": says(0, 0, 0)},
-			want:       []int32{1, 5}, reported: []string{"few: answered for 1 clusters, and was asked for 2",
-				"many: answered for 3"},
+			want:       []int32{1, 5}, reported: []string{"few: the Estimator returned 1 estimates for 2 clusters",
+				"many: the Estimator returned 3"},
 		},
 		{
 			name: "negative", reason: "that is how some say that they do not know: Unbounded would be right",
@@ -105,14 +105,15 @@ func TestMin(t *testing.T) {
 		{
 			name: "hang", reason: "ones that do not, together no longer than one",
 			estimators: map[string]Estimator{"good": says(1, 5)}, hang: []string{"hang", "hang too"},
-			want: []int32{1, 5}, reported: []string{"hang: no answer: context deadline exceeded", "hang too: no answer"},
+			want: []int32{1, 5}, reported: []string{"hang: the Estimator did not return: context deadline " +
+				"exceeded", "hang too: the Estimator did not return"},
 			took: DefaultTimeout,
 		},
 		{
 			name: "all fail", reason: "Unbounded would send replicas to clusters of which nothing is known",
 			estimators: map[string]Estimator{"few": says(0), "many": says(0, 0, 0)},
-			reported:   []string{"few: ", "many: "}, err: "no estimator has answered: few: answered for 1 clusters, " +
-				"and was asked for 2\nmany: answered for 3 clusters, and was asked for 2",
+			reported:   []string{"few: ", "many: "}, err: "no Estimator returned a result: few: the Estimator returned 1 " +
+				"estimates for 2 clusters\nmany: the Estimator returned 3 estimates for 2 clusters",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -176,7 +177,7 @@ func TestMinGivesUp(t *testing.T) {
 		}
 		require.EqualValues(t, maxStuck, asked.Load())
 		require.Equal(t, maxStuck*time.Second, time.Since(began), "and when it is not asked nobody waits")
-		require.EqualError(t, last, "not asked: 8 calls have not come back")
+		require.EqualError(t, last, "not called, because 8 earlier calls have not returned")
 
 		called, off := context.WithCancel(t.Context())
 		off()

@@ -28,8 +28,8 @@ func (q *queue) empty() bool { return len(q.heap) == 0 }
 
 func (q *queue) first() *party { return &q.parties[q.heap[0]] }
 
-// fix restores the heap after the first party has received seats. It removes the party if its limit is reached.
-func (q *queue) fix() {
+// restoreHeap restores the heap after the first party has received seats. It removes the party if its limit is reached.
+func (q *queue) restoreHeap() {
 	if q.first().room() == 0 {
 		last := len(q.heap) - 1
 		q.heap[0] = q.heap[last]

@@ -32,7 +32,7 @@ func webster(parties []party, n int64) (left int64) {
 	}
 	for q := queueOf(parties, averages); n > 0; n-- {
 		q.first().seats++
-		q.fix()
+		q.restoreHeap()
 	}
 	return 0
 }
@@ -109,7 +109,7 @@ func jump(parties []party, n int64) (given int64) {
 
 	for i := range parties {
 		p := &parties[i]
-		seats := p.deal(low * (1 - margin))
+		seats := p.seatsAt(low * (1 - margin))
 		given += int64(seats - p.seats)
 		p.seats = seats
 	}
@@ -120,7 +120,7 @@ func jump(parties []party, n int64) (given int64) {
 func tally(parties []party, rate float64) (given int64, slope float64) {
 	for i := range parties {
 		p := &parties[i]
-		seats := p.deal(rate)
+		seats := p.seatsAt(rate)
 		given += int64(seats - p.seats)
 		if seats < p.limit && float64(p.weight)*rate+0.5 >= float64(p.seats) {
 			slope += float64(p.weight)
@@ -129,8 +129,8 @@ func tally(parties []party, rate float64) (given int64, slope float64) {
 	return given, slope
 }
 
-// deal returns the number of seats of the party at a rate, at least its current number and at most its limit.
-func (p *party) deal(rate float64) int32 {
+// seatsAt returns the number of seats of the party at a rate, at least its current number and at most its limit.
+func (p *party) seatsAt(rate float64) int32 {
 	switch exact := float64(p.weight)*rate + 0.5; {
 	case exact < float64(p.seats) || p.room() == 0:
 		return p.seats

@@ -18,7 +18,7 @@ func TestJump(t *testing.T) {
 		parties, n, room := enter(r, order), int64(r.Replicas), int64(0)
 		if r.Strategy == DynamicWeight {
 			change := keep(parties, r)
-			weigh(parties, change)
+			setWeights(parties, change)
 			n = change.more
 		}
 		for i := range parties {

@@ -96,7 +96,7 @@ func (s *suite) each(t *testing.T, do func(t *testing.T, request *scheduler.Requ
 func (s *suite) batches(t *testing.T) {
 	snapshot := Snapshot(s.Clusters...) // shared by all policies: their columns must not conflict
 	s.each(t, func(t *testing.T, request *scheduler.Request) {
-		one, all := s.ask(t, snapshot, request, false), s.ask(t, snapshot, request, true)
+		one, all := s.evaluate(t, snapshot, request, false), s.evaluate(t, snapshot, request, true)
 		if !same(one, all) {
 			t.Errorf("one by one: %v\nall at once: %v", one, all)
 		}
@@ -107,7 +107,7 @@ func (s *suite) order(t *testing.T) {
 	s.each(t, func(t *testing.T, request *scheduler.Request) {
 		backward := slices.Clone(s.Clusters)
 		slices.Reverse(backward)
-		a, b := s.ask(t, Snapshot(s.Clusters...), request, true), s.ask(t, Snapshot(backward...), request, true)
+		a, b := s.evaluate(t, Snapshot(s.Clusters...), request, true), s.evaluate(t, Snapshot(backward...), request, true)
 		if !same(a, b) {
 			t.Errorf("in one order: %v\nin the other: %v", a, b)
 		}
@@ -128,12 +128,12 @@ func (s *suite) changes(t *testing.T) {
 		for _, c := range fleet {
 			cache.Update(c)
 		}
-		s.ask(t, cache.Snapshot(), request, true)
+		s.evaluate(t, cache.Snapshot(), request, true)
 		for i := range fleet {
 			for j := range s.Clusters {
 				fleet[i] = as(s.Clusters[j], fleet[i].Name)
 				cache.Update(fleet[i])
-				got, want := s.ask(t, cache.Snapshot(), request, true), s.ask(t, Snapshot(fleet...), request, true)
+				got, want := s.evaluate(t, cache.Snapshot(), request, true), s.evaluate(t, Snapshot(fleet...), request, true)
 				if !same(got, want) {
 					t.Fatalf("after a change of %s: %v\nafresh: %v", fleet[i].Name, got, want)
 				}
@@ -152,10 +152,10 @@ func (s *suite) local(t *testing.T) {
 		if !plugin.Local(scheduler.NewCycleState(snapshot, request), request) {
 			return
 		}
-		together := s.ask(t, snapshot, request, true)
-		apart := opinion{map[string]string{}, map[string]float64{}}
+		together := s.evaluate(t, snapshot, request, true)
+		apart := pluginResults{map[string]string{}, map[string]float64{}}
 		for _, c := range s.Clusters {
-			alone := s.ask(t, Snapshot(c), request, true)
+			alone := s.evaluate(t, Snapshot(c), request, true)
 			maps.Copy(apart.Refused, alone.Refused)
 			maps.Copy(apart.Scores, alone.Scores)
 		}
@@ -175,21 +175,21 @@ func (s *suite) hints(t *testing.T) {
 			return // a bound request does not wait
 		}
 		for _, cluster := range s.Clusters {
-			after := s.ask(t, Snapshot(cluster), request, false)
+			after := s.evaluate(t, Snapshot(cluster), request, false)
 			if after.Refused[cluster.Name] != "" {
 				continue
 			}
 			if event := (scheduler.Event{New: cluster}); len(after.Refused) == 0 && s.refusesSome(t, request) &&
 				!hint.Hint(request, event) {
-				t.Errorf("no hint although cluster %s came, which it accepts", cluster.Name)
+				t.Errorf("no hint although cluster %s was added, which the plugin accepts", cluster.Name)
 			}
 			for _, old := range s.Clusters {
 				old = as(old, cluster.Name)
-				if s.ask(t, Snapshot(old), request, false).Refused[cluster.Name] == "" {
+				if s.evaluate(t, Snapshot(old), request, false).Refused[cluster.Name] == "" {
 					continue
 				}
 				if !hint.Hint(request, scheduler.Event{Old: old, New: cluster}) {
-					t.Errorf("no hint although cluster %s has become one that it accepts, from %+v", cluster.Name, old)
+					t.Errorf("no hint although the plugin now accepts cluster %s, which was %+v before", cluster.Name, old)
 				}
 			}
 		}
@@ -198,7 +198,7 @@ func (s *suite) hints(t *testing.T) {
 
 // refusesSome reports whether the plugin rejects any cluster for the request. Otherwise the request does not wait.
 func (s *suite) refusesSome(t *testing.T, request *scheduler.Request) bool {
-	return len(s.ask(t, Snapshot(s.Clusters...), request, false).Refused) > 0
+	return len(s.evaluate(t, Snapshot(s.Clusters...), request, false).Refused) > 0
 }
 
 func (s *suite) immutable(t *testing.T) {
@@ -206,7 +206,7 @@ func (s *suite) immutable(t *testing.T) {
 		spec := request.Policy.Spec().DeepCopy()
 		snapshot := Snapshot(s.Clusters...)
 		all := slices.Collect(snapshot.All().All())
-		s.ask(t, snapshot, request, true)
+		s.evaluate(t, snapshot, request, true)
 		if !slices.Equal(all, slices.Collect(snapshot.All().All())) {
 			t.Error("the set of all clusters is another one")
 		}
@@ -243,13 +243,13 @@ func (s *suite) concurrent(t *testing.T) {
 	snapshot := Snapshot(s.Clusters...)
 	for _, policy := range s.policies {
 		request := Request(t, *policy)
-		want := s.ask(t, snapshot, request, true)
+		want := s.evaluate(t, snapshot, request, true)
 		var group sync.WaitGroup
 		for range 4 {
 			group.Go(func() {
 				for range 10 {
-					if got := s.ask(t, snapshot, request, true); !same(got, want) {
-						t.Errorf("the plugin returned %v, and among other clusters %v", want, got)
+					if got := s.evaluate(t, snapshot, request, true); !same(got, want) {
+						t.Errorf("the plugin returned %v, and %v with other clusters", want, got)
 						return
 					}
 				}

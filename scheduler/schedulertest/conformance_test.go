@@ -108,7 +108,7 @@ func TestFaultsAreFound(t *testing.T) {
 		"depends on slots":   "TestZone/order_does_not_matter",
 		"has no verb":        `reason "another zone" does not begin with a verb`,
 		"misses who changes": "TestZone/hints_are_complete",
-		"misses who comes":   "no hint although cluster one came",
+		"misses who comes":   "no hint although cluster one was added",
 		"puts clusters in":   "FilterAll has put clusters in",
 		"scores too high":    "the score of one is 101",
 	} {

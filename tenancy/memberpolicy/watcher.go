@@ -89,11 +89,11 @@ func NewWatcher(o Options) (*Watcher, error) {
 	mapper.Add(v1alpha1.GroupVersion.WithKind("MemberPolicy"), meta.RESTScopeRoot)
 	c, err := client.NewWithWatch(o.Member, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
-		return nil, fmt.Errorf("prepare to read MemberPolicies: %w", err)
+		return nil, fmt.Errorf("create the client of MemberPolicies: %w", err)
 	}
 	d, err := discovery.NewDiscoveryClientForConfig(o.Member)
 	if err != nil {
-		return nil, fmt.Errorf("prepare to read MemberPolicies: %w", err)
+		return nil, fmt.Errorf("create the client of MemberPolicies: %w", err)
 	}
 	return &Watcher{
 		options: o, client: c, discovery: d, changed: make(chan struct{}), deadline: time.Now().Add(firstObservation),
@@ -119,7 +119,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 		default:
 			retry = firstRetry
 			if err := w.untilChange(ctx, version); err != nil {
-				w.options.Log.Info("The watch of MemberPolicies failed; trying again.", "error", err.Error())
+				w.options.Log.Info("Watch of MemberPolicies failed; retrying", "error", err.Error())
 				sleep(ctx, firstRetry)
 			}
 		}
@@ -227,7 +227,7 @@ func (w *Watcher) observed(policies []v1alpha1.MemberPolicy) {
 		return
 	}
 	if w.rules != nil || len(policies) > 0 {
-		w.options.Log.Info("The MemberPolicies changed.", "policies", len(policies), "restricted", rules.Restricted())
+		w.options.Log.Info("MemberPolicies changed", "policies", len(policies), "restricted", rules.Restricted())
 	}
 	w.rules = rules
 	w.version++
@@ -239,7 +239,7 @@ func (w *Watcher) failed(ctx context.Context, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if ctx.Err() == nil && (w.err == nil || w.err.Error() != err.Error()) {
-		w.options.Log.Info("The MemberPolicies could not be read; trying again.", "error", err.Error())
+		w.options.Log.Info("Failed to read MemberPolicies; retrying", "error", err.Error())
 	}
 	w.err = err
 }
@@ -262,9 +262,9 @@ func (w *Watcher) current(ctx context.Context) (*Rules, string, error) {
 		left := time.Until(deadline)
 		if left <= 0 {
 			if err == nil {
-				err = errors.New("the member has not answered yet")
+				err = errors.New("the member has not responded yet")
 			}
-			return nil, "", fmt.Errorf("its MemberPolicies could not be read: %w", err)
+			return nil, "", fmt.Errorf("read the MemberPolicies of the member: %w", err)
 		}
 		timer := time.NewTimer(left)
 		select {

@@ -48,7 +48,7 @@ type Agent struct {
 
 	mu      sync.Mutex
 	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
-	known   map[string]*state // by the name of the Work
+	states  map[string]*state // by the name of the Work
 	orphans orphanCounts
 }
 
@@ -78,12 +78,12 @@ func New(o Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{options: o, known: map[string]*state{}, orphans: orphanCounts{works: map[string]int{}}}
+	a := &Agent{options: o, states: map[string]*state{}, orphans: orphanCounts{works: map[string]int{}}}
 	if err := a.connectHub(scheme); err != nil {
-		return nil, fmt.Errorf("prepare to speak to the hub: %w", err)
+		return nil, fmt.Errorf("create the client of the hub: %w", err)
 	}
 	if err := a.connectMember(scheme); err != nil {
-		return nil, fmt.Errorf("prepare to speak to the member: %w", err)
+		return nil, fmt.Errorf("create the client of the member: %w", err)
 	}
 	if a.metrics, err = newMetrics(); err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (a *Agent) connectMember(scheme *runtime.Scheme) error {
 	if err != nil {
 		return err
 	}
-	a.watches = newWatches(metadataClient, jobs, a.options.Log, func(work string) { a.wake(work, settle) })
+	a.watches = newWatches(metadataClient, jobs, a.options.Log, func(work string) { a.enqueueAfter(work, batchDelay) })
 	a.engines = newEngines(a.member.Client, config, a.options.Apply, a.watches)
 	a.member.cache, err = cache.New(config, cache.Options{
 		HTTPClient: httpClient, Scheme: scheme, Mapper: mapper,
@@ -179,12 +179,12 @@ func connection(from *rest.Config) (*rest.Config, *http.Client, error) {
 	return config, httpClient, err
 }
 
-// settle is how long the agent collects changes on the member before it reconciles their Work. The correction of
+// batchDelay is how long the agent collects changes on the member before it reconciles their Work. The correction of
 // drift is delayed by this time.
-const settle = 50 * time.Millisecond
+const batchDelay = 50 * time.Millisecond
 
-// wake enqueues a Work after a delay.
-func (a *Agent) wake(work string, after time.Duration) {
+// enqueueAfter enqueues a Work after a delay.
+func (a *Agent) enqueueAfter(work string, after time.Duration) {
 	a.mu.Lock()
 	queue := a.queue
 	a.mu.Unlock()
@@ -255,7 +255,7 @@ func (a *Agent) controller() (controller.Controller, error) {
 		Logger:                  a.options.Log,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the controller of Works: %w", err)
+		return nil, fmt.Errorf("create the controller of Works: %w", err)
 	}
 	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{},
 		predicate.NewTypedPredicateFuncs(func(o client.Object) bool {

@@ -109,14 +109,14 @@ func (r *appliedWork) open(ctx context.Context, desired *v1alpha1.AppliedWork, o
 	r.generation = desired.Spec.Work.Generation
 	if r.latest == nil {
 		desired.Status.Resources = rebuilt(objects, found, time.Now())
-		settleOrphans(desired, v1alpha1.ReasonInventoryRebuilt, time.Now())
+		updateOrphanedCondition(desired, v1alpha1.ReasonInventoryRebuilt, time.Now())
 		err := r.member.Create(ctx, desired)
 		if apierrors.IsAlreadyExists(err) {
 			if err := r.member.Get(ctx, client.ObjectKeyFromObject(desired), desired); err != nil {
 				return fmt.Errorf("read AppliedWork %s: %w", desired.Name, err)
 			}
 			r.latest = desired
-			return errOvertaken
+			return errChangedConcurrently
 		}
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			return fmt.Errorf("create AppliedWork %s: %w: %w", desired.Name, errNoDefinition, err)
@@ -129,8 +129,8 @@ func (r *appliedWork) open(ctx context.Context, desired *v1alpha1.AppliedWork, o
 	}
 	have := r.latest.Spec.Work
 	if want := desired.Spec.Work; have.Hub != want.Hub || have.Namespace != want.Namespace || have.Name != want.Name {
-		return fmt.Errorf("AppliedWork %s is of Work %s/%s of %s: give the hubs names of their own", desired.Name,
-			have.Namespace, have.Name, have.Hub)
+		return fmt.Errorf("AppliedWork %s belongs to Work %s/%s of hub %s: set a different HubName for each hub",
+			desired.Name, have.Namespace, have.Name, have.Hub)
 	}
 	desired.Spec.FieldOwner = r.latest.Spec.FieldOwner // the field manager must not change while it owns fields
 	next := r.latest.DeepCopy()
@@ -147,12 +147,12 @@ func (r *appliedWork) open(ctx context.Context, desired *v1alpha1.AppliedWork, o
 	}
 	next.Labels[v1alpha1.HubLabel] = desired.Labels[v1alpha1.HubLabel]
 	next.Status.Resources = apply.Ahead(next.Status.Resources, objects)
-	settleOrphans(next, reason, time.Now())
+	updateOrphanedCondition(next, reason, time.Now())
 	return r.update(ctx, next)
 }
 
 // errNoDefinition means that the member does not serve AppliedWorks.
-var errNoDefinition = errors.New("the definition of AppliedWorks is missing on the member")
+var errNoDefinition = errors.New("the CustomResourceDefinition of AppliedWorks is missing on the member")
 
 // record writes an inventory if it differs from the last written one.
 func (r *appliedWork) record(ctx context.Context, resources []v1alpha1.AppliedResource) error {
@@ -161,7 +161,7 @@ func (r *appliedWork) record(ctx context.Context, resources []v1alpha1.AppliedRe
 	}
 	next := r.latest.DeepCopy()
 	next.Status.Resources = resources
-	settleOrphans(next, "", time.Now())
+	updateOrphanedCondition(next, "", time.Now())
 	return r.update(ctx, next)
 }
 
@@ -171,7 +171,7 @@ func (r *appliedWork) update(ctx context.Context, next *v1alpha1.AppliedWork) er
 	}
 	err := r.member.Update(ctx, next)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return r.overtaken(ctx, next.Name, err)
+		return r.rereadAfterConflict(ctx, next.Name, err)
 	}
 	if err != nil {
 		return fmt.Errorf("write AppliedWork %s: %w", next.Name, err)
@@ -180,14 +180,14 @@ func (r *appliedWork) update(ctx context.Context, next *v1alpha1.AppliedWork) er
 	return nil
 }
 
-// overtaken reads the AppliedWork after another client has changed it. If the read fails, the next reconcile reads
-// it.
-func (r *appliedWork) overtaken(ctx context.Context, name string, err error) error {
+// rereadAfterConflict reads the AppliedWork after another client has changed it. If the read fails, the next reconcile
+// reads it.
+func (r *appliedWork) rereadAfterConflict(ctx context.Context, name string, err error) error {
 	r.latest = &v1alpha1.AppliedWork{}
 	if r.member.Get(ctx, client.ObjectKey{Name: name}, r.latest) != nil {
 		r.latest = nil
 	}
-	return fmt.Errorf("%w: %w", errOvertaken, err)
+	return fmt.Errorf("%w: %w", errChangedConcurrently, err)
 }
 
 // close deletes the AppliedWork after all objects of its inventory were deleted. Its preconditions protect a later
@@ -195,7 +195,7 @@ func (r *appliedWork) overtaken(ctx context.Context, name string, err error) err
 func (r *appliedWork) close(ctx context.Context) error {
 	err := r.member.Delete(ctx, r.latest, precondition.Unchanged(r.latest))
 	if apierrors.IsConflict(err) {
-		return r.overtaken(ctx, r.latest.Name, err)
+		return r.rereadAfterConflict(ctx, r.latest.Name, err)
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete AppliedWork %s: %w", r.latest.Name, err)
@@ -204,10 +204,10 @@ func (r *appliedWork) close(ctx context.Context) error {
 	return nil
 }
 
-// takeRelease records the release that a user requested by the annotation, if it is set.
-func (r *appliedWork) takeRelease(ctx context.Context) error {
+// recordRelease records the release that a user requested by the annotation, if it is set.
+func (r *appliedWork) recordRelease(ctx context.Context) error {
 	next := r.latest.DeepCopy()
-	if !takeRelease(next) {
+	if !consumeRelease(next) {
 		return nil
 	}
 	return r.update(ctx, next)

@@ -39,7 +39,7 @@ func (a *Agent) applyWork(ctx context.Context, work *v1alpha1.Work, st *state) (
 		return r
 	}
 	if latest := st.applied.latest; latest != nil && latest.DeletionTimestamp != nil {
-		r.err = fmt.Errorf("AppliedWork %s is being deleted on the member: it is created again when it is gone", latest.Name)
+		r.err = fmt.Errorf("AppliedWork %s is being deleted on the member: waiting to recreate the AppliedWork", latest.Name)
 		return r
 	}
 	if work.Spec.Suspend {
@@ -48,7 +48,7 @@ func (a *Agent) applyWork(ctx context.Context, work *v1alpha1.Work, st *state) (
 		}
 		return r
 	}
-	if r.err = a.keep(ctx, work); r.err != nil {
+	if r.err = a.addFinalizer(ctx, work); r.err != nil {
 		return r
 	}
 	before := adoptable(st.applied.latest, work)
@@ -56,8 +56,8 @@ func (a *Agent) applyWork(ctx context.Context, work *v1alpha1.Work, st *state) (
 		return r
 	}
 	if before > 0 {
-		a.events.emit(work, corev1.EventTypeNormal, "Adopted", fmt.Sprintf("%s of a former Work adopted on the member.",
-			objects(before)))
+		a.events.emit(work, corev1.EventTypeNormal, "Adopted", fmt.Sprintf(
+			"The Work adopted %s of a former Work on the member.", objects(before)))
 	}
 	r.err = a.applyObjects(ctx, work, st, &r)
 	return r
@@ -89,7 +89,7 @@ func (a *Agent) applyObjects(ctx context.Context, work *v1alpha1.Work, st *state
 		inventory: st.applied.latest.Status.Resources}
 	gate := evaluator.gate(work.Spec.Waves, st.status(work))
 	if !work.Spec.Suspend {
-		if err := st.applied.takeRelease(ctx); err != nil {
+		if err := st.applied.recordRelease(ctx); err != nil {
 			return err
 		}
 	}
@@ -102,7 +102,7 @@ func (a *Agent) applyObjects(ctx context.Context, work *v1alpha1.Work, st *state
 	r.changes, st.changes = applied.Changes, applied.Changes
 	if !work.Spec.Suspend {
 		inventory := applied.Inventory
-		if applied.Done() && st.plan.whole() { // all desired objects are applied, so others may be pruned
+		if applied.Done() && st.plan.isComplete() { // all desired objects are applied, so others may be pruned
 			if r.pruning, err = a.prune(ctx, work, st, pruneInput{engine, set, inventory}); err != nil {
 				return err
 			}
@@ -111,11 +111,11 @@ func (a *Agent) applyObjects(ctx context.Context, work *v1alpha1.Work, st *state
 		if err := st.applied.record(ctx, inventory); err != nil {
 			return err
 		}
-		a.noteOrphans(work.Name, st.applied.latest)
+		a.recordOrphans(work.Name, st.applied.latest)
 	}
 	r.orphans = orphansOf(st.applied.latest)
 	if err := a.detach(ctx, st, apply.Stale(st.applied.latest.Status.Resources, st.plan.objects)); err != nil {
-		log.FromContext(ctx).Error(err, "Owner references of an earlier release could not be removed", "work", work.Name)
+		log.FromContext(ctx).Error(err, "Failed to remove owner references of an earlier release", "work", work.Name)
 	}
 	a.watch(work.Name, st, st.plan.objects, r.changes)
 	r.evaluations = evaluator.all(ctx, r.changes)
@@ -152,7 +152,7 @@ func keyOf(id v1alpha1.ResourceIdentifier) objectKey {
 // watch makes the agent watch the objects of the Work on the member, and those that conflict with them. The changes
 // are those of the last reconcile, if there was one.
 func (a *Agent) watch(work string, st *state, objects []apply.Object, changes []apply.Change) {
-	var hear []watched
+	var objectsToWatch []watched
 	known := a.resources()
 	wanted := map[objectKey]bool{}
 	for i, object := range objects {
@@ -160,13 +160,13 @@ func (a *Agent) watch(work string, st *state, objects []apply.Object, changes []
 		w := watched{id: id, labeled: object.Mode != v1alpha1.Observe && object.Mode != v1alpha1.ReportDiff}
 		if changes != nil {
 			w.id.Resource = changes[i].Object.Resource
-			w.labeled = w.labeled && !ofOthers(changes[i])
+			w.labeled = w.labeled && !ownedByOthers(changes[i])
 		} else {
 			w.id.Resource = known(id)
 		}
 		wanted[keyOf(id)] = true
 		if w.id.Resource != "" {
-			hear = append(hear, w)
+			objectsToWatch = append(objectsToWatch, w)
 		}
 	}
 	if st.applied.latest != nil {
@@ -178,15 +178,15 @@ func (a *Agent) watch(work string, st *state, objects []apply.Object, changes []
 				entry.Resource = known(entry.ResourceIdentifier)
 			}
 			if entry.Resource != "" {
-				hear = append(hear, watched{id: entry.ResourceIdentifier, labeled: true})
+				objectsToWatch = append(objectsToWatch, watched{id: entry.ResourceIdentifier, labeled: true})
 			}
 		}
 	}
-	a.watches.want(work, hear)
+	a.watches.setObjects(work, objectsToWatch)
 }
 
-// ofOthers reports whether another owner has the object, so that it may lack the label.
-func ofOthers(change apply.Change) bool {
+// ownedByOthers reports whether another owner has the object, so that it may lack the label.
+func ownedByOthers(change apply.Change) bool {
 	switch change.Reason {
 	case v1alpha1.ReasonInTheWay, v1alpha1.ReasonExists, v1alpha1.ReasonConflict:
 		return true
@@ -198,16 +198,16 @@ func ofOthers(change apply.Change) bool {
 // resources returns a function that finds the resource of a kind and caches the result. The function returns an empty
 // string if it cannot find the resource.
 func (a *Agent) resources() func(v1alpha1.ResourceIdentifier) string {
-	answers := map[schema.GroupVersionKind]string{}
+	names := map[schema.GroupVersionKind]string{}
 	return func(id v1alpha1.ResourceIdentifier) string {
 		kind := id.GroupVersionKind()
-		answer, asked := answers[kind]
+		name, asked := names[kind]
 		if !asked {
 			if mapping, err := a.member.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err == nil {
-				answer = mapping.Resource.Resource
+				name = mapping.Resource.Resource
 			}
-			answers[kind] = answer
+			names[kind] = name
 		}
-		return answer
+		return name
 	}
 }

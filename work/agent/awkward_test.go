@@ -109,7 +109,8 @@ func (w *world) restsAsWork(manifests []json.RawMessage) {
 	others := slices.DeleteFunc(writes(hub), func(r string) bool { return strings.HasPrefix(r, "POST events") })
 	require.Empty(t, others, "writes to the hub after a restart")
 	w.eventually(func() error {
-		return equal("ConfigMap "+w.name+"/sentinel had been edited on the member.", strings.Join(w.healed(), "\n"))
+		return equal("ConfigMap "+w.name+"/sentinel was modified on the member and has been restored.",
+			strings.Join(w.healed(), "\n"))
 	})
 	w.delete(work)
 	w.gone(work)

@@ -8,7 +8,7 @@ import (
 )
 
 // breaker fails requests immediately while their API server does not respond. After a request failed slowly, breaker
-// sends only one request every outOfReach, and fails the others. So a hub behind a network that drops every packet
+// sends only one request every retryInterval, and fails the others. So a hub behind a network that drops every packet
 // does not block the workers that correct drift on the member.
 type breaker struct {
 	next http.RoundTripper
@@ -18,29 +18,29 @@ type breaker struct {
 }
 
 const (
-	slowly     = time.Second // a failure that takes longer has blocked a worker
-	outOfReach = 5 * time.Second
+	slowFailure   = time.Second // a failure that takes longer has blocked a worker
+	retryInterval = 5 * time.Second
 )
 
-var errOutOfReach = errors.New("the API server did not respond a moment ago")
+var errUnreachable = errors.New("the API server did not respond to a recent request")
 
 // RoundTrip implements [http.RoundTripper].
 func (b *breaker) RoundTrip(request *http.Request) (*http.Response, error) {
-	if !b.enter(time.Now()) {
+	if !b.allow(time.Now()) {
 		if request.Body != nil {
 			_ = request.Body.Close() // as a RoundTripper must
 		}
-		return nil, errOutOfReach
+		return nil, errUnreachable
 	}
 	began := time.Now()
 	response, err := b.next.RoundTrip(request)
-	b.leave(err == nil, time.Now(), began)
+	b.record(err == nil, time.Now(), began)
 	return response, err
 }
 
-// enter reports whether a request may be sent. While the server is unreachable, a permitted request blocks the
+// allow reports whether a request may be sent. While the server is unreachable, a permitted request blocks the
 // others.
-func (b *breaker) enter(now time.Time) bool {
+func (b *breaker) allow(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -54,14 +54,14 @@ func (b *breaker) enter(now time.Time) bool {
 	}
 }
 
-func (b *breaker) leave(answered bool, now, began time.Time) {
+func (b *breaker) record(answered bool, now, began time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case answered:
 		b.until = time.Time{}
-	case now.Sub(began) >= slowly:
-		b.until = now.Add(outOfReach)
+	case now.Sub(began) >= slowFailure:
+		b.until = now.Add(retryInterval)
 	case !b.until.IsZero():
 		b.until = now // requests fail quickly again
 	}

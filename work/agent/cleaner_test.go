@@ -89,7 +89,7 @@ func TestCleanerWithoutDefinition(t *testing.T) {
 	}}
 	require.NoError(t, c.Create(t.Context(), config))
 	require.Contains(t, remains(v1alpha1.DeleteObject),
-		"ConfigMap default/applied: The definition of AppliedWorks is missing")
+		"ConfigMap default/applied: The CustomResourceDefinition of AppliedWorks is missing")
 	require.Empty(t, remains(v1alpha1.OrphanObject), "objects that are to stay do not delay a leave")
 	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(config), config))
 	require.Nil(t, config.DeletionTimestamp)
@@ -114,7 +114,7 @@ func TestHugeStatus(t *testing.T) {
 	text, err := json.Marshal(work.Status)
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(text), v1alpha1.MaxStatusBytes)
-	require.Equal(t, "Left out, since the status would be too long: differences beyond the third of an object, feedback.",
+	require.Equal(t, "Omitted because the status would be too long: differences beyond the third of an object, feedback.",
 		work.Status.Truncated)
 	require.Len(t, work.Status.Manifests, 400)
 

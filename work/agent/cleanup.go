@@ -23,9 +23,9 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// takeBack handles a Work that is being deleted. If a user requested the deletion, it deletes the objects of the Work
+// cleanUp handles a Work that is being deleted. If a user requested the deletion, it deletes the objects of the Work
 // on the member and then removes the finalizer. Otherwise, it keeps the objects and removes the finalizer.
-func (a *Agent) takeBack(ctx context.Context, work *v1alpha1.Work, st *state) (time.Duration, error) {
+func (a *Agent) cleanUp(ctx context.Context, work *v1alpha1.Work, st *state) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(work, v1alpha1.Finalizer) {
 		return 0, nil // other finalizers block the deletion, and the member has no object of the Work
 	}
@@ -33,7 +33,7 @@ func (a *Agent) takeBack(ctx context.Context, work *v1alpha1.Work, st *state) (t
 		return 0, err
 	}
 	if st.applied.latest == nil {
-		return 0, a.letGo(ctx, work, nil)
+		return 0, a.removeFinalizer(ctx, work, nil)
 	}
 	if request := st.applied.latest.Status.DeletionRequest; request == nil || request.WorkUID != work.UID {
 		// The request applies to the objects that this Work contains, and not to those of an earlier Work.
@@ -47,9 +47,9 @@ func (a *Agent) takeBack(ctx context.Context, work *v1alpha1.Work, st *state) (t
 		case err != nil:
 			return 0, err
 		case live == nil || live.UID != work.UID || reason == "":
-			return 0, errOvertaken
+			return 0, errChangedConcurrently
 		case reason != deletion.Requested:
-			return a.release(ctx, work, st, reason)
+			return a.releaseObjects(ctx, work, st, reason)
 		}
 		if wait := st.confirm(time.Now()); wait > 0 {
 			return wait, nil
@@ -65,16 +65,16 @@ func (a *Agent) takeBack(ctx context.Context, work *v1alpha1.Work, st *state) (t
 	for i := range resources { // the delete options of the present Work apply
 		resources[i].Delete = work.Spec.OptionsFor(resources[i].ResourceIdentifier).Delete
 	}
-	left, err := a.emptyOf(ctx, work.Name, st, removal{resources, true, work.Spec.Delete})
+	left, err := a.deleteObjects(ctx, work.Name, st, removal{resources, true, work.Spec.Delete})
 	if err != nil {
 		return 0, err
 	}
 	if len(left) > 0 {
 		return a.reportCleaning(ctx, work, st, left, "")
 	}
-	st.emptied = true
-	a.noteOrphans(work.Name, st.applied.latest)
-	return 0, a.letGo(ctx, work, func(before *v1alpha1.Work) { a.events.cleaned(before) })
+	st.allDeleted = true
+	a.recordOrphans(work.Name, st.applied.latest)
+	return 0, a.removeFinalizer(ctx, work, func(before *v1alpha1.Work) { a.events.cleanedUp(before) })
 }
 
 // findInventory finds the AppliedWork of a Work that is being deleted. It creates a lost AppliedWork again, because
@@ -84,7 +84,7 @@ func (a *Agent) findInventory(ctx context.Context, work *v1alpha1.Work, st *stat
 	if err := st.applied.read(ctx, a.member.cache, desired.Name); err != nil {
 		return err
 	}
-	if st.applied.latest != nil || st.emptied || work.Status.ObservedGeneration == 0 {
+	if st.applied.latest != nil || st.allDeleted || work.Status.ObservedGeneration == 0 {
 		return nil
 	}
 	return a.openInventory(ctx, desired, st, makePlan(work).objects, true)
@@ -97,15 +97,15 @@ func (a *Agent) openInventory(ctx context.Context, desired *v1alpha1.AppliedWork
 	var found []v1alpha1.AppliedResource
 	if st.applied.latest == nil && before {
 		var err error
-		if found, err = a.member.marked.of(ctx, ownerOf(desired)); err != nil {
+		if found, err = a.member.marked.ownedBy(ctx, ownerOf(desired)); err != nil {
 			return err
 		}
 	}
 	return st.applied.open(ctx, desired, objects, found)
 }
 
-// letGo removes the finalizer from a Work.
-func (a *Agent) letGo(ctx context.Context, work *v1alpha1.Work, then func(before *v1alpha1.Work)) error {
+// removeFinalizer removes the finalizer from a Work.
+func (a *Agent) removeFinalizer(ctx context.Context, work *v1alpha1.Work, then func(before *v1alpha1.Work)) error {
 	before := work.DeepCopy()
 	controllerutil.RemoveFinalizer(work, v1alpha1.Finalizer)
 	if err := a.patchFinalizers(ctx, work, before); err != nil {
@@ -117,20 +117,21 @@ func (a *Agent) letGo(ctx context.Context, work *v1alpha1.Work, then func(before
 	return nil
 }
 
-// release keeps the objects of a Work whose deletion was not requested, and removes the finalizer from the Work.
-func (a *Agent) release(ctx context.Context, work *v1alpha1.Work, st *state, reason string) (time.Duration, error) {
+// releaseObjects keeps the objects of a Work whose deletion was not requested, and removes the finalizer from the Work.
+func (a *Agent) releaseObjects(ctx context.Context, work *v1alpha1.Work, st *state,
+	reason string) (time.Duration, error) {
 	after, err := a.keepOrphans(ctx, client.ObjectKeyFromObject(work), st, reason)
 	if err != nil {
 		return 0, err
 	}
-	return after, a.letGo(ctx, work, nil)
+	return after, a.removeFinalizer(ctx, work, nil)
 }
 
 // reportCleaning reports the remaining objects of a Work that is being deleted, and returns when to retry.
 func (a *Agent) reportCleaning(ctx context.Context, work *v1alpha1.Work, st *state, left []apply.Change,
 	withheld string) (time.Duration, error) {
 	now := time.Now()
-	status, _ := report(found{generation: work.Generation, before: st.status(work), cleaning: true, left: left,
+	status, _ := report(reportInput{generation: work.Generation, before: st.status(work), cleaning: true, left: left,
 		withheld: withheld, now: now})
 	wait, err := a.write(ctx, work, st, status)
 	if withheld != "" {
@@ -152,21 +153,21 @@ func withhold(resources []v1alpha1.AppliedResource, withheld string) []apply.Cha
 	return changes
 }
 
-// empty deletes the objects of an inventory that are due, and then the AppliedWork if the inventory is empty. It
+// deleteDue deletes the objects of an inventory that are due, and then the AppliedWork if the inventory is empty. It
 // returns the objects that are due and still exist.
-func (a *Agent) empty(ctx context.Context, work string, st *state, ended bool,
+func (a *Agent) deleteDue(ctx context.Context, work string, st *state, ended bool,
 	policy v1alpha1.DeletePolicy) ([]apply.Change, error) {
-	return a.emptyOf(ctx, work, st, removal{st.applied.latest.Status.Resources, ended, policy})
+	return a.deleteObjects(ctx, work, st, removal{st.applied.latest.Status.Resources, ended, policy})
 }
 
-// removal is what emptyOf removes from the member.
+// removal is what deleteObjects removes from the member.
 type removal struct {
 	resources []v1alpha1.AppliedResource
 	ended     bool // a user asked for the deletion of the Work
 	policy    v1alpha1.DeletePolicy
 }
 
-func (a *Agent) emptyOf(ctx context.Context, work string, st *state, r removal) ([]apply.Change, error) {
+func (a *Agent) deleteObjects(ctx context.Context, work string, st *state, r removal) ([]apply.Change, error) {
 	applied := st.applied.latest.DeepCopy()
 	applied.Status.Resources = r.resources
 	gone, kept, _ := due(applied, r.ended, a.options.OrphanGracePeriod, time.Now())
@@ -184,7 +185,7 @@ func (a *Agent) emptyOf(ctx context.Context, work string, st *state, r removal) 
 	if len(left) > 0 {
 		return left, st.applied.record(ctx, sortedResources(kept, pruned.Inventory))
 	}
-	a.watches.want(work, nil)
+	a.watches.setObjects(work, nil)
 	a.engines.forget(applied.UID)
 	if len(kept) > 0 {
 		return nil, st.applied.record(ctx, kept)
@@ -224,7 +225,7 @@ func (a *Agent) prune(ctx context.Context, work *v1alpha1.Work, st *state, in pr
 		return p, nil
 	}
 	if a.options.HubRestored() != applied.Spec.Work.HubRestored {
-		return p, errOvertaken // the hub was restored meanwhile
+		return p, errChangedConcurrently // the hub was restored meanwhile
 	}
 	if err := a.confirmLive(ctx, work); err != nil {
 		return p, err
@@ -259,9 +260,9 @@ type pruning struct {
 	after     time.Duration // when the next orphaned object is due; 0: none will be
 }
 
-// missing handles a Work that the cache does not contain. A missing Work is not a request to delete its objects, so
-// they are kept, unless the agent observed a request before the Work disappeared.
-func (a *Agent) missing(ctx context.Context, work types.NamespacedName, st *state) (time.Duration, error) {
+// reconcileMissing handles a Work that the cache does not contain. A missing Work is not a request to delete its
+// objects, so they are kept, unless the agent observed a request before the Work disappeared.
+func (a *Agent) reconcileMissing(ctx context.Context, work types.NamespacedName, st *state) (time.Duration, error) {
 	name := AppliedWorkName(a.options.HubName, work.Namespace, work.Name)
 	if err := st.applied.read(ctx, a.member.cache, name); err != nil {
 		return 0, err
@@ -272,7 +273,7 @@ func (a *Agent) missing(ctx context.Context, work types.NamespacedName, st *stat
 			return 0, err
 		}
 		if live != nil {
-			return 0, errOvertaken // the cache will observe the Work
+			return 0, errChangedConcurrently // the cache will observe the Work
 		}
 		var after time.Duration
 		if request := applied.Status.DeletionRequest; request != nil && request.WorkUID == applied.Spec.Work.UID {
@@ -284,11 +285,11 @@ func (a *Agent) missing(ctx context.Context, work types.NamespacedName, st *stat
 			return after, err
 		}
 	}
-	a.noteOrphans(work.Name, nil)
-	a.watches.want(work.Name, nil)
+	a.recordOrphans(work.Name, nil)
+	a.watches.setObjects(work.Name, nil)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.known, work.Name)
+	delete(a.states, work.Name)
 	return 0, nil
 }
 
@@ -316,12 +317,12 @@ func NewCleaner(o Options) (*Cleaner, error) {
 	}
 	config, httpClient, err := connection(o.Member)
 	if err != nil {
-		return nil, fmt.Errorf("prepare to speak to the member: %w", err)
+		return nil, fmt.Errorf("create the client of the member: %w", err)
 	}
 	bounded := &http.Client{Transport: httpClient.Transport, Timeout: cmp.Or(o.Apply.Timeout, apply.DefaultTimeout)}
 	member, err := client.New(config, client.Options{HTTPClient: bounded, Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("prepare to speak to the member: %w", err)
+		return nil, fmt.Errorf("create the client of the member: %w", err)
 	}
 	log := o.Log
 	if log.GetSink() == nil {
@@ -329,7 +330,7 @@ func NewCleaner(o Options) (*Cleaner, error) {
 	}
 	found, err := discovery.NewDiscoveryClientForConfigAndClient(config, bounded)
 	if err != nil {
-		return nil, fmt.Errorf("prepare to speak to the member: %w", err)
+		return nil, fmt.Errorf("create the client of the member: %w", err)
 	}
 	return &Cleaner{
 		member: member, engines: newEngines(member, config, o.Apply, nil), hub: o.HubName,
@@ -349,7 +350,7 @@ func (c *Cleaner) Clean(ctx context.Context, action v1alpha1.DeleteAction) (rema
 		if action == v1alpha1.OrphanObject {
 			return nil, nil
 		}
-		return c.unrecorded(ctx)
+		return c.unrecordedObjects(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list AppliedWorks: %w", err)
@@ -364,8 +365,9 @@ func (c *Cleaner) Clean(ctx context.Context, action v1alpha1.DeleteAction) (rema
 	return remaining, nil
 }
 
-// unrecorded returns the objects that Works applied, if their inventories are lost with the definition of AppliedWorks.
-func (c *Cleaner) unrecorded(ctx context.Context) ([]string, error) {
+// unrecordedObjects returns the objects that Works applied, if their inventories are lost with the definition of
+// AppliedWorks.
+func (c *Cleaner) unrecordedObjects(ctx context.Context) ([]string, error) {
 	byMark, err := c.marked.list(ctx)
 	if err != nil {
 		return nil, err
@@ -373,8 +375,8 @@ func (c *Cleaner) unrecorded(ctx context.Context) ([]string, error) {
 	var objects []string
 	for _, some := range byMark {
 		for i := range some {
-			objects = append(objects, fmt.Sprintf("%s: The definition of AppliedWorks is missing, and with it the delete "+
-				"policy of the object. Delete the object, or remove its label %s to keep it.",
+			objects = append(objects, fmt.Sprintf("%s: The CustomResourceDefinition of AppliedWorks is missing, so the "+
+				"delete policy of the object is unknown. Delete the object, or remove its label %s to keep the object.",
 				some[i].resource.ResourceIdentifier, v1alpha1.AppliedLabel))
 		}
 	}

@@ -36,9 +36,9 @@ type statusKinds struct {
 	known map[schema.GroupVersionResource]bool
 }
 
-// have reports whether a resource has the subresource status. While the API server does not respond, have returns
+// hasStatus reports whether a resource has the subresource status. While the API server does not respond, it returns
 // false: the readiness of an object must not depend on discovery.
-func (k *statusKinds) have(resource schema.GroupVersionResource) bool {
+func (k *statusKinds) hasStatus(resource schema.GroupVersionResource) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if has, known := k.known[resource]; known {

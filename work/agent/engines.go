@@ -53,7 +53,7 @@ func (e *engines) get(executor *v1alpha1.Executor) (*engine, error) {
 		executor.Name)}
 	c, err := client.New(config, client.Options{Scheme: e.agent.Scheme(), Mapper: e.agent.RESTMapper()})
 	if err != nil {
-		return nil, fmt.Errorf("prepare to act as ServiceAccount %s/%s: %w", executor.Namespace, executor.Name, err)
+		return nil, fmt.Errorf("create the client of ServiceAccount %s/%s: %w", executor.Namespace, executor.Name, err)
 	}
 	e.of[*executor] = &engine{apply.New(c, e.options), c}
 	return e.of[*executor], nil

@@ -22,13 +22,13 @@ import (
 
 // evaluation is the result of evaluating an object: its readiness, and the feedback values that the Work requests.
 type evaluation struct {
-	version string    // of the object
-	asked   string    // as in the plan
-	uid     types.UID // of the object
-	awaited time.Time // until when the agent waits for the first status of the object; zero: it does not wait
-	ready   readiness.Result
-	values  []v1alpha1.FeedbackValue
-	problem string // with a value
+	version        string    // of the object
+	key            string    // as in the plan
+	uid            types.UID // of the object
+	statusDeadline time.Time // until when the agent waits for the first status of the object; zero: it does not wait
+	ready          readiness.Result
+	values         []v1alpha1.FeedbackValue
+	problem        string // with a value
 }
 
 // evaluator evaluates the objects of a Work, and each version of an object once.
@@ -92,7 +92,7 @@ func (e *evaluator) one(ctx context.Context, m *planned, change *apply.Change) e
 	}
 	made := m.evaluate(live, e.agent.options.Readiness)
 	if made.ready.Unreported {
-		made.awaited = e.awaited(change.Object, live, known)
+		made.statusDeadline = e.statusDeadline(change.Object, live, known)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,17 +100,17 @@ func (e *evaluator) one(ctx context.Context, m *planned, change *apply.Change) e
 	return made.at(time.Now())
 }
 
-// awaited returns until when the agent waits for the first status of an object, given the last evaluation. Zero: it
-// does not wait. The clock of the member may be ahead, so the time is computed once per object.
-func (e *evaluator) awaited(id v1alpha1.ResourceIdentifier, live *unstructured.Unstructured,
+// statusDeadline returns until when the agent waits for the first status of an object, given the last evaluation. Zero:
+// it does not wait. The clock of the member may be ahead, so the time is computed once per object.
+func (e *evaluator) statusDeadline(id v1alpha1.ResourceIdentifier, live *unstructured.Unstructured,
 	last evaluation) time.Time {
 	grace := e.agent.options.StatusGracePeriod
-	if last.uid == live.GetUID() && !last.awaited.IsZero() {
-		return last.awaited
+	if last.uid == live.GetUID() && !last.statusDeadline.IsZero() {
+		return last.statusDeadline
 	}
 	now := time.Now()
 	wait := min(live.GetCreationTimestamp().Add(grace).Sub(now), grace)
-	if wait <= 0 || !e.agent.member.statuses.have(resourceOf(id)) {
+	if wait <= 0 || !e.agent.member.statuses.hasStatus(resourceOf(id)) {
 		return time.Time{}
 	}
 	return now.Add(wait)
@@ -118,7 +118,7 @@ func (e *evaluator) awaited(id v1alpha1.ResourceIdentifier, live *unstructured.U
 
 // at returns the evaluation at a time: an object whose first status is still awaited is not ready.
 func (v evaluation) at(now time.Time) evaluation {
-	if now.Before(v.awaited) {
+	if now.Before(v.statusDeadline) {
 		v.ready = readiness.Result{Status: readiness.Progressing, Message: "no controller has reported a status yet"}
 	}
 	return v
@@ -128,7 +128,7 @@ func (v evaluation) at(now time.Time) evaluation {
 // awaited.
 func untilReported(evaluations map[int]evaluation, now time.Time) (shortest time.Duration) {
 	for _, evaluation := range evaluations {
-		shortest = requeue.Sooner(shortest, max(evaluation.awaited.Sub(now), 0))
+		shortest = requeue.Sooner(shortest, max(evaluation.statusDeadline.Sub(now), 0))
 	}
 	return shortest
 }
@@ -160,12 +160,12 @@ func (m *planned) finished(last *unstructured.Unstructured, before *v1alpha1.Wor
 		made := m.evaluate(last, registry)
 		if made.ready.Status == readiness.Progressing {
 			made.ready = readiness.Result{Status: readiness.Failed, Ends: true,
-				Message: "The Job was deleted before it had finished. Change the manifest to run it again."}
+				Message: "The Job was deleted before it finished. Change the manifest to run the Job again."}
 		}
 		return made
 	}
 	result := readiness.Result{Status: readiness.Unknown, Ends: true, Message: "The Job was deleted before the agent " +
-		"had read its result. Increase ttlSecondsAfterFinished, which runs the Job again."}
+		"read its result. Increase ttlSecondsAfterFinished, which also runs the Job again."}
 	for _, manifest := range before.Manifests {
 		available := findCondition(manifest.Conditions, v1alpha1.ConditionAvailable)
 		if keyOf(manifest.ResourceIdentifier) != keyOf(m.id) || available == nil {
@@ -191,7 +191,7 @@ func (e *evaluator) read(ctx context.Context, id v1alpha1.ResourceIdentifier) (*
 
 // evaluate evaluates an object. It is a pure function of the object.
 func (m *planned) evaluate(live *unstructured.Unstructured, registry readiness.Registry) evaluation {
-	made := evaluation{version: live.GetResourceVersion(), asked: m.asks, uid: live.GetUID()}
+	made := evaluation{version: live.GetResourceVersion(), key: m.evaluationKey, uid: live.GetUID()}
 	if removesItself(live) && live.GetDeletionTimestamp() != nil {
 		live = live.DeepCopy() // The result of a Job does not change because the Job is deleted.
 		live.SetDeletionTimestamp(nil)
@@ -241,7 +241,7 @@ func (e *evaluator) gate(policy v1alpha1.WavePolicy, status *v1alpha1.WorkStatus
 	return func(ctx context.Context, wave []apply.Change) string {
 		for i := range wave {
 			change := &wave[i]
-			if manifests[keyOf(change.Object)].yields || change.Reason == v1alpha1.ReasonDisabled {
+			if manifests[keyOf(change.Object)].doesNotBlockWaves || change.Reason == v1alpha1.ReasonDisabled {
 				continue
 			}
 			reason := "which is not applied."
@@ -253,7 +253,7 @@ func (e *evaluator) gate(policy v1alpha1.WavePolicy, status *v1alpha1.WorkStatus
 				reason = "which is not ready: " + ready.Message
 			}
 			e.blocked = &change.Object
-			return fmt.Sprintf("Waits for %s, %s", change.Object, reason)
+			return fmt.Sprintf("Waiting for %s, %s", change.Object, reason)
 		}
 		return ""
 	}

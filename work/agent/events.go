@@ -59,8 +59,8 @@ func (r *recorder) emit(work *v1alpha1.Work, kind, reason, note string) {
 	r.events.Eventf(work, nil, kind, reason, "Work", "%s", bounded(note))
 }
 
-func (r *recorder) cleaned(work *v1alpha1.Work) {
-	r.emit(work, corev1.EventTypeNormal, "CleanedUp", "The member holds nothing of it any more.")
+func (r *recorder) cleanedUp(work *v1alpha1.Work) {
+	r.emit(work, corev1.EventTypeNormal, "CleanedUp", "The clean-up of the Work on the member is complete.")
 }
 
 // announce emits Events about conditions whose status has changed.
@@ -72,7 +72,7 @@ func (a *Agent) announce(work *v1alpha1.Work, before, after *v1alpha1.WorkStatus
 		}
 		kind, reason := corev1.EventTypeNormal, condition.Type
 		good := condition.Status == metav1.ConditionTrue
-		if condition.Type == v1alpha1.ConditionApplied && good && becomes(before, after, v1alpha1.ConditionAvailable) {
+		if condition.Type == v1alpha1.ConditionApplied && good && becameTrue(before, after, v1alpha1.ConditionAvailable) {
 			continue // one Event for both: each is a write to the hub
 		}
 		switch condition.Type {
@@ -102,8 +102,8 @@ func (a *Agent) announce(work *v1alpha1.Work, before, after *v1alpha1.WorkStatus
 	}
 }
 
-// becomes reports whether a condition is True and was not before.
-func becomes(before, after *v1alpha1.WorkStatus, kind string) bool {
+// becameTrue reports whether a condition is True and was not before.
+func becameTrue(before, after *v1alpha1.WorkStatus, kind string) bool {
 	return meta.IsStatusConditionTrue(after.Conditions, kind) && !meta.IsStatusConditionTrue(before.Conditions, kind)
 }
 
@@ -116,18 +116,18 @@ func (a *Agent) emit(work *v1alpha1.Work, changes []apply.Change) {
 			continue
 		}
 		if healed++; healed <= most {
-			what := "had been edited"
+			what := "modified"
 			if change.Action == apply.Created {
-				what = "had been deleted"
+				what = "deleted"
 			}
-			a.events.emit(work, corev1.EventTypeNormal, "Healed", fmt.Sprintf("%s %s on the member.%s", change.Object, what,
-				spaced(change.Message)))
+			a.events.emit(work, corev1.EventTypeNormal, "Healed", fmt.Sprintf(
+				"%s was %s on the member and has been restored.%s", change.Object, what, spaced(change.Message)))
 		}
 	}
 	a.metrics.healed(a.options.HubName, healed)
 	if healed > most {
-		a.events.emit(work, corev1.EventTypeNormal, "Healed", fmt.Sprintf("%d more objects had been changed on the member.",
-			healed-most))
+		a.events.emit(work, corev1.EventTypeNormal, "Healed", fmt.Sprintf(
+			"%d more objects were changed on the member and have been restored.", healed-most))
 	}
 }
 

@@ -39,7 +39,7 @@ func ExampleRequireExecutor() {
 	// Output:
 	// spec.executor: is required by this member
 	// spec.executor.name: must be deployer
-	// spec.executor.namespace: ServiceAccounts of kube-system can do more than a Work should
+	// spec.executor.namespace: must not be kube-system: ServiceAccounts of this namespace have elevated permissions
 	// <nil>
 }
 

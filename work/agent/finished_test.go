@@ -49,7 +49,7 @@ func TestFinished_OfMissingJobs(t *testing.T) {
 		{reason: "the last state is failure", last: inState("Failed"), want: readiness.Failed, says: "as it says"},
 		{reason: "the last state is newer than the report", last: inState("Failed"), reported: v1alpha1.ReasonReady,
 			want: readiness.Failed},
-		{reason: "deleted while it ran", last: inState(""), want: readiness.Failed, says: "before it had finished"},
+		{reason: "deleted while it ran", last: inState(""), want: readiness.Failed, says: "before it finished"},
 		{reason: "success was reported", reported: v1alpha1.ReasonReady, want: readiness.Ready},
 		{reason: "failure was reported", reported: v1alpha1.ReasonNotReady, want: readiness.Failed, says: "as reported"},
 		{reason: "only progress was reported", reported: v1alpha1.ReasonProgressing, want: readiness.Unknown,

@@ -77,7 +77,7 @@ func TestHeal(t *testing.T) {
 	w.ready(work)
 	w.eventually(func() error {
 		healed := w.healed()
-		want := "ConfigMap " + w.name + "/a had been edited on the member."
+		want := "ConfigMap " + w.name + "/a was modified on the member and has been restored."
 		if !slices.Contains(healed, want) {
 			return fmt.Errorf("no event says %q: %q", want, healed)
 		}

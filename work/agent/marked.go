@@ -19,8 +19,8 @@ import (
 )
 
 // markedObjects finds the objects of owners by their marks, for a Work whose inventory was lost. It lists all kinds
-// of the member and caches the result for [markedFor] for all Works: inventories are mostly lost together, with their
-// definition.
+// of the member and caches the result for [markedObjectsTTL] for all Works: inventories are mostly lost together, with
+// their definition.
 type markedObjects struct {
 	client    client.Client
 	discovery discovery.DiscoveryInterface
@@ -36,15 +36,15 @@ type markedObject struct {
 	managers []string
 }
 
-// markedFor is how long a list of all marked objects is cached.
-const markedFor = 30 * time.Second
+// markedObjectsTTL is how long a list of all marked objects is cached.
+const markedObjectsTTL = 30 * time.Second
 
-// of returns the objects that have the mark of an owner and were written by its field manager. It omits kinds that
+// ownedBy returns the objects that have the mark of an owner and were written by its field manager. It omits kinds that
 // cannot be listed: their objects are then only missing in the inventory.
-func (m *markedObjects) of(ctx context.Context, owner apply.Owner) ([]v1alpha1.AppliedResource, error) {
+func (m *markedObjects) ownedBy(ctx context.Context, owner apply.Owner) ([]v1alpha1.AppliedResource, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.byMark == nil || time.Since(m.at) > markedFor {
+	if m.byMark == nil || time.Since(m.at) > markedObjectsTTL {
 		byMark, err := m.list(ctx)
 		if err != nil {
 			return nil, err
@@ -63,7 +63,7 @@ func (m *markedObjects) of(ctx context.Context, owner apply.Owner) ([]v1alpha1.A
 func (m *markedObjects) list(ctx context.Context) (map[string][]markedObject, error) {
 	groups, err := discovery.ServerPreferredResources(m.discovery)
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return nil, fmt.Errorf("find the kinds of the member: %w", err)
+		return nil, fmt.Errorf("discover the kinds of the member: %w", err)
 	}
 	byMark := map[string][]markedObject{}
 	for _, group := range groups {
@@ -76,7 +76,7 @@ func (m *markedObjects) list(ctx context.Context) (map[string][]markedObject, er
 				continue
 			}
 			if err := m.listKind(ctx, version.WithKind(resource.Kind), resource.Name, byMark); err != nil {
-				m.log.V(1).Info("A kind could not be listed to rebuild an inventory", "kind", resource.Kind, "group", version.Group,
+				m.log.V(1).Info("Failed to list a kind to rebuild an inventory", "kind", resource.Kind, "group", version.Group,
 					"error", err.Error())
 			}
 		}

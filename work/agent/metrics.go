@@ -18,11 +18,11 @@ type metrics struct {
 func newMetrics() (*metrics, error) {
 	m := &metrics{heals: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "muster_work_healed_total",
-		Help: "Objects that others had changed or deleted, and that were brought back to their manifests.",
+		Help: "Number of objects that were restored to their manifest after another client changed or deleted them.",
 	}, []string{"hub"})}
 	m.orphans = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "muster_work_orphaned_objects",
-		Help: "Objects on the member that no Work has any more although no user asked for their deletion.",
+		Help: "Number of objects on the member that no Work contains although their deletion was not requested.",
 	}, []string{"hub"})
 	return m, errors.Join(registered(&m.heals), registered(&m.orphans))
 }

@@ -549,7 +549,7 @@ func (m *model) open(w *modelWork) {
 		m.inventory.Status.Resources = before.Status.Resources
 	}
 	m.inventory.Status.Resources = apply.Ahead(m.inventory.Status.Resources, manifestsOf(w.objects))
-	settleOrphans(m.inventory, "", at)
+	updateOrphanedCondition(m.inventory, "", at)
 }
 
 func (m *model) bring(w *modelWork) {
@@ -582,7 +582,7 @@ func (m *model) bring(w *modelWork) {
 func (m *model) due(of *v1alpha1.AppliedWork, ended bool) []v1alpha1.AppliedResource {
 	of = of.DeepCopy()
 	if m.mutant == releaseOfAll {
-		takeRelease(of)
+		consumeRelease(of)
 	}
 	gone, _, _ := due(of, ended, 0, time.Unix(int64(m.now), 0))
 	return gone
@@ -593,7 +593,7 @@ func (m *model) drop(gone objectSet) {
 	m.inventory.Status.Resources = slices.DeleteFunc(m.inventory.Status.Resources, func(r v1alpha1.AppliedResource) bool {
 		return setIn([]v1alpha1.AppliedResource{r})&gone != 0
 	})
-	if settleOrphans(m.inventory, "", time.Unix(int64(m.now), 0)); len(m.inventory.Status.Resources) == 0 {
+	if updateOrphanedCondition(m.inventory, "", time.Unix(int64(m.now), 0)); len(m.inventory.Status.Resources) == 0 {
 		m.inventory = nil
 	}
 }
@@ -668,7 +668,7 @@ func (m *model) release() bool {
 		}
 		m.inventory.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: string(m.inventory.UID)}
 		if m.mutant != releaseOfAll {
-			takeRelease(m.inventory)
+			consumeRelease(m.inventory)
 		}
 	})
 }

@@ -42,7 +42,7 @@ func (a *Agent) rulesFor(ctx context.Context, work *v1alpha1.Work) (r rules, err
 func (a *Agent) followPolicy(ctx context.Context) {
 	for {
 		changed := a.options.ObjectPolicy.Changed()
-		a.wakeAll()
+		a.enqueueAll()
 		select {
 		case <-ctx.Done():
 			return
@@ -51,13 +51,13 @@ func (a *Agent) followPolicy(ctx context.Context) {
 	}
 }
 
-// wakeAll enqueues all Works that the agent has reconciled before.
-func (a *Agent) wakeAll() {
+// enqueueAll enqueues all Works that the agent has reconciled before.
+func (a *Agent) enqueueAll() {
 	a.mu.Lock()
-	works := slices.Collect(maps.Keys(a.known))
+	works := slices.Collect(maps.Keys(a.states))
 	a.mu.Unlock()
 	for _, work := range works {
-		a.wake(work, settle)
+		a.enqueueAfter(work, batchDelay)
 	}
 }
 
@@ -76,7 +76,8 @@ func (p *plan) accept(reject func(v1alpha1.ResourceIdentifier) string) {
 			// The member may serve the kind as cluster-scoped by the time the object is applied.
 			unscoped := m.id
 			if unscoped.Namespace = ""; reject(unscoped) != "" {
-				message = fmt.Sprintf("The member does not serve %s, so it is not known whether it accepts the object.", m.id.Kind)
+				message = fmt.Sprintf("The member does not serve kind %s, so the rules of the member cannot be evaluated for "+
+					"the object.", m.id.Kind)
 				reason, p.unscoped = v1alpha1.ReasonUnknownKind, true
 			}
 		}

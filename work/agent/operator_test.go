@@ -31,7 +31,8 @@ func TestNamespaceOfClusterScopedObject(t *testing.T) {
 	w.ready(work)
 	applied := work.Status.Manifests[0].Conditions[0]
 	require.Equal(t, "metadata.namespace "+w.name+
-		" of the manifest is ignored, since ClusterRole is cluster-scoped. Remove it from the manifest.", applied.Message)
+		" of the manifest is ignored because ClusterRole is cluster-scoped. "+
+		"Remove the namespace from the manifest.", applied.Message)
 	live := &rbacv1.ClusterRole{}
 	key := client.ObjectKey{Name: w.name + "-role"}
 	require.NoError(t, w.member.Get(t.Context(), key, live))
@@ -156,11 +157,11 @@ func TestRulesOfAProduct(t *testing.T) {
 	}
 	w.eventually(func() error { return evaluated(0, v1alpha1.ReasonNotReady, "data.state is down") })
 	w.eventually(func() error {
-		return evaluated(1, v1alpha1.ReasonProgressing, "the rule does not hold: has(object.data.checked)")
+		return evaluated(1, v1alpha1.ReasonProgressing, "the readiness rule is false: has(object.data.checked)")
 	})
 	require.Contains(t, condition(work, v1alpha1.ConditionDegraded).Message, "data.state is down")
 	w.patch(w.read("ConfigMap", "cel"), "data: {checked: 'true'}")
-	w.eventually(func() error { return evaluated(1, v1alpha1.ReasonReady, "the rule holds") })
+	w.eventually(func() error { return evaluated(1, v1alpha1.ReasonReady, "the readiness rule is true") })
 	w.change(work, "{"+manifests(configMap("go", "{state: up}"), configMap("cel", "{state: down}"))+
 		", manifestOptions: [{select: {name: cel}, readiness: {cel: 'has(object.data.checked)'}}]}")
 	w.ready(work)

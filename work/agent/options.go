@@ -116,7 +116,8 @@ func DefaultExecutorPolicy(_ context.Context, work *v1alpha1.Work) error {
 		return nil
 	}
 	if strings.HasPrefix(executor.Namespace, "kube-") || executor.Namespace == "muster-system" {
-		return fmt.Errorf("spec.executor.namespace: ServiceAccounts of %s can do more than a Work should", executor.Namespace)
+		return fmt.Errorf("spec.executor.namespace: must not be %s: ServiceAccounts of this namespace have "+
+			"elevated permissions", executor.Namespace)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ import (
 // number of entries that it marked.
 func orphan(applied *v1alpha1.AppliedWork, stays func(v1alpha1.AppliedResource) bool, reason string,
 	now time.Time) int {
-	takeRelease(applied) // the annotation applies to objects that were orphaned before
+	consumeRelease(applied) // the annotation applies to objects that were orphaned before
 	marked := 0
 	for i := range applied.Status.Resources {
 		if r := &applied.Status.Resources[i]; r.OrphanedTime == nil && !stays(*r) {
@@ -36,7 +36,7 @@ func orphan(applied *v1alpha1.AppliedWork, stays func(v1alpha1.AppliedResource) 
 		}
 	}
 	if marked > 0 {
-		settleOrphans(applied, reason, now)
+		updateOrphanedCondition(applied, reason, now)
 	}
 	return marked
 }
@@ -92,10 +92,10 @@ func rebuilt(objects []apply.Object, found []v1alpha1.AppliedResource, now time.
 	return apply.Ahead(found, objects)
 }
 
-// takeRelease marks the orphaned entries of an inventory as released if a user requested their deletion by the
+// consumeRelease marks the orphaned entries of an inventory as released if a user requested their deletion by the
 // annotation. It then removes the annotation, which does not apply to objects that are orphaned later. It reports
 // whether it changed anything.
-func takeRelease(applied *v1alpha1.AppliedWork) bool {
+func consumeRelease(applied *v1alpha1.AppliedWork) bool {
 	if applied.UID == "" || applied.Annotations[v1alpha1.ReleaseAnnotation] != string(applied.UID) {
 		return false
 	}
@@ -107,8 +107,8 @@ func takeRelease(applied *v1alpha1.AppliedWork) bool {
 	return true
 }
 
-// settleOrphans updates the condition Orphaned. Without a reason, it keeps the present one.
-func settleOrphans(applied *v1alpha1.AppliedWork, reason string, now time.Time) {
+// updateOrphanedCondition updates the condition Orphaned. Without a reason, it keeps the present one.
+func updateOrphanedCondition(applied *v1alpha1.AppliedWork, reason string, now time.Time) {
 	n := orphansOf(applied)
 	if n == 0 {
 		meta.RemoveStatusCondition(&applied.Status.Conditions, v1alpha1.ConditionOrphaned)
@@ -129,7 +129,7 @@ func orphanMessage(work v1alpha1.WorkReference, reason string, n int) string {
 	why := "does not exist on the hub, and no request to delete it was observed"
 	switch reason {
 	case v1alpha1.ReasonWorkReplaced:
-		why = "was created again without them, and no request to delete the former Work was observed"
+		why = "was recreated without the objects, and no request to delete the former Work was observed"
 	case v1alpha1.ReasonNamespaceTerminating:
 		why = "was deleted with its namespace"
 	case v1alpha1.ReasonDefinitionRemoved:
@@ -137,13 +137,12 @@ func orphanMessage(work v1alpha1.WorkReference, reason string, n int) string {
 	case v1alpha1.ReasonNotRequestedByGenerator:
 		why = "was deleted, but not by the controller that generates it"
 	case v1alpha1.ReasonHubRestored:
-		why = "lacks them since the hub was restored to an earlier state"
+		why = "does not contain the objects since the hub was restored to an earlier state"
 	case v1alpha1.ReasonInventoryRebuilt:
-		why = "does not have them, and the AppliedWork had been lost"
+		why = "does not contain the objects, and its AppliedWork was lost"
 	}
-	return fmt.Sprintf("%s kept without a Work: Work %s/%s of hub %s %s. Create the Work with these objects to adopt "+
-		"them, or set the annotation "+
-		"%s to the UID of this AppliedWork to delete them.", objects(n), work.Namespace, work.Name, work.Hub, why,
+	return fmt.Sprintf("%s orphaned: Work %s/%s of hub %s %s. Create the Work with these objects to adopt them, or set "+
+		"annotation %s to the UID of this AppliedWork to delete them.", objects(n), work.Namespace, work.Name, work.Hub, why,
 		v1alpha1.ReleaseAnnotation)
 }
 
@@ -184,7 +183,7 @@ func due(applied *v1alpha1.AppliedWork, ended bool, grace time.Duration,
 // released since. It returns when to reconcile again.
 func (a *Agent) keepOrphans(ctx context.Context, work types.NamespacedName, st *state,
 	reason string) (time.Duration, error) {
-	if err := st.applied.takeRelease(ctx); err != nil {
+	if err := st.applied.recordRelease(ctx); err != nil {
 		return 0, err
 	}
 	next := st.applied.latest.DeepCopy()
@@ -203,7 +202,7 @@ func (a *Agent) keepOrphans(ctx context.Context, work types.NamespacedName, st *
 		log.FromContext(ctx).Info("Objects of a Work are orphaned and kept", "work", work.Name, "objects", marked, "reason",
 			reason, "appliedWork", applied.Name)
 	}
-	a.noteOrphans(work.Name, st.applied.latest)
+	a.recordOrphans(work.Name, st.applied.latest)
 	if err := a.detach(ctx, st, st.applied.latest.Status.Resources); err != nil {
 		return 0, err
 	}
@@ -232,7 +231,7 @@ func (a *Agent) detach(ctx context.Context, st *state, resources []v1alpha1.Appl
 func (a *Agent) pruneDue(ctx context.Context, work string, st *state, ended bool) (time.Duration, error) {
 	gone, _, after := due(st.applied.latest, ended, a.options.OrphanGracePeriod, time.Now())
 	if len(gone) == 0 && len(st.applied.latest.Status.Resources) > 0 {
-		a.watches.want(work, nil)
+		a.watches.setObjects(work, nil)
 		return after, nil
 	}
 	if withheld := a.options.PruneGate(ctx); withheld != "" {
@@ -241,11 +240,11 @@ func (a *Agent) pruneDue(ctx context.Context, work string, st *state, ended bool
 	if err := a.refresh(ctx, st); err != nil {
 		return 0, err
 	}
-	left, err := a.empty(ctx, work, st, ended, st.applied.latest.Spec.Delete)
+	left, err := a.deleteDue(ctx, work, st, ended, st.applied.latest.Spec.Delete)
 	if err != nil {
 		return 0, err
 	}
-	a.noteOrphans(work, st.applied.latest)
+	a.recordOrphans(work, st.applied.latest)
 	if len(left) > 0 {
 		return st.retry(time.Now()), nil
 	}
@@ -259,7 +258,7 @@ func (a *Agent) refresh(ctx context.Context, st *state) error {
 		return fmt.Errorf("read AppliedWork %s: %w", st.applied.latest.Name, err)
 	}
 	if live.UID != st.applied.latest.UID {
-		return errOvertaken
+		return errChangedConcurrently
 	}
 	st.applied.latest = live
 	return nil
@@ -278,10 +277,10 @@ type OrphanSummary struct {
 
 // orphanCounts are the orphaned objects that the agent has observed.
 type orphanCounts struct {
-	reporting sync.Mutex      // serializes reports
-	works     map[string]int  // objects by the name of the Work
-	counted   bool            // those that existed before the start are in works
-	noted     map[string]bool // the Works that were noted before that
+	reporting          sync.Mutex      // serializes reports
+	works              map[string]int  // objects by the name of the Work
+	counted            bool            // those that existed before the start are in works
+	recordedSinceStart map[string]bool // the Works that were recorded before that
 }
 
 // maxOrphanNames is the maximum length of [OrphanSummary.First].
@@ -305,8 +304,8 @@ func summaryOf(orphans map[string]int) OrphanSummary {
 	return s
 }
 
-// noteOrphans records the number of orphaned objects in the inventory of a Work; nil: there is no inventory.
-func (a *Agent) noteOrphans(work string, applied *v1alpha1.AppliedWork) {
+// recordOrphans records the number of orphaned objects in the inventory of a Work; nil: there is no inventory.
+func (a *Agent) recordOrphans(work string, applied *v1alpha1.AppliedWork) {
 	n := 0
 	if applied != nil {
 		n = orphansOf(applied)
@@ -315,10 +314,10 @@ func (a *Agent) noteOrphans(work string, applied *v1alpha1.AppliedWork) {
 	defer a.orphans.reporting.Unlock()
 	a.mu.Lock()
 	if !a.orphans.counted {
-		if a.orphans.noted == nil {
-			a.orphans.noted = map[string]bool{}
+		if a.orphans.recordedSinceStart == nil {
+			a.orphans.recordedSinceStart = map[string]bool{}
 		}
-		a.orphans.noted[work] = true
+		a.orphans.recordedSinceStart[work] = true
 	}
 	if a.orphans.works[work] == n {
 		a.mu.Unlock()
@@ -347,11 +346,11 @@ func (a *Agent) countOrphans(ctx context.Context) {
 		var list v1alpha1.AppliedWorkList
 		err := a.member.cache.List(ctx, &list)
 		if err == nil {
-			a.countedOrphans(list.Items)
+			a.recordCountedOrphans(list.Items)
 			return
 		}
 		if ctx.Err() == nil {
-			a.options.Log.V(1).Info("Orphaned objects could not be counted; trying again", "error", err.Error(), "after",
+			a.options.Log.V(1).Info("Failed to count orphaned objects; retrying", "error", err.Error(), "after",
 				countInterval)
 		}
 		select {
@@ -362,19 +361,20 @@ func (a *Agent) countOrphans(ctx context.Context) {
 	}
 }
 
-// countedOrphans records the orphaned objects of all existing AppliedWorks. It skips a Work that noteOrphans recorded
-// since the start, because that number is more recent.
-func (a *Agent) countedOrphans(all []v1alpha1.AppliedWork) {
+// recordCountedOrphans records the orphaned objects of all existing AppliedWorks. It skips a Work that recordOrphans
+// recorded since the start, because that number is more recent.
+func (a *Agent) recordCountedOrphans(all []v1alpha1.AppliedWork) {
 	a.orphans.reporting.Lock()
 	defer a.orphans.reporting.Unlock()
 	a.mu.Lock()
 	for i := range all {
 		work := all[i].Spec.Work
-		if n := orphansOf(&all[i]); n > 0 && work.Namespace == a.options.Namespace && !a.orphans.noted[work.Name] {
+		if n := orphansOf(&all[i]); n > 0 && work.Namespace == a.options.Namespace &&
+			!a.orphans.recordedSinceStart[work.Name] {
 			a.orphans.works[work.Name] = n
 		}
 	}
-	a.orphans.counted, a.orphans.noted = true, nil
+	a.orphans.counted, a.orphans.recordedSinceStart = true, nil
 	summary := summaryOf(a.orphans.works)
 	a.mu.Unlock()
 	a.reportOrphans(summary)

@@ -125,7 +125,7 @@ func TestOrphans_MissingWork(t *testing.T) {
 	}
 	stop = w.start(observe)
 	applied := w.orphaned(work, v1alpha1.ReasonWorkNotFound, 2)
-	require.Contains(t, applied.Status.Conditions[0].Message, "2 objects kept without a Work: Work "+work.Namespace+
+	require.Contains(t, applied.Status.Conditions[0].Message, "2 objects orphaned: Work "+work.Namespace+
 		"/shop of hub "+w.name+" does not exist")
 	all := agent.OrphanSummary{Works: 1, Objects: 2, First: []string{"shop"}}
 	reported(all)
@@ -178,7 +178,7 @@ func TestOrphans_ReplacedWork(t *testing.T) {
 		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(again), again); err != nil {
 			return err
 		}
-		if !strings.Contains(again.Status.Message, "1 object that the Work does not have kept on the member") {
+		if !strings.Contains(again.Status.Message, "The member keeps 1 object that the Work does not contain") {
 			return errors.New(again.Status.Message)
 		}
 		return nil
@@ -415,15 +415,15 @@ func TestPruneGate(t *testing.T) {
 	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
 	w.shows(work, "1/1 Applied=True/Applied Available=True/Ready Progressing=True/PruneWithheld "+
 		"Degraded=False/AsDesired\n"+
-		"1 object that the Work has no longer not deleted yet: The hub was restored, and has not confirmed that it is "+
-		"complete.\n"+
+		"The deletion of 1 object that the Work no longer contains is withheld: The hub was restored, and has not "+
+		"confirmed that it is complete.\n"+
 		"ConfigMap NS/a: Applied=True/Applied Available=True/Ready")
 	require.Equal(t, "w", w.data("a", "k"))
 	still()
 	w.delete(work)
 	w.shows(work, "0/0 Applied=False/CleaningUp Available=False/CleaningUp Progressing=True/PruneWithheld "+
 		"Degraded=False/AsDesired\n"+
-		"2 objects not deleted yet: The hub was restored, and has not confirmed that it is complete.")
+		"The deletion of 2 objects is withheld: The hub was restored, and has not confirmed that it is complete.")
 	still()
 	shut.Store(false)
 	w.gone(work)

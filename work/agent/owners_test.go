@@ -33,8 +33,8 @@ func TestShared(t *testing.T) {
 	rival := agent.AppliedWorkName(w.name, first.Namespace, first.Name)
 	w.change(second, spec("{k: other, more: x}"))
 	w.shows(second, "1/1 Applied=False/Conflict Available=True/Ready Progressing=False/AsDesired Degraded=True/Conflict\n"+
-		"ConfigMap NS/a: Other field managers have fields of it: .data.k is of \"muster-work-"+rival+"\". Let them give "+
-		"the fields up, take the fields out of the manifest or put them into ignoredFields.\n"+
+		"ConfigMap NS/a: Other field managers own fields of the object: .data.k is owned by \"muster-work-"+rival+"\". "+
+		"Remove the fields from the manifest, add them to ignoredFields, or let the other managers release the fields.\n"+
 		"ConfigMap NS/a: Applied=False/Conflict Available=True/Ready")
 	require.Equal(t, "v", w.data("a", "k"))
 	w.ready(first)
@@ -74,8 +74,8 @@ func TestSharedFieldOwner(t *testing.T) {
 	_, member := w.quiet()
 	require.Equal(t, 1, count(member, "PATCH configmaps a"))
 	w.shows(second, "1/1 Applied=False/Conflict Available=True/Ready Progressing=False/AsDesired Degraded=True/Conflict\n"+
-		"ConfigMap NS/a: Another Work applies it under the same field owner. Give one of them another "+
-		"apply.fieldOwner.\nConfigMap NS/a: Applied=False/Conflict Available=True/Ready")
+		"ConfigMap NS/a: Another Work applies the object with the same field owner. Set a different "+
+		"apply.fieldOwner in one of the Works.\nConfigMap NS/a: Applied=False/Conflict Available=True/Ready")
 }
 
 // TestTwoHubs checks a member of two hubs, each with a Work of the same name in a namespace of the same name.
@@ -162,8 +162,8 @@ func TestTakeBackOrder(t *testing.T) {
 	w.delete(work)
 	w.shows(work, "0/0 Applied=False/CleaningUp Available=False/CleaningUp Progressing=True/CleaningUp "+
 		"Degraded=False/AsDesired\n"+
-		"2 objects to go. ConfigMap NS/a: The object is deleted after ConfigMap NS/held. "+
-		"The object is being deleted, and waits for finalizer example.com/hold.")
+		"Waiting for the deletion of 2 objects. ConfigMap NS/a: Waiting for the deletion of ConfigMap NS/held. "+
+		"The object is being deleted and waits for finalizer example.com/hold.")
 	require.Equal(t, "v", w.data("a", "k"))
 	w.patch(w.read("ConfigMap", "held"), "metadata: {finalizers: null}")
 	w.gone(work)

@@ -78,7 +78,8 @@ func TestLeastPermissions(t *testing.T) {
 	more := w.work("more", "{"+manifests(secret("s"), configMap("b", "{k: v}"))+"}")
 	w.shows(more, "1/2 Applied=False/Forbidden Available=False/NotApplied Progressing=False/AsDesired "+
 		"Degraded=True/Forbidden\n"+
-		"Secret NS/s: Not allowed on the member: read its metadata: secrets \"s\" is forbidden: User \"agent-NS\" cannot "+
+		"Secret NS/s: The member denied the request: read the metadata of the object: "+
+		"secrets \"s\" is forbidden: User \"agent-NS\" cannot "+
 		"get resource \"secrets\" in API group \"\" in the namespace \"NS\"\n"+
 		"Secret NS/s: Applied=False/Forbidden Available=False/NotApplied\nConfigMap NS/b: Applied=True/Applied "+
 		"Available=True/Ready")
@@ -142,9 +143,9 @@ func TestExecutor(t *testing.T) {
 	})
 	for reason, test := range map[string]struct{ executor, want string }{
 		"whose ServiceAccounts run the cluster": {"executor: {namespace: kube-system, name: namespace-controller}",
-			"spec.executor.namespace: ServiceAccounts of kube-system can do more than a Work should"},
+			"spec.executor.namespace: must not be kube-system: ServiceAccounts of this namespace have elevated permissions"},
 		"the agent's own": {"executor: {namespace: muster-system, name: agent}",
-			"spec.executor.namespace: ServiceAccounts of muster-system can do more than a Work should"},
+			"spec.executor.namespace: must not be muster-system: ServiceAccounts of this namespace have elevated permissions"},
 		"nobody": {"suspend: false", "spec.executor: is required by this member"},
 	} {
 		t.Run(reason, func(t *testing.T) {

@@ -33,13 +33,13 @@ type planned struct {
 	reason  string // of that; empty: it is invalid
 	object  int    // its index among the objects; -1: it is refused
 
-	asks      string          // the readiness rule and the feedback of the object, as in the Work
-	rule      *readiness.Rule // nil: by the kind
-	scoped    bool            // it is known whether the kind is cluster-scoped
-	warning   string          // about a manifest that is applied nevertheless
-	yields    bool            // later waves do not wait for the object
-	feedback  []wantedValue
-	wellKnown bool
+	evaluationKey     string          // the readiness rule and the feedback of the object, as in the Work
+	rule              *readiness.Rule // nil: by the kind
+	scoped            bool            // it is known whether the kind is cluster-scoped
+	warning           string          // about a manifest that is applied nevertheless
+	doesNotBlockWaves bool            // later waves do not wait for the object
+	feedback          []wantedValue
+	wellKnown         bool
 }
 
 type wantedValue struct {
@@ -73,7 +73,7 @@ func makePlan(work *v1alpha1.Work) *plan {
 func planOne(spec *v1alpha1.WorkSpec, decoded *v1alpha1.DecodedManifest) (planned, apply.Object, error) {
 	options := spec.OptionsFor(decoded.ResourceIdentifier)
 	m := planned{id: decoded.ResourceIdentifier, wellKnown: options.FeedbackWellKnown}
-	m.yields = options.Wave == nil && isCustom(decoded.GroupVersionKind().GroupKind())
+	m.doesNotBlockWaves = options.Wave == nil && isCustom(decoded.GroupVersionKind().GroupKind())
 	object := apply.Object{
 		Manifest: decoded.Object, Mode: options.Mode, Takeover: options.Takeover, Drift: options.Drift,
 		KeepConflicts: options.KeepConflicts, Recreate: options.Recreate, Additions: options.Additions, Wave: options.Wave,
@@ -82,9 +82,9 @@ func planOne(spec *v1alpha1.WorkSpec, decoded *v1alpha1.DecodedManifest) (planne
 		object.Delete = options.Delete
 	}
 	if options.Readiness != nil {
-		m.asks = options.Readiness.CEL
+		m.evaluationKey = options.Readiness.CEL
 	}
-	m.asks = fmt.Sprintf("%q %q %t", m.asks, options.Feedback, options.FeedbackWellKnown)
+	m.evaluationKey = fmt.Sprintf("%q %q %t", m.evaluationKey, options.Feedback, options.FeedbackWellKnown)
 	for _, text := range options.IgnoredFields {
 		path, err := v1alpha1.ParseFieldPath(text)
 		if err != nil {
@@ -112,13 +112,14 @@ func planOne(spec *v1alpha1.WorkSpec, decoded *v1alpha1.DecodedManifest) (planne
 	return m, object, nil
 }
 
-// serves reports whether the plan is current: it was made from this generation of the Work and with these rules.
-func (p *plan) serves(work *v1alpha1.Work, rules rules) bool {
+// isFor reports whether the plan is current: it was made from this generation of the Work and with these rules.
+func (p *plan) isFor(work *v1alpha1.Work, rules rules) bool {
 	return p != nil && p.uid == work.UID && p.generation == work.Generation && p.policy == rules.version && !p.unscoped
 }
 
-// whole reports whether the plan has an object for every manifest. Only then are other objects known to be undesired.
-func (p *plan) whole() bool { return len(p.refused) == 0 && len(p.objects) == len(p.manifests) }
+// isComplete reports whether the plan has an object for every manifest. Only then are other objects known to be
+// undesired.
+func (p *plan) isComplete() bool { return len(p.refused) == 0 && len(p.objects) == len(p.manifests) }
 
 // suspended returns the objects of the plan for a suspended Work: nothing is written, and differences are reported.
 func (p *plan) suspended() []apply.Object {
@@ -134,12 +135,12 @@ func (p *plan) suspended() []apply.Object {
 	return objects
 }
 
-// stillAsked returns the earlier evaluations that are still valid for the readiness rule and feedback of the plan.
-func (p *plan) stillAsked(before map[objectKey]evaluation) map[objectKey]evaluation {
+// stillValid returns the earlier evaluations that are still valid for the readiness rule and feedback of the plan.
+func (p *plan) stillValid(before map[objectKey]evaluation) map[objectKey]evaluation {
 	evaluated := map[objectKey]evaluation{}
 	for i := range p.manifests {
 		key := keyOf(p.manifests[i].id)
-		if known, ok := before[key]; ok && known.asked == p.manifests[i].asks {
+		if known, ok := before[key]; ok && known.key == p.manifests[i].evaluationKey {
 			evaluated[key] = known
 		}
 	}

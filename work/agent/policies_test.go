@@ -39,8 +39,8 @@ func TestAdditions(t *testing.T) {
 	require.Equal(t, []any{"x", 2}, []any{w.data("a", "theirs"), containers()}, "additions are kept by default")
 
 	w.change(work, spec("apply: {additions: Report}"))
-	w.says(work, 1, "False", v1alpha1.ReasonDrifted, `.data.theirs is of "editor"`)
-	w.says(work, 0, "False", v1alpha1.ReasonDrifted, `containers[name="sidecar"] is of "editor"`)
+	w.says(work, 1, "False", v1alpha1.ReasonDrifted, `.data.theirs is owned by "editor"`)
+	w.says(work, 0, "False", v1alpha1.ReasonDrifted, `containers[name="sidecar"] is owned by "editor"`)
 	w.says(work, 0, "False", v1alpha1.ReasonDrifted, "Set additions to Remove to remove them, or to Keep to accept them.")
 	require.Equal(t, v1alpha1.ReasonDrifted, condition(work, v1alpha1.ConditionDegraded).Reason)
 	require.Equal(t, []any{"x", 2}, []any{w.data("a", "theirs"), containers()}, "a report changes nothing")
@@ -83,7 +83,7 @@ func TestPolicies(t *testing.T) {
 			reason: "an object of others is left alone", before: "found",
 			want: "1/1 Applied=False/InTheWay Available=True/Ready Progressing=False/AsDesired Degraded=True/InTheWay\n" +
 				"ConfigMap NS/NAME: The object exists and was not applied by this Work. Set takeover to IfNoDiff or Always to " +
-				"take it over, or mode to Observe to only report it.\n" +
+				"take over the object, or mode to Observe to only report its state.\n" +
 				"ConfigMap NS/NAME: Applied=False/InTheWay Available=True/Ready",
 			data: "found", edited: "edited", after: "edited", kept: true,
 		},
@@ -92,7 +92,7 @@ func TestPolicies(t *testing.T) {
 			policy: "apply: {takeover: IfNoDiff}",
 			want: "1/1 Applied=False/InTheWay Available=True/Ready Progressing=False/AsDesired Degraded=True/InTheWay\n" +
 				"ConfigMap NS/NAME: The object exists, was not applied by this Work, and differs from the manifest. " +
-				"Set takeover to Always to take it over.\n" +
+				"Set takeover to Always to take over the object.\n" +
 				"ConfigMap NS/NAME: Applied=False/InTheWay Available=True/Ready\n  .data.k wanted \"wanted\" found \"found\"",
 			data: "found", edited: "wanted", after: "wanted",
 			status: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied " +
@@ -113,8 +113,8 @@ func TestPolicies(t *testing.T) {
 			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
 			data: "wanted", edited: "edited", after: "edited",
 			status: "1/1 Applied=False/Drifted Available=True/Ready Progressing=False/AsDesired Degraded=True/Drifted\n" +
-				"ConfigMap NS/NAME: The object was changed on the member: .data.k is \"edited\", wanted \"wanted\". " +
-				"Set drift to Correct to undo that.\n" +
+				"ConfigMap NS/NAME: The object was changed on the member: .data.k is \"edited\", expected \"wanted\". " +
+				"Set drift to Correct to revert the changes.\n" +
 				"ConfigMap NS/NAME: Applied=False/Drifted Available=True/Ready\n  .data.k wanted \"wanted\" found \"edited\"",
 		},
 		{
@@ -127,8 +127,8 @@ func TestPolicies(t *testing.T) {
 			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
 			data: "wanted", edited: "edited", after: "edited",
 			status: "1/1 Applied=False/Conflict Available=True/Ready Progressing=False/AsDesired Degraded=True/Conflict\n" +
-				"ConfigMap NS/NAME: Other field managers have fields of it: .data.k is of \"editor\". Let them give the fields " +
-				"up, take the fields out of the manifest or put them into ignoredFields.\n" +
+				"ConfigMap NS/NAME: Other field managers own fields of the object: .data.k is owned by \"editor\". Remove the " +
+				"fields from the manifest, add them to ignoredFields, or let the other managers release the fields.\n" +
 				"ConfigMap NS/NAME: Applied=False/Conflict Available=True/Ready",
 		},
 		{
@@ -160,7 +160,7 @@ func TestPolicies(t *testing.T) {
 		{
 			reason: "differences are told, and stay", before: "found", policy: "apply: {mode: ReportDiff}",
 			want: "1/1 Applied=False/Differs Available=True/Ready Progressing=False/AsDesired Degraded=True/Differs\n" +
-				"ConfigMap NS/NAME: The object differs from the manifest: .data.k is \"found\", wanted \"wanted\".\n" +
+				"ConfigMap NS/NAME: The object differs from the manifest: .data.k is \"found\", expected \"wanted\".\n" +
 				"ConfigMap NS/NAME: Applied=False/Differs Available=True/Ready\n  .data.k wanted \"wanted\" found \"found\"",
 			data: "found", edited: "wanted", after: "wanted", kept: true,
 			status: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Observed " +

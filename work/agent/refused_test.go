@@ -27,8 +27,8 @@ func TestRefused(t *testing.T) {
 	}{
 		{"a kind that the member does not know",
 			[]string{"{apiVersion: example.com/v1, kind: Wheel, metadata: {name: x, namespace: NS}}"}, "",
-			"UnknownKind: The member does not know kind Wheel of example.com/v1: install what defines it, or use a version " +
-				"that the member serves."},
+			"UnknownKind: The member does not serve kind Wheel (example.com/v1). Install its CustomResourceDefinition on " +
+				"the member, or use a version that the member serves."},
 		{"a group that is longer than a status has room for",
 			[]string{"{apiVersion: " + strings.Repeat("g", 300) + "/v1, kind: Wheel, metadata: {name: x}}"}, "",
 			"Invalid: spec.manifests[0].apiVersion: Invalid value: "},
@@ -46,10 +46,11 @@ func TestRefused(t *testing.T) {
 		{"a field that cannot be ignored", []string{configMap("x", "{}")}, "{select: {name: x}, ignoredFields: [data.k]}",
 			`Invalid: ignoredFields: field path "data.k", position 0: expected a field such as .spec`},
 		{"a namespace that is missing", []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"}, "",
-			"Invalid: metadata.namespace: is required, since ConfigMap is namespaced"},
+			"Invalid: metadata.namespace: is required because ConfigMap is namespaced"},
 		{"a namespace that is not there",
 			[]string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: nowhere}}"}, "",
-			"Failed: Not found; is namespace nowhere there? namespaces \"nowhere\" not found"},
+			"Failed: The object was not found. Check that namespace nowhere exists on the member: " +
+				"namespaces \"nowhere\" not found"},
 		{"what the API server refuses", []string{"{apiVersion: v1, kind: Service, metadata: {name: x, namespace: NS}, " +
 			"spec: {ports: [{port: 99999}]}}"}, "", "Rejected: The API server of the member rejected the object: Service " +
 			"\"x\" is invalid: [spec.ports[0].port: Invalid value: 99999"},
@@ -110,7 +111,7 @@ func TestTooLong(t *testing.T) {
 	w.change(work, "{"+manifests(configMap("a", "{k: "+long+"}"), configMap("c", "{k: "+long+"}"))+"}")
 	w.shows(work, "0/0 Applied=False/Invalid Available=False/NotApplied Progressing=False/AsDesired "+
 		"Degraded=True/Invalid\n"+
-		"Nothing is applied: "+fmt.Sprintf("spec.manifests: Too long: must have at most 786432 bytes as JSON, got %d: "+
+		"The Work is not applied: "+fmt.Sprintf("spec.manifests: Too long: must have at most 786432 bytes as JSON, got %d: "+
 		"split the Work into several", sizeOf(work)))
 	require.Equal(t, uid, w.read("ConfigMap", "b").GetUID())
 	require.Len(t, w.applied(work).Status.Resources, 2)

@@ -85,7 +85,7 @@ func TestDisabled(t *testing.T) {
 		if err := reported(); err != nil {
 			return err
 		}
-		if !strings.Contains(work.Status.Message, "1 object to go.") {
+		if !strings.Contains(work.Status.Message, "Waiting for the deletion of 1 object.") {
 			return fmt.Errorf("the clean-up is not reported: %s", work.Status.Message)
 		}
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// found is the input of the status of a Work.
-type found struct {
+// reportInput is the input of the status of a Work.
+type reportInput struct {
 	generation int64
 	suspended  bool
 	refused    string // why nothing of the Work can be applied
@@ -42,9 +42,9 @@ type outcome struct {
 	evaluation *evaluation // nil: the object does not exist
 }
 
-// seen returns the input of the report for a result.
-func (r result) seen(work *v1alpha1.Work, before *v1alpha1.WorkStatus, now time.Time) found {
-	f := found{
+// forReport returns the input of the report for a result.
+func (r result) forReport(work *v1alpha1.Work, before *v1alpha1.WorkStatus, now time.Time) reportInput {
+	f := reportInput{
 		generation: work.Generation, suspended: work.Spec.Suspend, before: before, now: now,
 		left: r.pruning.left, withheld: r.pruning.withheld, orphans: r.orphans,
 		late: r.waiting > 0 && r.waiting >= work.Spec.Waves.Timeout(),
@@ -82,7 +82,7 @@ var readyRule = readycondition.Rule{
 }
 
 // report returns the status of a Work, and whether a retry is needed. It is pure.
-func report(f found) (v1alpha1.WorkStatus, bool) {
+func report(f reportInput) (v1alpha1.WorkStatus, bool) {
 	status := v1alpha1.WorkStatus{ObservedGeneration: f.generation, Conditions: slices.Clone(f.before.Conditions)}
 	if was := findCondition(status.Conditions, v1alpha1.ConditionProgressing); was != nil &&
 		was.ObservedGeneration != f.generation {
@@ -179,27 +179,27 @@ func (o outcome) available() metav1.Condition {
 type count struct {
 	applied, ready, progressing, ending, ended int
 
-	worst         *outcome // the first that is not applied
-	worstApplied  metav1.Condition
-	unready       *outcome // the first that is applied and not ready
-	unreadyReason metav1.Condition
-	culprit       *outcome // the first that needs an action of a user
-	culpritReason metav1.Condition
-	retry         bool
+	firstUnapplied          *outcome // the first that is not applied
+	firstUnappliedCondition metav1.Condition
+	firstUnready            *outcome // the first that is applied and not ready
+	firstUnreadyCondition   metav1.Condition
+	firstFailed             *outcome // the first that needs an action of a user
+	firstFailedCondition    metav1.Condition
+	retry                   bool
 }
 
 func (c *count) add(o outcome, applied, available metav1.Condition) {
 	if applied.Status == metav1.ConditionTrue {
 		c.applied++
-	} else if c.worst == nil || c.worstApplied.Reason == v1alpha1.ReasonPending &&
+	} else if c.firstUnapplied == nil || c.firstUnappliedCondition.Reason == v1alpha1.ReasonPending &&
 		applied.Reason != v1alpha1.ReasonPending {
-		c.worst, c.worstApplied = &o, applied
+		c.firstUnapplied, c.firstUnappliedCondition = &o, applied
 	}
 	switch {
 	case available.Status == metav1.ConditionTrue:
 		c.ready++
-	case applied.Status == metav1.ConditionTrue && c.unready == nil:
-		c.unready, c.unreadyReason = &o, available
+	case applied.Status == metav1.ConditionTrue && c.firstUnready == nil:
+		c.firstUnready, c.firstUnreadyCondition = &o, available
 	}
 	if o.evaluation != nil && o.evaluation.ready.Ends {
 		c.ending++
@@ -214,12 +214,12 @@ func (c *count) add(o outcome, applied, available metav1.Condition) {
 	case v1alpha1.ReasonPending, v1alpha1.ReasonTerminating, v1alpha1.ReasonFailed:
 		c.progressing++
 	}
-	if c.culprit == nil {
+	if c.firstFailed == nil {
 		switch {
 		case failing(applied):
-			c.culprit, c.culpritReason = &o, applied
+			c.firstFailed, c.firstFailedCondition = &o, applied
 		case available.Reason == v1alpha1.ReasonNotReady:
-			c.culprit, c.culpritReason = &o, available
+			c.firstFailed, c.firstFailedCondition = &o, available
 		}
 	}
 	c.retry = c.retry || worthRetry(applied.Reason) ||
@@ -251,7 +251,7 @@ func worthRetry(reason string) bool {
 }
 
 // conditions returns the conditions of the Work.
-func (f found) conditions(c *count) []metav1.Condition {
+func (f reportInput) conditions(c *count) []metav1.Condition {
 	applied := metav1.Condition{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionTrue,
 		Reason: v1alpha1.ReasonApplied}
 	available := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue,
@@ -261,55 +261,55 @@ func (f found) conditions(c *count) []metav1.Condition {
 	degraded := metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse,
 		Reason: v1alpha1.ReasonAsDesired}
 	message := f.message(c)
-	not := func(condition *metav1.Condition, reason string) {
+	setFalse := func(condition *metav1.Condition, reason string) {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reason, message
 		switch { // the culprit of Degraded may be another object than the one that the condition is about
 		case f.refused != "" || f.forbidden != "" || f.cleaning:
-		case condition.Type == v1alpha1.ConditionApplied && c.worst != nil:
+		case condition.Type == v1alpha1.ConditionApplied && c.firstUnapplied != nil:
 			condition.Message = f.prefixed(f.unapplied(c))
-		case condition.Type == v1alpha1.ConditionAvailable && c.unready != nil && c.worst == nil:
+		case condition.Type == v1alpha1.ConditionAvailable && c.firstUnready != nil && c.firstUnapplied == nil:
 			condition.Message = f.prefixed(f.unready(c))
 		}
 	}
-	is := func(condition *metav1.Condition, reason string) {
+	setTrue := func(condition *metav1.Condition, reason string) {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, reason, message
 	}
 	switch {
 	case f.refused != "":
-		not(&applied, v1alpha1.ReasonInvalid)
-		not(&available, v1alpha1.ReasonNotApplied)
-		is(&degraded, v1alpha1.ReasonInvalid)
+		setFalse(&applied, v1alpha1.ReasonInvalid)
+		setFalse(&available, v1alpha1.ReasonNotApplied)
+		setTrue(&degraded, v1alpha1.ReasonInvalid)
 	case f.forbidden != "":
-		not(&applied, v1alpha1.ReasonAgentForbidden)
-		not(&available, v1alpha1.ReasonNotApplied)
-		is(&degraded, v1alpha1.ReasonAgentForbidden)
+		setFalse(&applied, v1alpha1.ReasonAgentForbidden)
+		setFalse(&available, v1alpha1.ReasonNotApplied)
+		setTrue(&degraded, v1alpha1.ReasonAgentForbidden)
 	case f.cleaning:
-		not(&applied, v1alpha1.ReasonCleaningUp)
-		not(&available, v1alpha1.ReasonCleaningUp)
-		is(&progressing, cmp.Or(f.withheldReason(), v1alpha1.ReasonCleaningUp))
+		setFalse(&applied, v1alpha1.ReasonCleaningUp)
+		setFalse(&available, v1alpha1.ReasonCleaningUp)
+		setTrue(&progressing, cmp.Or(f.withheldReason(), v1alpha1.ReasonCleaningUp))
 	default:
-		if c.worst != nil {
-			not(&applied, c.worstApplied.Reason)
+		if c.firstUnapplied != nil {
+			setFalse(&applied, c.firstUnappliedCondition.Reason)
 		}
 		switch {
 		case c.ready == len(f.outcomes):
-		case c.unready != nil && c.worst == nil:
-			not(&available, c.unreadyReason.Reason)
+		case c.firstUnready != nil && c.firstUnapplied == nil:
+			setFalse(&available, c.firstUnreadyCondition.Reason)
 		default:
-			not(&available, v1alpha1.ReasonNotApplied)
+			setFalse(&available, v1alpha1.ReasonNotApplied)
 		}
 		switch {
 		case c.progressing > 0 || len(f.left) > 0 && f.withheld == "":
-			is(&progressing, v1alpha1.ReasonProgressing)
+			setTrue(&progressing, v1alpha1.ReasonProgressing)
 		case len(f.left) > 0:
-			is(&progressing, v1alpha1.ReasonPruneWithheld)
+			setTrue(&progressing, v1alpha1.ReasonPruneWithheld)
 		}
 		switch {
 		case f.late:
-			is(&degraded, v1alpha1.ReasonTimeout)
+			setTrue(&degraded, v1alpha1.ReasonTimeout)
 		case f.suspended: // a suspended Work may differ from the member
-		case c.culprit != nil:
-			is(&degraded, c.culpritReason.Reason)
+		case c.firstFailed != nil:
+			setTrue(&degraded, c.firstFailedCondition.Reason)
 		}
 	}
 	if f.suspended {
@@ -330,7 +330,7 @@ func (f found) conditions(c *count) []metav1.Condition {
 	return all
 }
 
-func (f found) withheldReason() string {
+func (f reportInput) withheldReason() string {
 	if f.withheld == "" {
 		return ""
 	}
@@ -338,60 +338,68 @@ func (f found) withheldReason() string {
 }
 
 // message returns the message of the status of the Work.
-func (f found) message(c *count) string {
+func (f reportInput) message(c *count) string {
 	var text string
 	switch {
 	case f.refused != "":
-		text = "Nothing is applied: " + f.refused
+		text = "The Work is not applied: " + f.refused
 	case f.forbidden != "":
 		text = "The member does not permit the Work: " + f.forbidden
 	case f.cleaning && f.withheld != "":
-		text = fmt.Sprintf("%s not deleted yet: %s", objects(len(f.left)), f.withheld)
+		text = fmt.Sprintf("The deletion of %s is withheld: %s", objects(len(f.left)), f.withheld)
 	case f.cleaning && len(f.left) > 0:
-		text = fmt.Sprintf("%s to go. %s: %s", objects(len(f.left)), f.left[0].Object, f.left[0].Message)
+		text = fmt.Sprintf("Waiting for the deletion of %s. %s: %s", objects(len(f.left)), f.left[0].Object,
+			f.left[0].Message)
 	case f.cleaning:
-		text = "Being taken back."
-	case c.culprit != nil && c.culpritReason.Type == v1alpha1.ConditionAvailable:
-		text = fmt.Sprintf("%s: %s", c.culprit.id, c.culpritReason.Message) + others(len(f.outcomes)-c.ready-1, "not ready")
-	case c.culprit != nil:
-		text = fmt.Sprintf("%s: %s", c.culprit.id, said(c.culpritReason)) + others(len(f.outcomes)-c.applied-1, "not applied")
-	case c.worst != nil:
+		text = "The objects of the Work are being deleted."
+	case c.firstFailed != nil && c.firstFailedCondition.Type == v1alpha1.ConditionAvailable:
+		text = fmt.Sprintf("%s: %s", c.firstFailed.id, c.firstFailedCondition.Message) +
+			remainder(len(f.outcomes)-c.ready-1, "not ready")
+	case c.firstFailed != nil:
+		text = fmt.Sprintf("%s: %s", c.firstFailed.id, messageOrReason(c.firstFailedCondition)) +
+			remainder(len(f.outcomes)-c.applied-1, "not applied")
+	case c.firstUnapplied != nil:
 		text = f.unapplied(c)
-	case c.unready != nil:
+	case c.firstUnready != nil:
 		text = f.unready(c)
 	case len(f.left) > 0 && f.withheld != "":
-		text = fmt.Sprintf("%s that the Work has no longer not deleted yet: %s", objects(len(f.left)), f.withheld)
+		text = fmt.Sprintf("The deletion of %s that the Work no longer contains is withheld: %s", objects(len(f.left)),
+			f.withheld)
 	case len(f.left) > 0:
-		text = fmt.Sprintf("%s: %s", f.left[0].Object, f.left[0].Message) + others(len(f.left)-1, "to go")
+		text = fmt.Sprintf("%s: %s", f.left[0].Object, f.left[0].Message) + remainder(len(f.left)-1, "being deleted")
 	default:
 		text = fmt.Sprintf("%s applied and ready.", objects(len(f.outcomes)))
 	}
 	if f.orphans > 0 {
-		text += fmt.Sprintf(" %s that the Work does not have kept on the member, since no user asked to delete them: see "+
-			"its AppliedWork.", objects(f.orphans))
+		text += fmt.Sprintf(" The member keeps %s that the Work does not contain, because no deletion was requested. See "+
+			"the AppliedWork of the Work.", objects(f.orphans))
 	}
 	return f.prefixed(text)
 }
 
 // unapplied returns a message about the first object that is not applied.
-func (f found) unapplied(c *count) string {
-	return fmt.Sprintf("%s: %s", c.worst.id, said(c.worstApplied)) + others(len(f.outcomes)-c.applied-1, "not applied")
+func (f reportInput) unapplied(c *count) string {
+	return fmt.Sprintf("%s: %s", c.firstUnapplied.id, messageOrReason(c.firstUnappliedCondition)) +
+		remainder(len(f.outcomes)-c.applied-1, "not applied")
 }
 
 // unready returns a message about the first object that is applied and not ready.
-func (f found) unready(c *count) string {
-	return fmt.Sprintf("%s: %s", c.unready.id, c.unreadyReason.Message) + others(len(f.outcomes)-c.ready-1, "not ready")
+func (f reportInput) unready(c *count) string {
+	return fmt.Sprintf("%s: %s", c.firstUnready.id, c.firstUnreadyCondition.Message) +
+		remainder(len(f.outcomes)-c.ready-1, "not ready")
 }
 
-func (f found) prefixed(text string) string {
+func (f reportInput) prefixed(text string) string {
 	if f.suspended {
 		text = "Suspended: nothing is changed on the member. " + text
 	}
 	return bounded(text)
 }
 
-// said returns the message of a condition, or its reason if the message is empty.
-func said(condition metav1.Condition) string { return cmp.Or(condition.Message, condition.Reason) }
+// messageOrReason returns the message of a condition, or its reason if the message is empty.
+func messageOrReason(condition metav1.Condition) string {
+	return cmp.Or(condition.Message, condition.Reason)
+}
 
 func objects(n int) string {
 	if n == 1 {
@@ -400,7 +408,7 @@ func objects(n int) string {
 	return fmt.Sprintf("%d objects", n)
 }
 
-func others(n int, what string) string {
+func remainder(n int, what string) string {
 	if n <= 0 {
 		return ""
 	}

@@ -69,7 +69,7 @@ func TestReport(t *testing.T) {
 	fine := made("web", apply.Unchanged, v1alpha1.ReasonApplied, "").is(ready)
 	for _, test := range []struct {
 		reason     string
-		found      found
+		found      reportInput
 		conditions string
 		ready      string
 		message    string
@@ -77,25 +77,25 @@ func TestReport(t *testing.T) {
 	}{
 		{
 			"all is well",
-			found{outcomes: []outcome{fine, fine}},
+			reportInput{outcomes: []outcome{fine, fine}},
 			"Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired",
 			"2/2", "2 objects applied and ready.", false,
 		},
 		{
 			"what is applied may still be on its way: nothing to retry, the watch tells",
-			found{outcomes: []outcome{fine, made("db", apply.Created, v1alpha1.ReasonApplied, "").is(onItsWay)}},
+			reportInput{outcomes: []outcome{fine, made("db", apply.Created, v1alpha1.ReasonApplied, "").is(onItsWay)}},
 			"Applied=True/Applied Available=False/Progressing Progressing=True/Progressing Degraded=False/AsDesired",
 			"1/2", "apps/Deployment shop/db: 1 of 3 replicas are ready", false,
 		},
 		{
 			"an object that says that it has failed is a matter for somebody",
-			found{outcomes: []outcome{fine, made("db", apply.Unchanged, v1alpha1.ReasonApplied, "").is(brokenDown)}},
+			reportInput{outcomes: []outcome{fine, made("db", apply.Unchanged, v1alpha1.ReasonApplied, "").is(brokenDown)}},
 			"Applied=True/Applied Available=False/NotReady Progressing=False/AsDesired Degraded=True/NotReady",
 			"1/2", "apps/Deployment shop/db: progress deadline exceeded", false,
 		},
 		{
 			"the one that failed is named, and not the first that is not ready",
-			found{outcomes: []outcome{
+			reportInput{outcomes: []outcome{
 				made("slow", apply.Unchanged, v1alpha1.ReasonApplied, "").is(onItsWay), made("db", apply.Unchanged,
 					v1alpha1.ReasonApplied, "").is(brokenDown),
 			}},
@@ -104,7 +104,7 @@ func TestReport(t *testing.T) {
 		},
 		{
 			"one that failed is named, and not one that is tried again",
-			found{outcomes: []outcome{
+			reportInput{outcomes: []outcome{
 				made("later", apply.Failed, v1alpha1.ReasonFailed, "connection refused"), made("db", apply.Unchanged,
 					v1alpha1.ReasonApplied, "").is(brokenDown),
 			}},
@@ -113,34 +113,36 @@ func TestReport(t *testing.T) {
 		},
 		{
 			"a contested object is degraded, and others are not held up",
-			found{outcomes: []outcome{made("hpa", apply.Configured, v1alpha1.ReasonContested, "Fields are changed.").is(ready),
+			reportInput{outcomes: []outcome{
+				made("hpa", apply.Configured, v1alpha1.ReasonContested, "Fields are changed.").is(ready),
 				fine}},
 			"Applied=False/Contested Available=True/Ready Progressing=False/AsDesired Degraded=True/Contested",
 			"2/2", "apps/Deployment shop/hpa: Fields are changed.", false,
 		},
 		{
 			"a Job that has run and is gone is complete",
-			found{outcomes: []outcome{made("job", apply.Skipped, v1alpha1.ReasonCompleted, "The Job has run.").is(ended)}},
+			reportInput{outcomes: []outcome{made("job", apply.Skipped, v1alpha1.ReasonCompleted, "The Job has run.").is(ended)}},
 			"Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired " +
 				"Complete=True/Completed",
 			"1/1", "1 object applied and ready.", false,
 		},
 		{
 			"a conflict does not come right by itself, and may be gone the next time",
-			found{outcomes: []outcome{made("db", apply.Conflict, v1alpha1.ReasonInTheWay, "It is there already.").is(ready),
+			reportInput{outcomes: []outcome{
+				made("db", apply.Conflict, v1alpha1.ReasonInTheWay, "It is there already.").is(ready),
 				fine}},
 			"Applied=False/InTheWay Available=True/Ready Progressing=False/AsDesired Degraded=True/InTheWay",
 			"2/2", "apps/Deployment shop/db: It is there already.", true,
 		},
 		{
 			"an attempt that failed is only progress",
-			found{outcomes: []outcome{made("db", apply.Failed, v1alpha1.ReasonFailed, "connection refused"), fine}},
+			reportInput{outcomes: []outcome{made("db", apply.Failed, v1alpha1.ReasonFailed, "connection refused"), fine}},
 			"Applied=False/Failed Available=False/NotApplied Progressing=True/Progressing Degraded=False/AsDesired",
 			"1/2", "apps/Deployment shop/db: connection refused", true,
 		},
 		{
 			"what waits for others is not what is told of, but what it waits for",
-			found{outcomes: []outcome{
+			reportInput{outcomes: []outcome{
 				made("a", apply.Skipped, v1alpha1.ReasonPending, "Waits."), made("b", apply.Failed, v1alpha1.ReasonRejected,
 					"Invalid."), fine,
 			}},
@@ -149,26 +151,26 @@ func TestReport(t *testing.T) {
 		},
 		{
 			"a manifest that is refused does not come right by trying",
-			found{outcomes: []outcome{{id: named("a"), refused: "spec.manifests[0].kind: Required value"}, fine}},
+			reportInput{outcomes: []outcome{{id: named("a"), refused: "spec.manifests[0].kind: Required value"}, fine}},
 			"Applied=False/Invalid Available=False/NotApplied Progressing=False/AsDesired Degraded=True/Invalid",
 			"1/2", "apps/Deployment shop/a: spec.manifests[0].kind: Required value", false,
 		},
 		{
 			"a Work that is refused as a whole",
-			found{refused: "spec.manifests: Too many"},
+			reportInput{refused: "spec.manifests: Too many"},
 			"Applied=False/Invalid Available=False/NotApplied Progressing=False/AsDesired Degraded=True/Invalid",
-			"0/0", "Nothing is applied: spec.manifests: Too many", false,
+			"0/0", "The Work is not applied: spec.manifests: Too many", false,
 		},
 		{
 			"the member's administrator has the last word",
-			found{forbidden: "spec.executor: is required",
+			reportInput{forbidden: "spec.executor: is required",
 				outcomes: []outcome{made("a", apply.Skipped, v1alpha1.ReasonAgentForbidden, "")}},
 			"Applied=False/AgentForbidden Available=False/NotApplied Progressing=False/AsDesired Degraded=True/AgentForbidden",
 			"0/1", "The member does not permit the Work: spec.executor: is required", false,
 		},
 		{
 			"a wave that is late is degraded, and still waited for",
-			found{late: true, outcomes: []outcome{
+			reportInput{late: true, outcomes: []outcome{
 				made("a", apply.Created, v1alpha1.ReasonApplied, "").is(onItsWay), made("b", apply.Skipped, v1alpha1.ReasonPending,
 					"Waits."),
 			}},
@@ -177,37 +179,37 @@ func TestReport(t *testing.T) {
 		},
 		{
 			"a Job that runs",
-			found{outcomes: []outcome{made("job", apply.Created, v1alpha1.ReasonApplied, "").is(running)}},
+			reportInput{outcomes: []outcome{made("job", apply.Created, v1alpha1.ReasonApplied, "").is(running)}},
 			"Applied=True/Applied Available=False/Progressing Progressing=True/Progressing Degraded=False/AsDesired " +
 				"Complete=False/Progressing",
 			"0/1", "apps/Deployment shop/job: 1 pod runs", false,
 		},
 		{
 			"a Job that has succeeded completes the Work",
-			found{outcomes: []outcome{fine, made("job", apply.Unchanged, v1alpha1.ReasonApplied, "").is(ended)}},
+			reportInput{outcomes: []outcome{fine, made("job", apply.Unchanged, v1alpha1.ReasonApplied, "").is(ended)}},
 			"Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired " +
 				"Complete=True/Completed",
 			"2/2", "2 objects applied and ready.", false,
 		},
 		{
 			"what is to go is not gone yet",
-			found{outcomes: []outcome{fine}, left: []apply.Change{{Object: named("old"), Action: apply.Deleting,
+			reportInput{outcomes: []outcome{fine}, left: []apply.Change{{Object: named("old"), Action: apply.Deleting,
 				Message: "The object is being deleted."}}},
 			"Applied=True/Applied Available=True/Ready Progressing=True/Progressing Degraded=False/AsDesired",
 			"1/1", "apps/Deployment shop/old: The object is being deleted.", true,
 		},
 		{
 			"a suspended Work does not progress",
-			found{suspended: true, outcomes: []outcome{made("a", apply.Skipped, v1alpha1.ReasonSuspended,
+			reportInput{suspended: true, outcomes: []outcome{made("a", apply.Skipped, v1alpha1.ReasonSuspended,
 				"The Work is suspended.")}},
 			"Applied=False/Suspended Available=False/NotApplied Progressing=False/Suspended Degraded=False/AsDesired",
 			"0/1", "Suspended: nothing is changed on the member. apps/Deployment shop/a: The Work is suspended.", false,
 		},
 		{
 			"a clean-up tells what it waits for",
-			found{cleaning: true, left: []apply.Change{{Object: named("old"), Message: "It is held by finalizer x."}}},
+			reportInput{cleaning: true, left: []apply.Change{{Object: named("old"), Message: "It is held by finalizer x."}}},
 			"Applied=False/CleaningUp Available=False/CleaningUp Progressing=True/CleaningUp Degraded=False/AsDesired",
-			"0/0", "1 object to go. apps/Deployment shop/old: It is held by finalizer x.", true,
+			"0/0", "Waiting for the deletion of 1 object. apps/Deployment shop/old: It is held by finalizer x.", true,
 		},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -230,15 +232,15 @@ func TestReport(t *testing.T) {
 func TestReportIsStable(t *testing.T) {
 	outcomes := []outcome{
 		made("web", apply.Created, v1alpha1.ReasonApplied, "").is(ready),
-		made("db", apply.Conflict, v1alpha1.ReasonConflict, "Other field managers have fields of it.").is(onItsWay),
+		made("db", apply.Conflict, v1alpha1.ReasonConflict, "Other field managers own fields of the object.").is(onItsWay),
 	}
-	first, _ := report(found{generation: 1, before: &v1alpha1.WorkStatus{}, now: noon, outcomes: outcomes})
-	again, _ := report(found{generation: 1, before: &first, now: noon.Add(time.Hour), outcomes: outcomes})
+	first, _ := report(reportInput{generation: 1, before: &v1alpha1.WorkStatus{}, now: noon, outcomes: outcomes})
+	again, _ := report(reportInput{generation: 1, before: &first, now: noon.Add(time.Hour), outcomes: outcomes})
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Error("(-first +again)\n" + diff)
 	}
 	outcomes[1].change.Action, outcomes[1].change.Reason = apply.Configured, v1alpha1.ReasonApplied
-	turned, _ := report(found{generation: 1, before: &first, now: noon.Add(time.Hour), outcomes: outcomes})
+	turned, _ := report(reportInput{generation: 1, before: &first, now: noon.Add(time.Hour), outcomes: outcomes})
 	require.Equal(t, noon.Add(time.Hour), findCondition(turned.Conditions,
 		v1alpha1.ConditionApplied).LastTransitionTime.Time)
 	require.Equal(t, noon, turned.Manifests[0].Conditions[0].LastTransitionTime.Time, "the other manifest has not turned")
@@ -250,7 +252,7 @@ func TestProgressingIsOfAGeneration(t *testing.T) {
 	outcomes := []outcome{made("web", apply.Created, v1alpha1.ReasonApplied, "").is(onItsWay)}
 	status := v1alpha1.WorkStatus{}
 	for i, generation := range []int64{1, 1, 2, 2} {
-		status, _ = report(found{generation: generation, before: &status, now: noon.Add(time.Duration(i) * time.Hour),
+		status, _ = report(reportInput{generation: generation, before: &status, now: noon.Add(time.Duration(i) * time.Hour),
 			outcomes: outcomes})
 		since := findCondition(status.Conditions, v1alpha1.ConditionProgressing).LastTransitionTime.Time
 		require.Equal(t, noon.Add(time.Duration(generation-1)*2*time.Hour), since)

@@ -39,7 +39,8 @@ func (a *Agent) observeEnd(ctx context.Context, key types.NamespacedName) (*v1al
 	}
 	// The responses contradict each other while an API server starts, or while the definition is created or removed.
 	if observed.Found && at.Definition == definition.Absent || unserved && at.Definition == definition.Served {
-		return nil, "", fmt.Errorf("read Work %s: the hub has just changed the definition of Works", key.Name)
+		return nil, "", fmt.Errorf("read Work %s: the CustomResourceDefinition of Works has just changed on the hub",
+			key.Name)
 	}
 	if observed.Found && !observed.Generated && !observed.Requested {
 		if at.NamespaceDeleted, err = a.namespaceDeleted(ctx, observed.Deleted); err != nil {
@@ -59,7 +60,7 @@ func (a *Agent) namespaceDeleted(ctx context.Context, work time.Time) (time.Time
 	err := a.hub.Get(ctx, client.ObjectKey{Name: a.options.Namespace}, namespace)
 	switch {
 	case apierrors.IsForbidden(err):
-		terminating, err := a.events.refused(ctx, a.options.Namespace)
+		terminating, err := a.events.namespaceTerminating(ctx, a.options.Namespace)
 		if err != nil || !terminating {
 			return time.Time{}, err
 		}
@@ -72,9 +73,9 @@ func (a *Agent) namespaceDeleted(ctx context.Context, work time.Time) (time.Time
 	return namespace.DeletionTimestamp.Time, nil
 }
 
-// refused reports whether the API server rejects the creation of an Event in a namespace because the namespace is
-// being deleted. It is a dry run, so nothing is created.
-func (r *recorder) refused(ctx context.Context, namespace string) (bool, error) {
+// namespaceTerminating reports whether the API server rejects the creation of an Event in a namespace because the
+// namespace is being deleted. It is a dry run, so nothing is created.
+func (r *recorder) namespaceTerminating(ctx context.Context, namespace string) (bool, error) {
 	event := &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "muster-work-"}, EventTime: metav1.NowMicro(),
 		ReportingController: "muster-work", ReportingInstance: "muster-work", Action: "Work", Reason: "DryRun",
@@ -86,23 +87,23 @@ func (r *recorder) refused(ctx context.Context, namespace string) (bool, error) 
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("find out whether namespace %s is being deleted: %w", namespace, err)
+		return false, fmt.Errorf("check whether namespace %s is being deleted: %w", namespace, err)
 	}
 	return false, nil
 }
 
-// confirmLive returns errOvertaken unless the Work on the hub has the expected UID and generation and is not being
-// deleted.
+// confirmLive returns errChangedConcurrently unless the Work on the hub has the expected UID and generation and is not
+// being deleted.
 func (a *Agent) confirmLive(ctx context.Context, work *v1alpha1.Work) error {
 	live := &v1alpha1.Work{}
 	err := a.hub.Get(ctx, client.ObjectKeyFromObject(work), live)
 	switch {
 	case apierrors.IsNotFound(err):
-		return errOvertaken
+		return errChangedConcurrently
 	case err != nil:
-		return fmt.Errorf("read Work %s before objects that it does not have any more are deleted: %w", work.Name, err)
+		return fmt.Errorf("read Work %s before deleting objects that it no longer contains: %w", work.Name, err)
 	case live.UID != work.UID || live.Generation != work.Generation || live.DeletionTimestamp != nil:
-		return errOvertaken
+		return errChangedConcurrently
 	}
 	return nil
 }

@@ -37,14 +37,15 @@ func (p *plan) dropNamespaces(mapper meta.RESTMapper, memberFirst bool) {
 			continue
 		}
 		m.warning = strings.TrimSpace(m.warning + fmt.Sprintf(
-			" metadata.namespace %s of the manifest is ignored, since %s is cluster-scoped. Remove it from the manifest.",
+			" metadata.namespace %s of the manifest is ignored because %s is cluster-scoped. Remove the namespace from the "+
+				"manifest.",
 			m.id.Namespace, m.id.Kind))
 		m.id.Namespace = ""
 		manifest := p.objects[m.object].Manifest.DeepCopy()
 		manifest.SetNamespace("")
 		p.objects[m.object].Manifest = manifest
 	}
-	p.refuseTwins()
+	p.rejectDuplicates()
 }
 
 // definedScopes returns the scopes of the kinds that manifests of the Work define. The member may not serve them yet.
@@ -75,20 +76,20 @@ func (p *plan) definedScopes() map[schema.GroupVersionKind]meta.RESTScopeName {
 	return scopes
 }
 
-// refuseTwins rejects an object that is identical to an earlier one after the namespaces of both were removed.
-func (p *plan) refuseTwins() {
+// rejectDuplicates rejects an object that is identical to an earlier one after the namespaces of both were removed.
+func (p *plan) rejectDuplicates() {
 	first := map[objectKey]int{}
 	for i := range p.manifests {
 		m := &p.manifests[i]
 		if m.object < 0 {
 			continue
 		}
-		earlier, twin := first[keyOf(m.id)]
-		if !twin {
+		earlier, duplicate := first[keyOf(m.id)]
+		if !duplicate {
 			first[keyOf(m.id)] = i
 			continue
 		}
-		m.refused = fmt.Sprintf("spec.manifests[%d] is %s as well, since the kind is cluster-scoped: remove one of them",
+		m.refused = fmt.Sprintf("spec.manifests[%d] is %s as well because the kind is cluster-scoped: remove one of them",
 			earlier, m.id)
 		p.drop(m)
 	}

@@ -66,5 +66,5 @@ func (s *shortened) String() string {
 	if len(what) == 0 {
 		return ""
 	}
-	return "Shortened, since they are too long for a status: " + strings.Join(what, ", ") + "."
+	return "Truncated because they are too long for a status: " + strings.Join(what, ", ") + "."
 }

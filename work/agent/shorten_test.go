@@ -20,13 +20,13 @@ func TestReport_TextsBeyondTheLimitsOfAStatus(t *testing.T) {
 	kept := [][]v1alpha1.FieldDiff{diffs(), diffs()}
 	id := v1alpha1.ResourceIdentifier{Group: long(254), Version: long(64), Kind: long(64), Resource: long(254),
 		Namespace: long(64), Name: long(4097)}
-	f := found{generation: 1, before: &v1alpha1.WorkStatus{}, now: noon, outcomes: []outcome{
+	f := reportInput{generation: 1, before: &v1alpha1.WorkStatus{}, now: noon, outcomes: []outcome{
 		{id: id, refused: "Invalid."},
 		{id: named("a"), change: apply.Change{Action: apply.Skipped, Reason: v1alpha1.ReasonDrifted, Diffs: kept[0]}},
 		{id: named("b"), change: apply.Change{Action: apply.Skipped, Reason: v1alpha1.ReasonDrifted, Diffs: kept[1]}},
 	}}
 	status, _ := report(f)
-	require.Equal(t, "Shortened, since they are too long for a status: names of objects, differences.", status.Truncated)
+	require.Equal(t, "Truncated because they are too long for a status: names of objects, differences.", status.Truncated)
 	got := status.Manifests[0].ResourceIdentifier
 	for field, limit := range map[string]int{got.Group: 253, got.Version: 63, got.Kind: 63, got.Resource: 253,
 		got.Namespace: 63, got.Name: 4096} {

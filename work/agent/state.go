@@ -26,7 +26,7 @@ type state struct {
 	reported    written
 	detached    types.UID // the AppliedWork whose objects are known to have no owner references of earlier releases
 	requestedAt time.Time // since when the deletion of the Work has been observed to be a request
-	emptied     bool      // all objects of the Work were deleted
+	allDeleted  bool      // all objects of the Work were deleted
 	retries     retryCounts
 }
 
@@ -41,12 +41,12 @@ type written struct {
 type retryCounts struct {
 	failures  int       // consecutive reconciles that needed a retry
 	at        time.Time // when to retry
-	overtaken int       // consecutive conflicts with other clients
+	conflicts int       // consecutive conflicts with other clients
 }
 
-// errOvertaken means that another client wrote the object that the agent was about to write. The agent reconciles
-// again.
-var errOvertaken = errors.New("another client changed the object")
+// errChangedConcurrently means that another client wrote the object that the agent was about to write. The agent
+// reconciles again.
+var errChangedConcurrently = errors.New("another client changed the object")
 
 const (
 	firstRetry = time.Second
@@ -56,14 +56,14 @@ const (
 func (a *Agent) stateOf(work string) *state {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.known[work] == nil {
-		a.known[work] = &state{applied: appliedWork{member: a.member.Client}}
+	if a.states[work] == nil {
+		a.states[work] = &state{applied: appliedWork{member: a.member.Client}}
 	}
-	return a.known[work]
+	return a.states[work]
 }
 
-// meet resets the state for a Work that was created again, and resets the retries for a new generation.
-func (s *state) meet(work *v1alpha1.Work) {
+// observe resets the state for a Work that was created again, and resets the retries for a new generation.
+func (s *state) observe(work *v1alpha1.Work) {
 	if s.uid != work.UID {
 		*s = state{uid: work.UID, applied: s.applied, detached: s.detached}
 	}
@@ -110,8 +110,8 @@ func (s *state) retry(now time.Time) time.Duration {
 // again returns the delay after a conflict with another client. The delay is reset after a reconcile without a
 // conflict.
 func (s *state) again() time.Duration {
-	s.retries.overtaken++
-	return min(settle<<min(s.retries.overtaken-1, 10), lastRetry)
+	s.retries.conflicts++
+	return min(batchDelay<<min(s.retries.conflicts-1, 10), lastRetry)
 }
 
 // jittered returns the duration plus up to 25 % jitter, so that Works are not reconciled all at the same time.

@@ -74,15 +74,15 @@ func TestTimeout(t *testing.T) {
 		}
 		require.ErrorIs(t, ask(), fault)
 		for range 10 {
-			require.ErrorIs(t, ask(), errOutOfReach, "the others do not wait")
+			require.ErrorIs(t, ask(), errUnreachable, "the others do not wait")
 		}
 		require.Equal(t, 1, tries)
-		<-time.After(outOfReach)
+		<-time.After(retryInterval)
 		go func() { _ = ask() }()
 		synctest.Wait()
-		require.ErrorIs(t, ask(), errOutOfReach, "while one tries")
+		require.ErrorIs(t, ask(), errUnreachable, "while one tries")
 		require.Equal(t, 2, tries)
-		<-time.After(takes + outOfReach)
+		<-time.After(takes + retryInterval)
 		synctest.Wait()
 		takes, fault = 0, nil
 		for range 10 {

@@ -44,7 +44,7 @@ func trim(status v1alpha1.WorkStatus) v1alpha1.WorkStatus {
 			}
 		}},
 		{"conditions of manifests that are applied and ready", func(m *v1alpha1.ManifestStatus) {
-			if fine(m) {
+			if allTrue(m) {
 				m.Conditions = nil
 			}
 		}},
@@ -62,7 +62,7 @@ func trim(status v1alpha1.WorkStatus) v1alpha1.WorkStatus {
 				missing += ", "
 			}
 			missing += reduction.what
-			status.Truncated = before + "Left out, since the status would be too long: " + missing + "."
+			status.Truncated = before + "Omitted because the status would be too long: " + missing + "."
 		}
 		if size(status) <= v1alpha1.MaxStatusBytes {
 			return status
@@ -72,13 +72,13 @@ func trim(status v1alpha1.WorkStatus) v1alpha1.WorkStatus {
 	all := len(status.Manifests)
 	for size(status) > v1alpha1.MaxStatusBytes {
 		status.Manifests = status.Manifests[:len(status.Manifests)*9/10]
-		status.Truncated = fmt.Sprintf("%sLeft out, since the status would be too long: %s, and the last %d of %d "+
+		status.Truncated = fmt.Sprintf("%sOmitted because the status would be too long: %s, and the last %d of %d "+
 			"manifests.", before, missing, all-len(status.Manifests), all)
 	}
 	return status
 }
 
-func fine(m *v1alpha1.ManifestStatus) bool {
+func allTrue(m *v1alpha1.ManifestStatus) bool {
 	for _, condition := range m.Conditions {
 		if condition.Status != metav1.ConditionTrue {
 			return false

@@ -23,13 +23,13 @@ import (
 // served, or the agent may not watch it, the watch is retried while a Work needs it.
 type watch struct {
 	*watches
-	users  sharedwatch.Users[string] // Works
-	target sharedwatch.Target
-	kind   schema.GroupKind
-	began  time.Time
-	done   chan struct{} // closed after the first list, or the first request that failed
-	settle func()        // closes done
-	stop   context.CancelFunc
+	users      sharedwatch.Users[string] // Works
+	target     sharedwatch.Target
+	kind       schema.GroupKind
+	began      time.Time
+	done       chan struct{} // closed after the first list, or the first request that failed
+	markSynced func()        // closes done
+	stop       context.CancelFunc
 
 	objectsMu sync.RWMutex
 	objects   map[types.NamespacedName]metav1.Object
@@ -47,7 +47,7 @@ func (w *watches) start(target sharedwatch.Target, kind schema.GroupKind) *watch
 	done := make(chan struct{})
 	t := &watch{
 		watches: w, users: sharedwatch.Users[string]{}, target: target, kind: kind, began: time.Now(),
-		done: done, settle: sync.OnceFunc(func() { close(done) }), stop: stop,
+		done: done, markSynced: sync.OnceFunc(func() { close(done) }), stop: stop,
 		objects: map[types.NamespacedName]metav1.Object{},
 	}
 	w.ended.Go(func() { sharedwatch.Run(ctx, target.Resource, w.requests(target, kind), t, t) })
@@ -92,10 +92,10 @@ func (*watch) Watches() {}
 // Failed implements [sharedwatch.Observer].
 func (t *watch) Failed(_ sharedwatch.Request, err error) {
 	if !errors.Is(err, io.EOF) {
-		t.log.Info("A watch failed; trying again.", "at", "member", "of", t.target.GroupResource().String(), "error",
+		t.log.Info("Watch failed; retrying", "at", "member", "of", t.target.GroupResource().String(), "error",
 			err.Error())
 	}
-	t.settle()
+	t.markSynced()
 }
 
 // Add implements [cache.ReflectorStore].
@@ -152,7 +152,7 @@ func (t *watch) Replace(list []any, _ string) error {
 	for _, name := range changed {
 		t.changed(name)
 	}
-	t.settle()
+	t.markSynced()
 	return nil
 }
 
@@ -176,6 +176,6 @@ func logFailures(log logr.Logger, at string) cache.WatchErrorHandlerWithContext 
 		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) {
 			return
 		}
-		log.Info("A watch failed; trying again.", "at", at, "of", reflector.TypeDescription(), "error", err.Error())
+		log.Info("Watch failed; retrying", "at", at, "of", reflector.TypeDescription(), "error", err.Error())
 	}
 }

@@ -29,7 +29,7 @@ type watches struct {
 
 	mu      sync.Mutex
 	running sharedwatch.Registry[string, sharedwatch.Target, *watch] // by Work
-	of      map[objectKey][]string                                   // the Works of an object
+	worksOf map[objectKey][]string                                   // the Works of an object
 	objects map[string][]objectKey                                   // by Work
 	kinds   map[schema.GroupVersionKind]schema.GroupVersionResource  // of all watches so far
 	closed  bool
@@ -56,7 +56,7 @@ func newWatches(client metadata.Interface, jobClient dynamic.Interface, log logr
 	notify func(work string)) *watches {
 	return &watches{
 		client: client, jobs: jobs{jobClient, map[objectKey]*unstructured.Unstructured{}}, log: log, notify: notify,
-		of: map[objectKey][]string{}, objects: map[string][]objectKey{},
+		worksOf: map[objectKey][]string{}, objects: map[string][]objectKey{},
 		kinds: map[schema.GroupVersionKind]schema.GroupVersionResource{},
 	}
 }
@@ -67,8 +67,8 @@ type watched struct {
 	labeled bool
 }
 
-// want replaces the objects whose changes concern a Work. It ends watches that no Work needs any more.
-func (w *watches) want(work string, objects []watched) {
+// setObjects replaces the objects whose changes concern a Work. It ends watches that no Work needs any more.
+func (w *watches) setObjects(work string, objects []watched) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -76,19 +76,20 @@ func (w *watches) want(work string, objects []watched) {
 	}
 	former := w.objects[work]
 	for _, key := range former {
-		if w.of[key] = slices.DeleteFunc(w.of[key], func(other string) bool { return other == work }); len(w.of[key]) == 0 {
-			delete(w.of, key)
+		w.worksOf[key] = slices.DeleteFunc(w.worksOf[key], func(other string) bool { return other == work })
+		if len(w.worksOf[key]) == 0 {
+			delete(w.worksOf, key)
 		}
 	}
 	delete(w.objects, work)
 	for _, object := range objects {
 		key := keyOf(object.id)
-		w.of[key] = append(w.of[key], work)
+		w.worksOf[key] = append(w.worksOf[key], work)
 		w.objects[work] = append(w.objects[work], key)
 		w.kinds[object.id.GroupVersionKind()] = resourceOf(object.id)
 	}
 	for _, key := range former {
-		if w.of[key] == nil {
+		if w.worksOf[key] == nil {
 			delete(w.jobs.deleted, key)
 		}
 	}
@@ -144,7 +145,7 @@ func resourceOf(id v1alpha1.ResourceIdentifier) schema.GroupVersionResource {
 func (w *watches) deletedJob(key objectKey, job *unstructured.Unstructured) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.of[key] != nil {
+	if w.worksOf[key] != nil {
 		w.jobs.deleted[key] = job
 	}
 }
@@ -158,7 +159,7 @@ func (w *watches) lastState(key objectKey) *unstructured.Unstructured {
 
 func (w *watches) emit(key objectKey) {
 	w.mu.Lock()
-	works := slices.Clone(w.of[key])
+	works := slices.Clone(w.worksOf[key])
 	w.mu.Unlock()
 	for _, work := range works {
 		w.notify(work)

@@ -30,7 +30,7 @@ func TestWatches_LastStateOfJobs(t *testing.T) {
 	changed := make(chan string, 1000)
 	w := newWatches(nil, member, logr.Discard(), func(work string) { changed <- work })
 	t.Cleanup(w.close)
-	w.want("migration", []watched{{id: id, labeled: true}})
+	w.setObjects("migration", []watched{{id: id, labeled: true}})
 	w.synced(t.Context(), "migration", time.Minute)
 	key := client.ObjectKey{Namespace: id.Namespace, Name: id.Name}
 	observed := w.Lookup(id.GroupVersionKind(), key)
@@ -52,8 +52,8 @@ func TestWatches_LastStateOfJobs(t *testing.T) {
 	failed, _, _ := unstructured.NestedInt64(w.lastState(keyOf(id)).Object, "status", "failed")
 	require.EqualValues(t, 1, failed)
 	require.Equal(t, "migration", <-changed)
-	w.want("migration", []watched{{id: id, labeled: true}})
+	w.setObjects("migration", []watched{{id: id, labeled: true}})
 	require.NotNil(t, w.lastState(keyOf(id)), "the Work still has the Job")
-	w.want("migration", nil)
+	w.setObjects("migration", nil)
 	require.Nil(t, w.lastState(keyOf(id)), "no Work has the Job")
 }

@@ -26,7 +26,7 @@ func TestWaves(t *testing.T) {
 	work := w.work("shop", spec("v"))
 	w.shows(work, "0/2 Applied=False/Pending Available=False/NotApplied Progressing=True/Progressing "+
 		"Degraded=True/Timeout\n"+
-		"ConfigMap NS/last: Waits for ConfigMap NS/first, which is not ready: the rule does not hold: "+
+		"ConfigMap NS/last: Waiting for ConfigMap NS/first, which is not ready: the readiness rule is false: "+
 		"has(object.data.done)\n"+
 		"ConfigMap NS/first: Applied=True/Applied Available=False/Progressing\n"+
 		"ConfigMap NS/last: Applied=False/Pending Available=False/NotApplied")
@@ -47,7 +47,7 @@ func TestWaves(t *testing.T) {
 	w.change(work, spec("w"))
 	w.shows(work, "0/2 Applied=False/Pending Available=False/NotApplied Progressing=True/Progressing "+
 		"Degraded=False/AsDesired\n"+
-		"ConfigMap NS/last: Waits for ConfigMap NS/first, which is not ready: the rule does not hold: "+
+		"ConfigMap NS/last: Waiting for ConfigMap NS/first, which is not ready: the readiness rule is false: "+
 		"has(object.data.done)\n"+
 		"ConfigMap NS/first: Applied=True/Applied Available=False/Progressing\n"+
 		"ConfigMap NS/last: Applied=False/Pending Available=False/NotApplied")
@@ -80,7 +80,7 @@ func TestSuspend(t *testing.T) {
 	w.change(work, "{suspend: true, "+manifests(configMap("a", "{k: w}"))+"}")
 	w.shows(work, "1/1 Applied=False/Differs Available=True/Ready Progressing=False/Suspended Degraded=False/AsDesired\n"+
 		"Suspended: nothing is changed on the member. ConfigMap NS/a: The object differs from the manifest: .data.k is "+
-		"\"v\", wanted \"w\".\n"+
+		"\"v\", expected \"w\".\n"+
 		"ConfigMap NS/a: Applied=False/Differs Available=True/Ready\n  .data.k wanted \"w\" found \"v\"")
 	w.patch(w.read("ConfigMap", "a"), "data: {k: w}")
 	w.shows(work, "1/1 Applied=True/Applied Available=True/Ready Progressing=False/Suspended Degraded=False/AsDesired\n"+

@@ -20,54 +20,54 @@ import (
 // reconcile reconciles one Work.
 func (a *Agent) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	st := a.stateOf(request.Name)
-	after, err := a.attend(ctx, request, st)
+	after, err := a.reconcileWork(ctx, request, st)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return reconcile.Result{}, nil // the agent ends
-	case errors.Is(err, errOvertaken):
+	case errors.Is(err, errChangedConcurrently):
 		return reconcile.Result{RequeueAfter: st.again()}, nil
 	case err != nil:
 		after = st.retry(time.Now())
 		if errors.Is(err, errNoDefinition) { // no watch observes that the member serves the definition again
 			after = min(after, definitionInterval)
 		}
-		log.FromContext(ctx).Error(err, "The reconcile of a Work failed; trying again.", "work", request.Name, "after", after)
+		log.FromContext(ctx).Error(err, "Failed to reconcile Work; retrying", "work", request.Name, "after", after)
 	}
-	st.retries.overtaken = 0
+	st.retries.conflicts = 0
 	return reconcile.Result{RequeueAfter: after}, nil
 }
 
 // definitionInterval is how often the agent tries to create an AppliedWork while the member does not serve them.
 const definitionInterval = 10 * time.Second
 
-// attend applies, deletes or cleans up after a Work, and returns the delay until the next reconcile; 0: after the
-// next change.
-func (a *Agent) attend(ctx context.Context, request reconcile.Request, st *state) (time.Duration, error) {
+// reconcileWork applies, deletes or cleans up after a Work, and returns the delay until the next reconcile; 0: after
+// the next change.
+func (a *Agent) reconcileWork(ctx context.Context, request reconcile.Request, st *state) (time.Duration, error) {
 	work := &v1alpha1.Work{}
 	err := a.hub.cache.Get(ctx, request.NamespacedName, work)
 	switch {
 	case apierrors.IsNotFound(err):
-		return a.missing(ctx, request.NamespacedName, st)
+		return a.reconcileMissing(ctx, request.NamespacedName, st)
 	case err != nil:
 		return 0, fmt.Errorf("read Work %s from the cache: %w", request.Name, err)
 	}
-	st.meet(work)
+	st.observe(work)
 	if work.DeletionTimestamp != nil {
-		return a.takeBack(ctx, work, st)
+		return a.cleanUp(ctx, work, st)
 	}
-	return a.bring(ctx, work, st)
+	return a.applyAndReport(ctx, work, st)
 }
 
-// bring applies the Work on the member, and reports its status.
-func (a *Agent) bring(ctx context.Context, work *v1alpha1.Work, st *state) (time.Duration, error) {
+// applyAndReport applies the Work on the member, and reports its status.
+func (a *Agent) applyAndReport(ctx context.Context, work *v1alpha1.Work, st *state) (time.Duration, error) {
 	rules, unknown := a.rulesFor(ctx, work)
 	if unknown != nil && !apierrors.IsForbidden(unknown) {
 		return 0, unknown // the status does not change until the rules are known
 	}
-	if !st.plan.serves(work, rules) {
+	if !st.plan.isFor(work, rules) {
 		st.plan, st.changes = makePlan(work), nil
 		st.plan.policy = rules.version
-		st.evaluated = st.plan.stillAsked(st.evaluated)
+		st.evaluated = st.plan.stillValid(st.evaluated)
 	}
 	if objects := len(st.plan.objects); objects > 0 {
 		st.plan.dropNamespaces(a.member.RESTMapper(), rules.reject != nil)
@@ -83,7 +83,7 @@ func (a *Agent) bring(ctx context.Context, work *v1alpha1.Work, st *state) (time
 	if result.err != nil {
 		return 0, result.err
 	}
-	status, retry := report(result.seen(work, st.status(work), time.Now()))
+	status, retry := report(result.forReport(work, st.status(work), time.Now()))
 	wait, err := a.write(ctx, work, st, status)
 	if err != nil {
 		return 0, err
@@ -116,8 +116,8 @@ func retryAfter(changes []apply.Change) (shortest time.Duration) {
 	return shortest
 }
 
-// keep adds the finalizer to a Work before any of its objects is applied on the member.
-func (a *Agent) keep(ctx context.Context, work *v1alpha1.Work) error {
+// addFinalizer adds the finalizer to a Work before any of its objects is applied on the member.
+func (a *Agent) addFinalizer(ctx context.Context, work *v1alpha1.Work) error {
 	before := work.DeepCopy()
 	if !controllerutil.AddFinalizer(work, v1alpha1.Finalizer) {
 		return nil
@@ -135,7 +135,7 @@ func (a *Agent) patchMetadata(ctx context.Context, changed, before *v1alpha1.Wor
 	err := a.hub.Patch(ctx, changed, precondition.Patch(before))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return errOvertaken
+		return errChangedConcurrently
 	case err != nil:
 		return fmt.Errorf("write the metadata of Work %s: %w", changed.Name, err)
 	}

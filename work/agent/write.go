@@ -21,7 +21,7 @@ func (a *Agent) write(ctx context.Context, work *v1alpha1.Work, st *state,
 	if apiequality.Semantic.DeepEqual(*before, status) {
 		return 0, nil
 	}
-	if since := time.Since(st.reported.at); since < a.options.StatusInterval && !turned(before, &status) {
+	if since := time.Since(st.reported.at); since < a.options.StatusInterval && !conditionsChanged(before, &status) {
 		return a.options.StatusInterval - since, nil
 	}
 	old := &v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}, Status: *before}
@@ -30,7 +30,7 @@ func (a *Agent) write(ctx context.Context, work *v1alpha1.Work, st *state,
 	err := a.hub.Status().Patch(ctx, next, client.MergeFrom(old))
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return 0, errOvertaken
+		return 0, errChangedConcurrently
 	case err != nil:
 		return 0, fmt.Errorf("write the status of Work %s: %w", work.Name, err)
 	}
@@ -39,8 +39,8 @@ func (a *Agent) write(ctx context.Context, work *v1alpha1.Work, st *state,
 	return 0, nil
 }
 
-// turned reports whether the status of a condition or the observed generation has changed.
-func turned(before, after *v1alpha1.WorkStatus) bool {
+// conditionsChanged reports whether the status of a condition or the observed generation has changed.
+func conditionsChanged(before, after *v1alpha1.WorkStatus) bool {
 	if before.ObservedGeneration != after.ObservedGeneration || len(before.Conditions) != len(after.Conditions) {
 		return true
 	}
@@ -77,10 +77,10 @@ func (a *Agent) expire(ctx context.Context, work *v1alpha1.Work) error {
 	err := a.hub.Delete(ctx, &v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}},
 		client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if apierrors.IsConflict(err) {
-		return errOvertaken // the Work has changed since it completed
+		return errChangedConcurrently // the Work has changed since it completed
 	}
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete Work %s, which has completed: %w", work.Name, err)
+		return fmt.Errorf("delete completed Work %s: %w", work.Name, err)
 	}
 	return nil
 }

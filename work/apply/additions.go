@@ -22,7 +22,7 @@ var systemManagers = []string{
 }
 
 // additions returns the additions to an object; none if the policy keeps them. It is pure.
-func (s *seen) additions(o Object) []FieldConflict {
+func (s *observation) additions(o Object) []FieldConflict {
 	if o.Additions != v1alpha1.AdditionsReport && o.Additions != v1alpha1.AdditionsRemove {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (s *seen) additions(o Object) []FieldConflict {
 }
 
 // addedBy returns the additions of one field manager, the outermost fields only.
-func (s *seen) addedBy(entry metav1.ManagedFieldsEntry, o Object) []fieldpath.Path {
+func (s *observation) addedBy(entry metav1.ManagedFieldsEntry, o Object) []fieldpath.Path {
 	if entry.Manager == s.manager || entry.Subresource != "" || slices.Contains(systemManagers, entry.Manager) ||
 		slices.Contains(s.marks.rivals, entry.Manager) {
 		return nil
@@ -53,7 +53,7 @@ func (s *seen) addedBy(entry metav1.ManagedFieldsEntry, o Object) []fieldpath.Pa
 		for i := 1; i < len(path) && !inside; i++ {
 			inside = outer.Has(path[:i])
 		}
-		if inside || !mayBeAdded(path) || ours.Has(path) || !descend(ours, path).Empty() || o.leaves(path) {
+		if inside || !mayBeAdded(path) || ours.Has(path) || !descend(ours, path).Empty() || o.containsOrIgnores(path) {
 			continue
 		}
 		outer.Insert(path)
@@ -83,8 +83,8 @@ func mayBeAdded(path fieldpath.Path) bool {
 	}
 }
 
-// leaves reports whether a field is in the manifest, whichever manager owns it, or is ignored.
-func (o Object) leaves(path fieldpath.Path) bool {
+// containsOrIgnores reports whether a field is in the manifest, whichever manager owns it, or is ignored.
+func (o Object) containsOrIgnores(path fieldpath.Path) bool {
 	field := pathOf(path)
 	if _, found := field.Get(o.Manifest.Object); found {
 		return true
@@ -94,10 +94,10 @@ func (o Object) leaves(path fieldpath.Path) bool {
 
 // addedFields returns the additions that a heal removes.
 func (t *task) addedFields() []FieldConflict {
-	if t.seen == nil || t.seen.fields == nil || t.Additions != v1alpha1.AdditionsRemove {
+	if t.observed == nil || t.observed.fields == nil || t.Additions != v1alpha1.AdditionsRemove {
 		return nil
 	}
-	return t.seen.additions(t.Object)
+	return t.observed.additions(t.Object)
 }
 
 // seizeAdditions moves the additions to our field manager in the managed fields, so that our next apply removes them.
@@ -109,22 +109,22 @@ func (e *Engine) seizeAdditions(ctx context.Context, owner Owner, t *task) error
 	if err != nil {
 		return err
 	}
-	if live.GetUID() != t.seen.uid {
-		return newConflict(t, "the object was created again")
+	if live.GetUID() != t.observed.uid {
+		return newConflict(t, "the object was recreated")
 	}
-	now := look(live, owner)
+	now := observe(live, owner)
 	entries, changed := seized(now, t.Object, live.GetAPIVersion())
 	if !changed {
 		return nil
 	}
 	if _, err := e.writeManagers(ctx, owner, live, entries); err != nil {
-		return fmt.Errorf("take over the fields that others have added: %w", err)
+		return fmt.Errorf("take over the fields that other managers have added: %w", err)
 	}
 	return nil
 }
 
 // seized returns the managed fields of an object with the additions moved to our field manager.
-func seized(s *seen, o Object, apiVersion string) (next []metav1.ManagedFieldsEntry, changed bool) {
+func seized(s *observation, o Object, apiVersion string) (next []metav1.ManagedFieldsEntry, changed bool) {
 	taken := fieldpath.NewSet()
 	for _, entry := range s.entries {
 		added := fieldpath.NewSet(s.addedBy(entry, o)...)

@@ -44,7 +44,7 @@ func TestAdditions(t *testing.T) {
 			change := w.one(reported)
 			require.Equal(t, []any{apply.Skipped, v1alpha1.ReasonDrifted, true}, []any{change.Action, change.Reason,
 				change.Drifted}, change.Message)
-			require.Contains(t, change.Message, `is of "editor"`)
+			require.Contains(t, change.Message, `is owned by "editor"`)
 			_, writes := w.counted.take()
 			require.Zero(t, writes, "a report changes nothing")
 

@@ -39,7 +39,7 @@ func TestApplyIsBoundToWhatItLookedAt(t *testing.T) {
 		})
 	}
 	foreign := func() {
-		u := edited(object)
+		u := sameNamed(object)
 		u.Object["data"] = map[string]any{"other": "x"}
 		require.NoError(t, w.admin.Create(t.Context(), u))
 	}

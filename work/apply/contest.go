@@ -20,8 +20,8 @@ const (
 	// firstPause and lastPause bound the pause before the next heal of a contested field. It doubles with each heal.
 	firstPause = 2 * time.Second
 	lastPause  = 5 * time.Minute
-	// calm is how long the history of a field is kept after its last heal and pause.
-	calm = 15 * time.Minute
+	// historyRetention is how long the history of a field is kept after its last heal and pause.
+	historyRetention = 15 * time.Minute
 	// quietTime is how long a contested field must stay as it was applied, in addition to twice its pause, until it is
 	// no longer reported.
 	quietTime = time.Minute
@@ -35,14 +35,14 @@ const (
 // wholeObject is the field of a contest about the whole object: it was deleted, or many of its fields were changed.
 const wholeObject = ""
 
-// heals is the history of the heals of one field after changes by one field manager.
-type heals struct {
+// healHistory is the history of the heals of one field after changes by one field manager.
+type healHistory struct {
 	count int
 	last  time.Time
 }
 
 // pause returns the minimum time between the last heal and the next one.
-func (h heals) pause() time.Duration {
+func (h healHistory) pause() time.Duration {
 	if h.count < freeHeals {
 		return 0
 	}
@@ -50,7 +50,7 @@ func (h heals) pause() time.Duration {
 }
 
 // reportedUntil returns when the field is no longer reported as contested. Zero: the field is not contested.
-func (h heals) reportedUntil() time.Time {
+func (h healHistory) reportedUntil() time.Time {
 	if h.count < freeHeals {
 		return time.Time{}
 	}
@@ -60,7 +60,7 @@ func (h heals) reportedUntil() time.Time {
 // contest is the history of heals of one object for one manifest, by field and by the manager that changed the field.
 // So an edit of a contested field by another client, such as a person, is healed immediately. A contest is never
 // changed, only replaced.
-type contest map[FieldConflict]heals
+type contest map[FieldConflict]healHistory
 
 // entry returns the key of the history that a lost field belongs to. The number of keys is bounded: a client that
 // changes other fields, or under other names, each time must not avoid the pause.
@@ -102,7 +102,7 @@ func (c contest) wait(lost []FieldConflict, now time.Time) time.Duration {
 func (c contest) healed(lost []FieldConflict, now time.Time) contest {
 	next := contest{}
 	for entry, h := range c {
-		if now.Sub(h.last) <= calm+h.pause() {
+		if now.Sub(h.last) <= historyRetention+h.pause() {
 			next[entry] = h
 		}
 	}
@@ -110,7 +110,7 @@ func (c contest) healed(lost []FieldConflict, now time.Time) contest {
 	for _, field := range lost {
 		entry := next.entry(field)
 		if !counted[entry] {
-			next[entry] = heals{count: next[entry].count + 1, last: now}
+			next[entry] = healHistory{count: next[entry].count + 1, last: now}
 			counted[entry] = true
 		}
 	}
@@ -140,16 +140,15 @@ func compareConflicts(a, b FieldConflict) int {
 	return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Manager, b.Manager))
 }
 
-// contested returns the message about contested fields.
-func contested(fields []FieldConflict, pause time.Duration) string {
+// contestedMessage returns the message about contested fields.
+func contestedMessage(fields []FieldConflict, pause time.Duration) string {
 	if fields[0].Field == wholeObject {
 		by := ""
 		if fields[0].Manager != "" {
 			by = fmt.Sprintf(" by %q", fields[0].Manager)
 		}
-		return fmt.Sprintf("The object is deleted or replaced%s each time it is applied; the pause before the next attempt "+
-			"is %s. "+
-			"Stop what does that, or set mode to CreateOnly or Observe.", by, pause)
+		return fmt.Sprintf("The object is deleted or replaced%s after each apply; the pause before the next attempt is %s. "+
+			"Stop the client that does this, or set mode to CreateOnly or Observe.", by, pause)
 	}
 	var parts, names []string
 	for _, field := range fields[:min(3, len(fields))] {
@@ -163,15 +162,14 @@ func contested(fields []FieldConflict, pause time.Duration) string {
 	if more := len(fields) - len(parts); more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Sprintf("Fields of the manifest are changed each time they are applied: %s; the pause before the next "+
-		"correction is %s. "+
-		"Add %s to ignoredFields, or stop the other field manager.", strings.Join(parts, ", "), pause,
+	return fmt.Sprintf("Fields of the manifest are changed after each apply: %s; the pause before the next correction "+
+		"is %s. Add %s to ignoredFields, or stop the other field manager.", strings.Join(parts, ", "), pause,
 		strings.Join(slices.Compact(names), ", "))
 }
 
 // lostFields returns the fields that our field manager owned after its last write and does not own any more. Each has
 // the manager that owns the field now or, if none does, the manager that wrote to the object last. Nil: unknown.
-func lostFields(written, now *seen, manager string) []FieldConflict {
+func lostFields(written, now *observation, manager string) []FieldConflict {
 	if now == nil {
 		return []FieldConflict{{Field: wholeObject}}
 	}
@@ -245,14 +243,14 @@ func pathsOfSet(set *fieldpath.Set) []fieldpath.Path {
 	return paths
 }
 
-// brake decides whether a heal has to wait, and returns the change to report then.
-func (m memory) brake(t *task, d decision, now time.Time) (change Change, waits bool) {
+// delayHeal decides whether a heal has to wait, and returns the change to report then.
+func (m memory) delayHeal(t *task, d decision, now time.Time) (change Change, waits bool) {
 	wait := m.contest.wait(d.lost, now)
 	if wait == 0 {
 		return Change{}, false
 	}
 	fields, pause, _ := m.contest.reported(now)
-	change = t.change(left(Skipped, v1alpha1.ReasonContested, contested(fields, pause)))
+	change = t.change(reportOnly(Skipped, v1alpha1.ReasonContested, contestedMessage(fields, pause)))
 	change.Conflicts, change.Drifted, change.RetryAfter = fields, d.drifted, wait
 	return change, true
 }
@@ -264,7 +262,7 @@ func (m memory) contested(change Change, now time.Time) Change {
 	if len(fields) == 0 || change.Reason != v1alpha1.ReasonApplied {
 		return change
 	}
-	change.Reason, change.Message = v1alpha1.ReasonContested, contested(fields, pause)
+	change.Reason, change.Message = v1alpha1.ReasonContested, contestedMessage(fields, pause)
 	change.Conflicts, change.RetryAfter = fields, until.Sub(now)
 	return change
 }

@@ -62,8 +62,8 @@ func TestContest_PauseDoubles(t *testing.T) {
 		c = c.healed(replicas, now)
 		require.Equal(t, lastPause, c.wait(replicas, now))
 	}
-	now = now.Add(calm + lastPause + time.Second)
-	require.Equal(t, heals{count: 1, last: now}, c.healed(replicas, now)[replicas[0]], "an old contest is forgotten")
+	now = now.Add(historyRetention + lastPause + time.Second)
+	require.Equal(t, healHistory{count: 1, last: now}, c.healed(replicas, now)[replicas[0]], "an old contest is forgotten")
 }
 
 // TestContest_AnotherManager checks that an edit of a contested field by another manager, such as a person, is healed
@@ -81,8 +81,8 @@ func TestContest_AnotherManager(t *testing.T) {
 	require.Equal(t, replicas, fields, "one edit is no contest")
 
 	both := []FieldConflict{replicas[0], {Field: ".spec.replicas", Manager: "keda"}}
-	require.Contains(t, contested(both, pause), `.spec.replicas by "hpa", .spec.replicas by "keda"`)
-	require.Contains(t, contested(both, pause), "Add .spec.replicas to ignoredFields", "each field is named once")
+	require.Contains(t, contestedMessage(both, pause), `.spec.replicas by "hpa", .spec.replicas by "keda"`)
+	require.Contains(t, contestedMessage(both, pause), "Add .spec.replicas to ignoredFields", "each field is named once")
 }
 
 func TestContest_SingleEditIsHealedAtOnce(t *testing.T) {
@@ -109,11 +109,11 @@ func TestContest_Reported(t *testing.T) {
 	require.Equal(t, firstPause, pause)
 	fields, _, _ = c.reported(until)
 	require.Empty(t, fields, "a field that stayed as it was applied is not contested any more")
-	message := contested(replicas, pause)
+	message := contestedMessage(replicas, pause)
 	for _, part := range []string{".spec.replicas", `"hpa"`, "ignoredFields", "2s"} {
 		require.Contains(t, message, part)
 	}
-	require.NotContains(t, contested([]FieldConflict{{}}, pause), "ignoredFields",
+	require.NotContains(t, contestedMessage([]FieldConflict{{}}, pause), "ignoredFields",
 		"a deletion cannot be ignored by a field")
 }
 
@@ -121,7 +121,7 @@ func TestContest_Reported(t *testing.T) {
 // nor the number of heals grows.
 func TestContest_Bounded(t *testing.T) {
 	const entries = (maxContested + 1) * (maxOpponents + 1)
-	const each = freeHeals + 8 + int(calm/lastPause) + 1 // eight pauses are shorter than the last one
+	const each = freeHeals + 8 + int(historyRetention/lastPause) + 1 // eight pauses are shorter than the last one
 	rapid.Check(t, func(t *rapid.T) {
 		fields, managers := rapid.IntRange(1, 40).Draw(t, "fields"), rapid.IntRange(1, 40).Draw(t, "managers")
 		several := rapid.IntRange(1, 5).Draw(t, "fields at once")
@@ -129,7 +129,7 @@ func TestContest_Bounded(t *testing.T) {
 		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		now, count := start, 0
 		var c contest
-		for ; now.Before(start.Add(calm)); count++ {
+		for ; now.Before(start.Add(historyRetention)); count++ {
 			if count > entries*each {
 				t.Fatalf("%d heals in %s", count, now.Sub(start))
 			}

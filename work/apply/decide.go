@@ -17,7 +17,7 @@ const (
 	applyKept   move = "ApplyKept"   // apply, and take no field from another manager
 	applyIfSame move = "ApplyIfSame" // apply if that changes nothing
 	compare     move = "Compare"     // report the differences
-	leave       move = "Leave"       // do nothing
+	doNothing   move = "Leave"       // do nothing
 )
 
 // decision is the next action for an object. If the action is leave, it contains the result to report.
@@ -37,12 +37,12 @@ func (d decision) heals() bool {
 	return d.drifted && (d.move == create || d.move == applyForced || d.move == applyShared)
 }
 
-func left(action Action, reason, message string) decision {
-	return decision{move: leave, action: action, reason: reason, message: message}
+func reportOnly(action Action, reason, message string) decision {
+	return decision{move: doNothing, action: action, reason: reason, message: message}
 }
 
-// known is the information from earlier applies.
-type known struct {
+// applyHistory is the information from earlier applies.
+type applyHistory struct {
 	hash     string // of the current manifest
 	recorded recorded
 	accepted []byte // our managed fields after the last write of this manifest; nil: unknown
@@ -50,37 +50,38 @@ type known struct {
 
 // decide returns the next action for an observed object, or for one that does not exist (nil). All policies are in
 // here. It is pure.
-func decide(o Object, k known, s *seen) decision {
+func decide(o Object, k applyHistory, s *observation) decision {
 	switch {
-	case o.onlyLooks():
-		return decideToLook(o, s)
+	case o.observesOnly():
+		return decideObserveOnly(o, s)
 	case o.published():
-		return left(Skipped, v1alpha1.ReasonExists,
+		return reportOnly(Skipped, v1alpha1.ReasonExists,
 			"Kubernetes publishes this ConfigMap in every namespace; the manifest is not applied.")
 	case s == nil && k.recorded.ran != "" && k.recorded.ran == k.hash:
-		return left(Skipped, v1alpha1.ReasonCompleted,
-			"The Job has ttlSecondsAfterFinished, so it runs once, and it does not exist any more. "+
-				"Change the manifest to run it again.")
+		return reportOnly(Skipped, v1alpha1.ReasonCompleted,
+			"The Job has ttlSecondsAfterFinished, so it runs once, and no longer exists. "+
+				"Change the manifest to run the Job again.")
 	case s == nil && k.recorded.uid != "" && o.Drift == v1alpha1.DriftReport:
-		d := left(Skipped, v1alpha1.ReasonDrifted,
+		d := reportOnly(Skipped, v1alpha1.ReasonDrifted,
 			"The object was deleted on the member. Set drift to Correct to create it again.")
 		d.drifted = true
 		return d
 	case s == nil:
 		return decision{move: create, drifted: k.recorded.uid != ""}
 	case s.deleting:
-		return left(Skipped, v1alpha1.ReasonTerminating, terminating(s))
+		return reportOnly(Skipped, v1alpha1.ReasonTerminating, terminatingMessage(s))
 	case s.noApply:
-		return left(Skipped, v1alpha1.ReasonDisabled,
-			"Annotation "+v1alpha1.DisabledAnnotation+" on the object stops applies. "+
-				"Remove the annotation on the member to have the manifest applied.")
-	case s.marks.namesake: // each owner would remove the mark of the other one, without an end
-		return left(Conflict, v1alpha1.ReasonConflict,
-			"Another Work applies it under the same field owner. Give one of them another apply.fieldOwner.")
+		return reportOnly(Skipped, v1alpha1.ReasonDisabled,
+			"Annotation "+v1alpha1.DisabledAnnotation+" on the object prevents applies. "+
+				"Remove the annotation on the member to apply the manifest.")
+	case s.marks.sameFieldOwner: // each owner would remove the mark of the other one, without an end
+		return reportOnly(Conflict, v1alpha1.ReasonConflict,
+			"Another Work applies the object with the same field owner. Set a different apply.fieldOwner in one of "+
+				"the Works.")
 	case s.marks.ours || s.uid == k.recorded.uid: // an object whose marks were removed still belongs to the owner
 		return decideOurs(o, k, s)
 	case o.Mode == v1alpha1.CreateOnly:
-		return left(Skipped, v1alpha1.ReasonExists, "The object existed before and is not changed.")
+		return reportOnly(Skipped, v1alpha1.ReasonExists, "The object existed before and is not changed.")
 	case s.marks.shared:
 		return decision{move: applyShared}
 	}
@@ -90,31 +91,31 @@ func decide(o Object, k known, s *seen) decision {
 	case v1alpha1.TakeoverIfNoDiff:
 		return decision{move: applyIfSame}
 	default:
-		return left(Conflict, v1alpha1.ReasonInTheWay,
-			"The object exists and was not applied by this Work. Set takeover to IfNoDiff or Always to take it over, or mode "+
-				"to Observe to only report it.")
+		return reportOnly(Conflict, v1alpha1.ReasonInTheWay,
+			"The object exists and was not applied by this Work. Set takeover to IfNoDiff or Always to take over the "+
+				"object, or mode to Observe to only report its state.")
 	}
 }
 
-func decideToLook(o Object, s *seen) decision {
+func decideObserveOnly(o Object, s *observation) decision {
 	switch {
 	case s == nil:
-		return left(Observed, v1alpha1.ReasonNotFound, "The object does not exist.")
+		return reportOnly(Observed, v1alpha1.ReasonNotFound, "The object does not exist.")
 	case o.Mode == v1alpha1.ReportDiff:
 		return decision{move: compare, action: Observed}
 	default:
-		return left(Observed, v1alpha1.ReasonObserved, "The object is only observed.")
+		return reportOnly(Observed, v1alpha1.ReasonObserved, "The object is only observed.")
 	}
 }
 
 // decideOurs decides about an object that this owner has applied before.
-func decideOurs(o Object, k known, s *seen) decision {
+func decideOurs(o Object, k applyHistory, s *observation) decision {
 	if o.Mode == v1alpha1.CreateOnly {
-		return left(Unchanged, v1alpha1.ReasonApplied, "The object was created, and is not changed.")
+		return reportOnly(Unchanged, v1alpha1.ReasonApplied, "The object was created, and is not changed.")
 	}
 	changed := s.marks.applied != "" && s.marks.applied != k.hash
 	if o.Drift == v1alpha1.DriftIgnore && s.marks.applied == k.hash && s.labeled {
-		return left(Unchanged, v1alpha1.ReasonApplied, "")
+		return reportOnly(Unchanged, v1alpha1.ReasonApplied, "")
 	}
 	intact := s.marks.applied == k.hash && s.intact(o, k.accepted)
 	if intact && !s.marks.former && s.fields != nil {
@@ -124,7 +125,7 @@ func decideOurs(o Object, k known, s *seen) decision {
 	}
 	switch {
 	case intact && !s.marks.former:
-		return left(Unchanged, v1alpha1.ReasonApplied, "")
+		return reportOnly(Unchanged, v1alpha1.ReasonApplied, "")
 	case intact && s.marks.shared: // only the owner reference of an earlier release has to be removed
 		return decision{move: applyShared}
 	case intact:
@@ -141,13 +142,14 @@ func decideOurs(o Object, k known, s *seen) decision {
 }
 
 // decideAdditions decides about an object that has all fields of its manifest, and additions of other clients.
-func decideAdditions(o Object, s *seen, added []FieldConflict) decision {
+func decideAdditions(o Object, s *observation, added []FieldConflict) decision {
 	d := decision{move: applyForced, drifted: true} // our manager owns all fields already, so nothing is forced
 	switch {
 	case o.Additions == v1alpha1.AdditionsReport:
-		d = left(Skipped, v1alpha1.ReasonDrifted, fmt.Sprintf(
-			"Others have added fields on the member: %s. Set additions to Remove to remove them, or to Keep to accept them.",
-			listed(added)))
+		d = reportOnly(Skipped, v1alpha1.ReasonDrifted, fmt.Sprintf(
+			"Other field managers have added fields on the member: %s. Set additions to Remove to remove the fields, or "+
+				"to Keep to accept them.",
+			describeConflicts(added)))
 		d.drifted, d.conflicts = true, added
 	case s.marks.shared:
 		d.move = applyShared
@@ -162,11 +164,11 @@ func forced(o Object) move {
 	return applyForced
 }
 
-func terminating(s *seen) string {
+func terminatingMessage(s *observation) string {
 	if len(s.finalizers) == 0 {
-		return "The object is being deleted on the member, and is created again afterwards."
+		return "The object is being deleted on the member and will be recreated."
 	}
-	return fmt.Sprintf("The object is being deleted on the member, waits for %s, and is created again afterwards.",
+	return fmt.Sprintf("The object is being deleted on the member, waits for %s, and will be recreated.",
 		finalizers(s.finalizers))
 }
 

@@ -39,13 +39,13 @@ func (e *Engine) Diff(ctx context.Context, owner Owner,
 			return nil, nil, err
 		}
 		config := manifest
-		if s := look(live, owner); s.marks.ours || s.marked() { // our own marks are not differences
+		if s := observe(live, owner); s.marks.ours || s.marked() { // our own marks are not differences
 			if config, err = stampedAs(manifest, owner, s.marks.applied); err != nil {
 				return nil, nil, err
 			}
 		}
 		diffs, err := e.dryRun(ctx, owner, config, live)
-		if overtaken(err) && attempt < attempts && pause(ctx, &backoff) {
+		if changedConcurrently(err) && attempt < attempts && pause(ctx, &backoff) {
 			continue
 		}
 		return diffs, live, err
@@ -73,10 +73,10 @@ func (e *Engine) dryRun(ctx context.Context, owner Owner, config,
 	bound.SetResourceVersion(live.GetResourceVersion())
 	wanted, err := e.apply(ctx, owner, bound, true, client.DryRunAll)
 	switch {
-	case err != nil && permanent(err) && !overtaken(err):
-		return diffs(overlaid(config, live), live), fmt.Errorf("try what an apply would change: %w", err)
+	case err != nil && permanent(err) && !changedConcurrently(err):
+		return diffs(overlaid(config, live), live), fmt.Errorf("dry-run the apply: %w", err)
 	case err != nil:
-		return nil, fmt.Errorf("try what an apply would change: %w", err)
+		return nil, fmt.Errorf("dry-run the apply: %w", err)
 	}
 	return diffs(wanted, live), nil
 }
@@ -266,11 +266,11 @@ func summary(diffs []v1alpha1.FieldDiff) string {
 	for _, diff := range diffs[:min(most, len(diffs))] {
 		switch {
 		case diff.Found == "":
-			parts = append(parts, fmt.Sprintf("%s is not there, wanted %s", diff.Path, diff.Wanted))
+			parts = append(parts, fmt.Sprintf("%s is missing, expected %s", diff.Path, diff.Wanted))
 		case diff.Wanted == "":
-			parts = append(parts, fmt.Sprintf("%s is %s, not wanted", diff.Path, diff.Found))
+			parts = append(parts, fmt.Sprintf("%s is %s, expected no value", diff.Path, diff.Found))
 		default:
-			parts = append(parts, fmt.Sprintf("%s is %s, wanted %s", diff.Path, diff.Found, diff.Wanted))
+			parts = append(parts, fmt.Sprintf("%s is %s, expected %s", diff.Path, diff.Found, diff.Wanted))
 		}
 	}
 	if more := len(diffs) - most; more > 0 {

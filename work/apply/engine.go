@@ -99,7 +99,7 @@ func (e *Engine) Apply(ctx context.Context, set Set, gate Gate) (ChangeSet, erro
 	ahead := Ahead(set.Inventory, plan.objects())
 	if !slices.Equal(ahead, set.Inventory) {
 		if err := set.Record(ctx, ahead); err != nil {
-			return ChangeSet{}, fmt.Errorf("record what is about to be applied: %w", err)
+			return ChangeSet{}, fmt.Errorf("record the objects to apply: %w", err)
 		}
 	}
 	e.retain(set.Owner, ahead, plan)
@@ -129,7 +129,8 @@ func (e *Engine) applyWave(ctx context.Context, owner Owner, wave []task, change
 	var unknown []*task
 	for i := range wave {
 		t := &wave[i]
-		if t.err == nil && e.lookup(t) == nil && !e.recall(owner, t).rejected.blocksReads(t.hash, e.options.Clock.Now()) {
+		if t.err == nil && e.watchedMetadata(t) == nil &&
+			!e.recall(owner, t).rejected.blocksReads(t.hash, e.options.Clock.Now()) {
 			unknown = append(unknown, t)
 		}
 	}
@@ -162,8 +163,8 @@ type task struct {
 	definition definitionInSet
 	err        error
 	warning    string // about a manifest that is applied nevertheless
-	seen       *seen
-	looked     bool // seen is a response of the API server in this pass
+	observed   *observation
+	fetched    bool // observed is a response of the API server in this pass
 	assumed    bool // the object is assumed not to exist, and the API server was not asked
 }
 
@@ -209,11 +210,11 @@ func (e *Engine) plan(ctx context.Context, set Set) (tasks, error) {
 		}
 		if earlier, twin := first[keyOf(t.id)]; twin && t.err == nil {
 			t.err = &ManifestError{Field: "metadata.namespace", Problem: fmt.Sprintf(
-				"objects[%d] is the same object, since %s is cluster-scoped: remove one of them", earlier, t.id.Kind)}
+				"objects[%d] is the same object, because %s is cluster-scoped: remove one of the manifests", earlier, t.id.Kind)}
 		}
 		first[keyOf(t.id)] = i
 		if t.err == nil && t.definition.index == nil {
-			t.err = t.settle(resolve)
+			t.err = t.resolveKind(resolve)
 		}
 		plan[i] = t
 	}
@@ -260,8 +261,8 @@ func (t *task) change(d decision) Change {
 	if t.warning != "" {
 		c.Message = strings.TrimSpace(c.Message + " " + t.warning)
 	}
-	if t.seen != nil {
-		c.Live = LiveObject{UID: t.seen.uid, ResourceVersion: t.seen.version, applied: t.seen.marks.applied}
+	if t.observed != nil {
+		c.Live = LiveObject{UID: t.observed.uid, ResourceVersion: t.observed.version, applied: t.observed.marks.applied}
 	}
 	return c
 }
@@ -271,5 +272,5 @@ func (t *task) pending(reason string) Change {
 	if t.err != nil {
 		return t.failed(t.err)
 	}
-	return t.change(left(Skipped, v1alpha1.ReasonPending, reason))
+	return t.change(reportOnly(Skipped, v1alpha1.ReasonPending, reason))
 }

@@ -32,7 +32,7 @@ func Exported(object *unstructured.Unstructured) (manifest *unstructured.Unstruc
 	} {
 		delete(metadata, field)
 	}
-	dropKeys(manifest, ofTheCluster, "metadata", "annotations")
+	dropKeys(manifest, clusterSpecific, "metadata", "annotations")
 	dropKeys(manifest, func(name string) bool {
 		return name == v1alpha1.AppliedLabel || name == "kubernetes.io/metadata.name"
 	}, "metadata", "labels")
@@ -45,7 +45,7 @@ func Exported(object *unstructured.Unstructured) (manifest *unstructured.Unstruc
 
 func unportable(object *unstructured.Unstructured) string {
 	if owner := metav1.GetControllerOf(object); owner != nil {
-		return fmt.Sprintf("%s is made by %s %s: export that instead", identifier(object), owner.Kind, owner.Name)
+		return fmt.Sprintf("%s is created by %s %s: export the owner instead", identifier(object), owner.Kind, owner.Name)
 	}
 	kind, _, _ := unstructured.NestedString(object.Object, "type")
 	switch {
@@ -56,13 +56,13 @@ func unportable(object *unstructured.Unstructured) string {
 	case isKind(object, "", "Event"), isKind(object, "events.k8s.io", "Event"), isKind(object, "coordination.k8s.io",
 		"Lease"),
 		isKind(object, "", "Endpoints"), isKind(object, "discovery.k8s.io", "EndpointSlice"), isKind(object, "", "Node"):
-		return identifier(object).String() + " describes the cluster that it is in"
+		return identifier(object).String() + " describes the state of its cluster"
 	}
 	return ""
 }
 
-// ofTheCluster reports whether an annotation was written by a controller of the cluster, by kubectl or by muster.
-func ofTheCluster(name string) bool {
+// clusterSpecific reports whether an annotation was written by a controller of the cluster, by kubectl or by muster.
+func clusterSpecific(name string) bool {
 	return revisionAnnotation(name) || strings.HasPrefix(name, annotationPrefix) || strings.HasPrefix(name,
 		"pv.kubernetes.io/") ||
 		name == v1alpha1.DisabledAnnotation || name == "kubectl.kubernetes.io/last-applied-configuration" ||

@@ -31,7 +31,7 @@ func (e *ManifestError) Error() string { return e.Field + ": " + e.Problem }
 // failed returns the result for an object whose apply failed.
 func (t *task) failed(err error) Change {
 	reason, message := explain(err, t.id)
-	change := t.change(left(Failed, reason, message))
+	change := t.change(reportOnly(Failed, reason, message))
 	if reason == v1alpha1.ReasonTerminating {
 		change.Action = Skipped
 		return change
@@ -50,19 +50,20 @@ func explain(err error, id v1alpha1.ResourceIdentifier) (reason, message string)
 	case errors.As(err, &invalid):
 		return v1alpha1.ReasonInvalid, invalid.Error()
 	case unserved(err):
-		return v1alpha1.ReasonUnknownKind, fmt.Sprintf("The member does not know kind %s of %s: install what defines it, "+
-			"or use a version that the member serves.",
+		return v1alpha1.ReasonUnknownKind, fmt.Sprintf("The member does not serve kind %s (%s). Install its "+
+			"CustomResourceDefinition on the member, or use a version that the member serves.",
 			id.Kind, schema.GroupVersion{Group: id.Group, Version: id.Version})
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return v1alpha1.ReasonTerminating, fmt.Sprintf("Namespace %s is being deleted on the member.", id.Namespace)
 	case apierrors.IsForbidden(err):
-		return v1alpha1.ReasonForbidden, fmt.Sprintf("Not allowed on the member: %v", err)
+		return v1alpha1.ReasonForbidden, fmt.Sprintf("The member denied the request: %v", err)
 	case apierrors.IsNotFound(err) && id.Namespace != "":
-		return v1alpha1.ReasonFailed, fmt.Sprintf("Not found; is namespace %s there? %v", id.Namespace, err)
+		return v1alpha1.ReasonFailed, fmt.Sprintf(
+			"The object was not found. Check that namespace %s exists on the member: %v", id.Namespace, err)
 	case permanent(err):
-		return v1alpha1.ReasonRejected, "The API server of the member rejected the object: " + refusal(err, id)
+		return v1alpha1.ReasonRejected, "The API server of the member rejected the object: " + rejectionMessage(err, id)
 	case errors.Is(err, context.DeadlineExceeded):
-		return v1alpha1.ReasonFailed, "The member's API server did not answer in time."
+		return v1alpha1.ReasonFailed, "The request to the API server of the member timed out."
 	default:
 		return v1alpha1.ReasonFailed, err.Error()
 	}
@@ -72,12 +73,12 @@ func explain(err error, id v1alpha1.ResourceIdentifier) (reason, message string)
 func permanent(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) ||
 		apierrors.IsMethodNotSupported(err) || apierrors.IsNotAcceptable(err) || apierrors.IsUnsupportedMediaType(err) ||
-		untyped(err)
+		violatesSchema(err)
 }
 
-// untyped reports whether the manifest does not match the schema of its kind. The API server reports that as an
+// violatesSchema reports whether the manifest does not match the schema of its kind. The API server reports that as an
 // internal error.
-func untyped(err error) bool {
+func violatesSchema(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError &&
 		schemaError.MatchString(err.Error())
@@ -85,9 +86,9 @@ func untyped(err error) bool {
 
 var schemaError = regexp.MustCompile(`failed to (create typed patch|convert new) object|field not declared in schema`)
 
-// refusal returns the message of the API server, which contains values. For a Secret it returns only the names of the
-// fields.
-func refusal(err error, id v1alpha1.ResourceIdentifier) string {
+// rejectionMessage returns the message of the API server, which contains values. For a Secret it returns only the names
+// of the fields.
+func rejectionMessage(err error, id v1alpha1.ResourceIdentifier) string {
 	if !isSecret(id.GroupVersionKind()) {
 		return err.Error()
 	}
@@ -133,8 +134,8 @@ func conflictsOf(err error) []FieldConflict {
 	return conflicts
 }
 
-// overtaken reports whether the object has changed since it was observed.
-func overtaken(err error) bool {
+// changedConcurrently reports whether the object has changed since it was observed.
+func changedConcurrently(err error) bool {
 	return apierrors.IsAlreadyExists(err) || otherUID(err) ||
 		apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
 }
@@ -161,22 +162,23 @@ func anyOf(conflicts []FieldConflict, managers []string) bool {
 	return slices.ContainsFunc(conflicts, func(c FieldConflict) bool { return slices.Contains(managers, c.Manager) })
 }
 
-func inConflict(conflicts []FieldConflict) string {
-	return fmt.Sprintf("Other field managers have fields of it: %s. Let them give the fields up, take the fields out of "+
-		"the manifest or put them into ignoredFields.",
-		listed(conflicts))
+func conflictMessage(conflicts []FieldConflict) string {
+	return fmt.Sprintf("Other field managers own fields of the object: %s. Remove the fields from the manifest, add "+
+		"them to ignoredFields, or let the other managers release the fields.",
+		describeConflicts(conflicts))
 }
 
-func edited(conflicts []FieldConflict) string {
-	return fmt.Sprintf("The object was changed on the member: %s. Set drift to Correct to undo that.", listed(conflicts))
+func driftMessage(conflicts []FieldConflict) string {
+	return fmt.Sprintf("The object was changed on the member: %s. Set drift to Correct to revert the changes.",
+		describeConflicts(conflicts))
 }
 
-// listed describes the first conflicts, as in `.spec.replicas is of "kubectl"`.
-func listed(conflicts []FieldConflict) string {
+// describeConflicts describes the first conflicts, as in `.spec.replicas is owned by "kubectl"`.
+func describeConflicts(conflicts []FieldConflict) string {
 	const most = 3
 	var parts []string
 	for _, conflict := range conflicts[:min(most, len(conflicts))] {
-		parts = append(parts, fmt.Sprintf("%s is of %q", conflict.Field, conflict.Manager))
+		parts = append(parts, fmt.Sprintf("%s is owned by %q", conflict.Field, conflict.Manager))
 	}
 	if more := len(conflicts) - most; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))

@@ -74,7 +74,7 @@ func TestHangingAPIServer(t *testing.T) {
 	proxy.Stall()
 	for _, change := range w.apply(objects...) {
 		require.Equal(t, apply.Failed, change.Action)
-		require.Equal(t, "The member's API server did not answer in time.", change.Message)
+		require.Equal(t, "The request to the API server of the member timed out.", change.Message)
 	}
 	changes, err := w.engine.Prune(t.Context(), w.owner, w.inventory, v1alpha1.DeletePolicy{})
 	require.NoError(t, err)

@@ -41,13 +41,13 @@ var unmanaged = map[string]bool{"apiVersion": true, "kind": true}
 var unmanagedMeta = map[string]bool{"name": true, "namespace": true, "creationTimestamp": true, "generation": true,
 	"selfLink": true}
 
-// cover compares manifests with the fields that our field manager owns.
-type cover struct {
+// fieldCoverage compares manifests with the fields that our field manager owns.
+type fieldCoverage struct {
 	others func() *fieldpath.Set // of all other field managers
 }
 
 // covers reports whether all fields of a manifest are in the set. For empty lists and maps see [cover.asEmpty].
-func (c cover) covers(set *fieldpath.Set, manifest map[string]any) bool {
+func (c fieldCoverage) covers(set *fieldpath.Set, manifest map[string]any) bool {
 	for name, field := range manifest {
 		switch {
 		case unmanaged[name]:
@@ -73,7 +73,7 @@ func fieldName(name string) fieldpath.PathElement { return fieldpath.PathElement
 // or map, or an atomic field.
 //
 // The map that contains the field is in; nil: a list does.
-func (c cover) element(
+func (c fieldCoverage) element(
 	parent fieldpath.Path, set *fieldpath.Set, element fieldpath.PathElement, field any, in map[string]any,
 ) bool {
 	children, granular := set.Children.Get(element)
@@ -102,7 +102,8 @@ func (c cover) element(
 //
 // A map that is the only field of a list item besides its keys, such as emptyDir of a volume, may be a member of a
 // union. It has also been changed if another manager owns a field next to it.
-func (c cover) asEmpty(parent fieldpath.Path, element fieldpath.PathElement, field any, in map[string]any) bool {
+func (c fieldCoverage) asEmpty(parent fieldpath.Path, element fieldpath.PathElement, field any,
+	in map[string]any) bool {
 	others := descend(c.others(), parent)
 	if _, isMap := field.(map[string]any); isMap && isAllOf(parent, in) {
 		mine := func(e fieldpath.PathElement) bool { return e.FieldName != nil && *e.FieldName != "name" }
@@ -139,7 +140,7 @@ func isEmpty(field any) bool {
 }
 
 // items reports whether all items of a list are in the set, each as another element.
-func (c cover) items(at fieldpath.Path, set *fieldpath.Set, items []any) bool {
+func (c fieldCoverage) items(at fieldpath.Path, set *fieldpath.Set, items []any) bool {
 	taken := fieldpath.NewSet()
 	for _, match := range []func(fieldpath.PathElement, any) bool{isExactly, isDefaulted} {
 		var rest []any

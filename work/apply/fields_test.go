@@ -139,7 +139,7 @@ func TestKeep(t *testing.T) {
 
 // covers calls cover.covers for an object without fields of other managers.
 func covers(set *fieldpath.Set, content map[string]any) bool {
-	return cover{func() *fieldpath.Set { return fieldpath.NewSet() }}.covers(set, content)
+	return fieldCoverage{func() *fieldpath.Set { return fieldpath.NewSet() }}.covers(set, content)
 }
 
 func TestCovers_Empty(t *testing.T) {
@@ -166,7 +166,8 @@ func TestCovers_Empty(t *testing.T) {
 		},
 		{"an empty member that was dropped", `{"spec":{"volumes":[{"name":"d","emptyDir":{}}]}}`, fieldpath.NewSet(), true},
 	} {
-		require.Equal(t, tc.want, cover{func() *fieldpath.Set { return tc.others }}.covers(ours, object(t, tc.manifest)),
+		coverage := fieldCoverage{func() *fieldpath.Set { return tc.others }}
+		require.Equal(t, tc.want, coverage.covers(ours, object(t, tc.manifest)),
 			tc.reason)
 	}
 }

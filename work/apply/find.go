@@ -17,21 +17,21 @@ func objectKey(id v1alpha1.ResourceIdentifier) client.ObjectKey {
 	return client.ObjectKey{Namespace: id.Namespace, Name: id.Name}
 }
 
-// lookup returns the metadata of an object from the watch. Nil: unknown.
-func (e *Engine) lookup(t *task) *metav1.PartialObjectMetadata {
+// watchedMetadata returns the metadata of an object from the watch. Nil: unknown.
+func (e *Engine) watchedMetadata(t *task) *metav1.PartialObjectMetadata {
 	if e.options.Metadata == nil {
 		return nil
 	}
 	return e.options.Metadata.Lookup(t.id.GroupVersionKind(), objectKey(t.id))
 }
 
-// see observes an object, unless it was observed already in this pass.
-func (e *Engine) see(ctx context.Context, owner Owner, t *task) error {
-	if t.looked {
+// observeObject observes an object, unless it was observed already in this pass.
+func (e *Engine) observeObject(ctx context.Context, owner Owner, t *task) error {
+	if t.fetched {
 		return nil
 	}
-	if watched := e.lookup(t); watched != nil {
-		t.seen = e.recall(owner, t).latest(look(watched, owner))
+	if watched := e.watchedMetadata(t); watched != nil {
+		t.observed = e.recall(owner, t).latest(observe(watched, owner))
 		return nil
 	}
 	m := e.recall(owner, t)
@@ -39,10 +39,10 @@ func (e *Engine) see(ctx context.Context, owner Owner, t *task) error {
 		return &withheldError{err: m.rejected.err, wait: m.rejected.wait(t.hash, "", now)}
 	}
 	if t.assumed = t.isNew(m); t.assumed {
-		t.seen = nil
+		t.observed = nil
 		return nil
 	}
-	return e.readMetadata(ctx, owner, t)
+	return e.fetchOrWithhold(ctx, owner, t)
 }
 
 // isNew reports whether an object probably does not exist: it was never applied, and was never observed to exist. Then
@@ -53,13 +53,13 @@ func (t *task) isNew(m memory) bool {
 	}
 	never := t.Takeover == "" || t.Takeover == v1alpha1.TakeoverNever
 	return t.recorded == (recorded{}) && m.written == nil && m.rejected.count == 0 && !m.existed && never &&
-		t.Mode != v1alpha1.CreateOnly && !t.onlyLooks() && !t.published()
+		t.Mode != v1alpha1.CreateOnly && !t.observesOnly() && !t.published()
 }
 
-// readMetadata reads the metadata of an object from the API server. If the read is forbidden, it is not repeated on
+// fetchOrWithhold reads the metadata of an object from the API server. If the read is forbidden, it is not repeated on
 // each reconcile.
-func (e *Engine) readMetadata(ctx context.Context, owner Owner, t *task) error {
-	err := e.ask(ctx, owner, t)
+func (e *Engine) fetchOrWithhold(ctx context.Context, owner Owner, t *task) error {
+	err := e.fetchMetadata(ctx, owner, t)
 	if forbidden(err) {
 		m := e.recall(owner, t)
 		m.rejected = m.rejected.again(t.hash, "", e.options.Clock.Now(), err)
@@ -69,8 +69,8 @@ func (e *Engine) readMetadata(ctx context.Context, owner Owner, t *task) error {
 	return err
 }
 
-// ask observes an object by reading its metadata from the API server.
-func (e *Engine) ask(ctx context.Context, owner Owner, t *task) error {
+// fetchMetadata observes an object by reading its metadata from the API server.
+func (e *Engine) fetchMetadata(ctx context.Context, owner Owner, t *task) error {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
 	defer cancel()
 	object := &metav1.PartialObjectMetadata{}
@@ -78,13 +78,13 @@ func (e *Engine) ask(ctx context.Context, owner Owner, t *task) error {
 	err := e.client.Get(ctx, objectKey(t.id), object)
 	switch {
 	case err == nil:
-		t.seen = look(object, owner)
+		t.observed = observe(object, owner)
 	case apierrors.IsNotFound(err) && !unserved(err):
-		t.seen = nil
+		t.observed = nil
 	default:
-		return fmt.Errorf("read its metadata: %w", err)
+		return fmt.Errorf("read the metadata of the object: %w", err)
 	}
-	t.looked = true
+	t.fetched = true
 	return nil
 }
 
@@ -95,7 +95,7 @@ func (e *Engine) read(ctx context.Context, id v1alpha1.ResourceIdentifier) (*uns
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(id.GroupVersionKind())
 	if err := e.client.Get(ctx, objectKey(id), live); err != nil {
-		return nil, fmt.Errorf("read it: %w", err)
+		return nil, fmt.Errorf("read the object: %w", err)
 	}
 	return live, nil
 }
@@ -105,8 +105,8 @@ const (
 	prefetchFrom = 4
 	// prefetchPage is the maximum number of objects in a page of a list.
 	prefetchPage = 500
-	// pageWorth is the approximate number of reads that cost as much as a page.
-	pageWorth = 10
+	// readsPerPage is the approximate number of reads that cost as much as a page.
+	readsPerPage = 10
 )
 
 // prefetch observes objects by lists where there are many of one kind in one namespace. The others are read one by one.
@@ -141,7 +141,7 @@ func (e *Engine) list(ctx context.Context, owner Owner, kind schema.GroupVersion
 	}
 	kind.Kind += "List"
 	options := &client.ListOptions{Namespace: namespace, Limit: prefetchPage}
-	for range 1 + len(group)/pageWorth {
+	for range 1 + len(group)/readsPerPage {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind)
 		if err := e.client.List(ctx, list, options); err != nil {
@@ -149,12 +149,12 @@ func (e *Engine) list(ctx context.Context, owner Owner, kind schema.GroupVersion
 		}
 		for i := range list.Items {
 			if t := group[list.Items[i].Name]; t != nil {
-				t.seen, t.looked = look(&list.Items[i], owner), true
+				t.observed, t.fetched = observe(&list.Items[i], owner), true
 			}
 		}
 		if options.Continue = list.Continue; options.Continue == "" {
 			for _, t := range group {
-				t.looked = true // an object in no page does not exist
+				t.fetched = true // an object in no page does not exist
 			}
 			return
 		}

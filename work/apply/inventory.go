@@ -27,7 +27,7 @@ func (v inventory) byKey() map[sameObject]v1alpha1.AppliedResource {
 func Ahead(recorded []v1alpha1.AppliedResource, objects []Object) []v1alpha1.AppliedResource {
 	byKey := inventory{recorded}.byKey()
 	for _, object := range objects {
-		if object.onlyLooks() || checkManifest(object.Manifest) != nil {
+		if object.observesOnly() || checkManifest(object.Manifest) != nil {
 			continue
 		}
 		id := identifier(object.Manifest)
@@ -40,8 +40,8 @@ func Ahead(recorded []v1alpha1.AppliedResource, objects []Object) []v1alpha1.App
 	return sorted(byKey).resources
 }
 
-// onlyLooks reports whether the object is only observed, so that it does not belong to the owner.
-func (o Object) onlyLooks() bool {
+// observesOnly reports whether the object is only observed, so that it does not belong to the owner.
+func (o Object) observesOnly() bool {
 	return o.Mode == v1alpha1.Observe || o.Mode == v1alpha1.ReportDiff
 }
 
@@ -70,7 +70,7 @@ func (v inventory) after(changes []Change) inventory {
 func (v inventory) ran(plan tasks, changes []Change) inventory {
 	hashes := map[sameObject]string{}
 	for i := range plan {
-		if t := &plan[i]; t.err == nil && removesItself(t.Manifest) && !t.onlyLooks() {
+		if t := &plan[i]; t.err == nil && removesItself(t.Manifest) && !t.observesOnly() {
 			hashes[keyOf(t.id)] = changes[i].Live.applied
 		}
 	}

@@ -43,8 +43,8 @@ func namespaced(mapping *meta.RESTMapping) bool {
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace
 }
 
-// settle resolves the kind of an object, and checks that the namespace of the object suits its kind.
-func (t *task) settle(resolve resolver) error {
+// resolveKind resolves the kind of an object, and checks that the namespace of the object suits its kind.
+func (t *task) resolveKind(resolve resolver) error {
 	mapping, err := resolve(t.id.GroupVersionKind())
 	if err != nil {
 		return err
@@ -53,9 +53,9 @@ func (t *task) settle(resolve resolver) error {
 	invalid := func(problem string) error { return &ManifestError{Field: "metadata.namespace", Problem: problem} }
 	switch {
 	case namespaced(mapping) && t.id.Namespace == "":
-		return invalid("is required, since " + t.id.Kind + " is namespaced")
+		return invalid("is required because " + t.id.Kind + " is namespaced")
 	case !namespaced(mapping) && t.id.Namespace != "": // its definition in the set says otherwise
-		return invalid("must not be set, since " + t.id.Kind + " is cluster-scoped on the member")
+		return invalid("must not be set because " + t.id.Kind + " is cluster-scoped on the member")
 	}
 	return nil
 }
@@ -84,8 +84,8 @@ func dropNamespace(o *Object, defined map[schema.GroupVersionKind]definedKind, r
 	}
 	o.Manifest = o.Manifest.DeepCopy()
 	o.Manifest.SetNamespace("")
-	return fmt.Sprintf("metadata.namespace %s of the manifest is ignored, since %s is cluster-scoped. Remove it from "+
-		"the manifest.",
+	return fmt.Sprintf("metadata.namespace %s of the manifest is ignored because %s is cluster-scoped. Remove the "+
+		"namespace from the manifest.",
 		namespace, kind.Kind)
 }
 
@@ -127,7 +127,7 @@ func (e *Engine) resolveNewKinds(ctx context.Context, wave []task, changes []Cha
 		t.definition.changed = changes[*t.definition.index].written()
 		backoff := newBackoff()
 		for {
-			t.err = t.settle(resolve)
+			t.err = t.resolveKind(resolve)
 			if !meta.IsNoMatchError(t.err) || !changes[*t.definition.index].written() || !pause(ctx, &backoff) {
 				break
 			}
@@ -171,7 +171,7 @@ func (e *Engine) awaitEstablished(ctx context.Context, t *task, change *Change) 
 	backoff := newBackoff()
 	for condition(change.Live.Object, "Established")["status"] != "True" {
 		if !pause(ctx, &backoff) {
-			return fmt.Errorf("CustomResourceDefinition %s is applied, but not established after %s: %s",
+			return fmt.Errorf("CustomResourceDefinition %s is applied but was not established within %s: %s",
 				t.id.Name, e.options.EstablishTimeout, unestablished(change.Live.Object))
 		}
 		live, err := e.read(ctx, t.id)
@@ -200,7 +200,7 @@ func unestablished(live *unstructured.Unstructured) string {
 		}
 		return fmt.Sprintf("%s: %v", blocking.kind, found["reason"])
 	}
-	return "its controller has not set condition Established"
+	return "condition Established is not set"
 }
 
 // condition returns the condition of a type of an object. Nil: there is none.
@@ -223,7 +223,7 @@ func (e *Engine) servedVersions(ctx context.Context, id v1alpha1.ResourceIdentif
 	mapper := meta.ToRESTMapperWithContext(e.client.RESTMapper())
 	mappings, err := mapper.RESTMappingsWithContext(ctx, schema.GroupKind{Group: id.Group, Kind: id.Kind})
 	if err != nil && !meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("find the versions of %s: %w", id.Kind, err)
+		return nil, fmt.Errorf("discover the served versions of %s: %w", id.Kind, err)
 	}
 	var versions []string
 	for _, mapping := range mappings {
@@ -248,7 +248,7 @@ func (e *Engine) servedVersions(ctx context.Context, id v1alpha1.ResourceIdentif
 		}
 		return versions, nil
 	case !apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("find out whether %s is gone: %w", id.Kind, err)
+		return nil, fmt.Errorf("check whether kind %s still exists: %w", id.Kind, err)
 	}
 	aggregated, err := e.read(ctx, v1alpha1.ResourceIdentifier{
 		Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: id.Version + "." + id.Group,
@@ -257,10 +257,10 @@ func (e *Engine) servedVersions(ctx context.Context, id v1alpha1.ResourceIdentif
 	case apierrors.IsNotFound(err):
 		return versions, nil
 	case err != nil:
-		return nil, fmt.Errorf("find out whether %s is gone: %w", id.Kind, err)
+		return nil, fmt.Errorf("check whether kind %s still exists: %w", id.Kind, err)
 	}
 	if service, found, _ := unstructured.NestedMap(aggregated.Object, "spec", "service"); found && service != nil {
-		return nil, fmt.Errorf("find out whether %s is gone: the API server behind APIService %s does not say that it has "+
+		return nil, fmt.Errorf("check whether kind %s still exists: the API server of APIService %s does not list "+
 			"the kind", id.Kind, aggregated.GetName())
 	}
 	return versions, nil

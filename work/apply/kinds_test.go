@@ -168,7 +168,7 @@ func TestBadObjectsStopNoOther(t *testing.T) {
 		message      string
 	}{
 		{"a kind that nobody defines", string(mustJSON(t, unknown)), v1alpha1.ReasonUnknownKind, apply.Failed,
-			"does not know kind Thing"},
+			"does not serve kind Thing"},
 		{"no namespace", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", v1alpha1.ReasonInvalid, apply.Failed,
 			"metadata.namespace: is required"},
 		{"no name", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: NS}}", v1alpha1.ReasonInvalid, apply.Failed,

@@ -42,15 +42,15 @@ func (e *Engine) writeManagers(
 func (e *Engine) repaired(
 	ctx context.Context, owner Owner, t *task, config *unstructured.Unstructured, cause error,
 ) (bool, error) {
-	stale, invalid := untyped(cause), apierrors.IsInvalid(cause) && !overtaken(cause)
-	if t.seen == nil || !stale && !invalid {
+	stale, invalid := violatesSchema(cause), apierrors.IsInvalid(cause) && !changedConcurrently(cause)
+	if t.observed == nil || !stale && !invalid {
 		return false, nil
 	}
 	live, err := e.read(ctx, t.id)
 	if err != nil {
 		return false, err
 	}
-	if live.GetUID() != t.seen.uid {
+	if live.GetUID() != t.observed.uid {
 		return false, apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name,
 			cause)
 	}
@@ -175,8 +175,8 @@ func (e *Engine) relinquish(
 		if err == nil {
 			return written, nil
 		}
-		if !overtaken(err) {
-			return nil, fmt.Errorf("take the fields from the managers that had them: %w", err)
+		if !changedConcurrently(err) {
+			return nil, fmt.Errorf("remove the fields from their previous managers: %w", err)
 		}
 		pause(ctx, &backoff)
 		if live, err = e.read(ctx, t.id); err != nil {

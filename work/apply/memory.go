@@ -11,7 +11,7 @@ import (
 // memory is the cached state of one object of an owner. It only saves requests.
 type memory struct {
 	// written is the object after our last write, and hash is that of the manifest. A watch may be behind.
-	written *seen
+	written *observation
 	hash    string
 	// compared is the result of the last comparison.
 	compared comparison
@@ -25,10 +25,10 @@ type memory struct {
 
 // comparison contains the differences between a manifest and a version of the object.
 type comparison struct {
-	hash    string
-	version string
-	diffs   []v1alpha1.FieldDiff
-	refused error // of the API server, if it rejects the manifest
+	hash     string
+	version  string
+	diffs    []v1alpha1.FieldDiff
+	rejected error // of the API server, if it rejects the manifest
 }
 
 type memories map[sameObject]memory
@@ -87,8 +87,9 @@ func (e *Engine) Forget(owner types.UID) {
 
 // rememberWrite caches the response to an apply. If the apply wrote the object to heal it, rememberWrite adds the heal
 // to the history of the contest.
-func (e *Engine) rememberWrite(owner Owner, t *task, answer *unstructured.Unstructured, d decision, wrote bool) *seen {
-	written := look(answer, owner)
+func (e *Engine) rememberWrite(owner Owner, t *task, answer *unstructured.Unstructured, d decision,
+	wrote bool) *observation {
+	written := observe(answer, owner)
 	written.entries = nil
 	history := e.recall(owner, t).contest
 	if d.heals() && wrote {
@@ -100,7 +101,7 @@ func (e *Engine) rememberWrite(owner Owner, t *task, answer *unstructured.Unstru
 
 // latest returns the later one of the watched object and the object after our last write. Versions of one kind can be
 // compared, also if the object was created again.
-func (m memory) latest(watched *seen) *seen {
+func (m memory) latest(watched *observation) *observation {
 	if m.written == nil {
 		return watched
 	}
@@ -113,7 +114,7 @@ func (m memory) latest(watched *seen) *seen {
 // accepted returns our managed fields after the last write of the current manifest. They may lack fields of the
 // manifest: the API server drops unknown fields, and admission may change applied fields. Nil: unknown.
 func (m memory) accepted(t *task) []byte {
-	if m.written == nil || t.seen == nil || m.hash != t.hash || m.written.uid != t.seen.uid {
+	if m.written == nil || t.observed == nil || m.hash != t.hash || m.written.uid != t.observed.uid {
 		return nil
 	}
 	return m.written.fields

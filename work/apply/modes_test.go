@@ -67,7 +67,7 @@ func TestModes(t *testing.T) {
 				object.Manifest.SetName(lower(object.Manifest.GetName()))
 				switch state {
 				case "foreign":
-					require.NoError(t, w.admin.Create(t.Context(), edited(object)))
+					require.NoError(t, w.admin.Create(t.Context(), sameNamed(object)))
 				case "ours", "drifted":
 					w.one(object)
 					if state == "drifted" {
@@ -221,7 +221,7 @@ func TestKeepConflicts(t *testing.T) {
 	w.patch(object.Manifest, "{data: {k: edited}}")
 	change := w.one(object)
 	require.Equal(t, apply.Conflict, change.Action)
-	require.Contains(t, change.Message, `.data.k is of "editor"`)
+	require.Contains(t, change.Message, `.data.k is owned by "editor"`)
 	require.Equal(t, "edited", w.get(object.Manifest).Object["data"].(map[string]any)["k"])
 }
 

@@ -22,89 +22,89 @@ const attempts = 6
 // applyOne observes an object, decides and acts. If no write has removed an owner reference of an earlier release, a
 // further write removes it, because Kubernetes would delete the object with the owner.
 func (e *Engine) applyOne(ctx context.Context, owner Owner, t *task) Change {
-	change := e.lookAndAct(ctx, owner, t)
-	if t.seen == nil || !t.seen.marks.former || t.seen.deleting {
+	change := e.reconcileObject(ctx, owner, t)
+	if t.observed == nil || !t.observed.marks.former || t.observed.deleting {
 		return change
 	}
-	if err := e.detach(ctx, owner, t); err != nil && change.Err == nil && !overtaken(err) {
+	if err := e.detach(ctx, owner, t); err != nil && change.Err == nil && !changedConcurrently(err) {
 		return t.failed(fmt.Errorf("remove the owner reference of an earlier release: %w", err))
 	}
 	return change
 }
 
-func (e *Engine) lookAndAct(ctx context.Context, owner Owner, t *task) Change {
+func (e *Engine) reconcileObject(ctx context.Context, owner Owner, t *task) Change {
 	if t.err != nil {
 		return t.failed(t.err)
 	}
-	err := e.see(ctx, owner, t)
+	err := e.observeObject(ctx, owner, t)
 	backoff := newBackoff()
 	for range attempts {
 		if err != nil {
 			return t.failed(err)
 		}
 		m := e.recall(owner, t)
-		d := decide(t.Object, known{hash: t.hash, recorded: t.recorded, accepted: m.accepted(t)}, t.seen)
+		d := decide(t.Object, applyHistory{hash: t.hash, recorded: t.recorded, accepted: m.accepted(t)}, t.observed)
 		now := e.options.Clock.Now()
 		if d.heals() {
-			d.lost = append(lostFields(m.written, t.seen, owner.FieldOwner), t.addedFields()...)
-			if change, waits := m.brake(t, d, now); waits {
+			d.lost = append(lostFields(m.written, t.observed, owner.FieldOwner), t.addedFields()...)
+			if change, waits := m.delayHeal(t, d, now); waits {
 				return change
 			}
 		}
 		if change, waits := m.rejection(t, d, now); waits {
 			return change
 		}
-		change, actErr := e.carryOut(ctx, owner, t, d)
+		change, actErr := e.execute(ctx, owner, t, d)
 		if actErr == nil {
 			return e.recall(owner, t).contested(change, now)
 		}
-		if e.retracts(ctx, owner, t, actErr) {
+		if e.revisesAssumption(ctx, owner, t, actErr) {
 			continue
 		}
 		if recreates(t, actErr) {
 			if actErr = e.deleteOne(ctx, t, metav1.DeletePropagationForeground); actErr == nil {
-				return t.change(left(Skipped, v1alpha1.ReasonTerminating,
-					"The manifest changes a field that cannot be changed: the object is being deleted, and is created again when it "+
-						"is gone."))
+				return t.change(reportOnly(Skipped, v1alpha1.ReasonTerminating,
+					"The manifest changes an immutable field: the object is being deleted "+
+						"and will be recreated."))
 			}
 		}
-		if !overtaken(actErr) {
+		if !changedConcurrently(actErr) {
 			if d.writes() && (permanent(actErr) || forbidden(actErr)) {
 				m = e.recall(owner, t)
-				m.rejected = m.rejected.again(t.hash, t.seen.versionOrNone(), now, actErr)
+				m.rejected = m.rejected.again(t.hash, t.observed.versionOrNone(), now, actErr)
 				e.remember(owner, t, m)
 			}
 			return t.failed(actErr)
 		}
 		pause(ctx, &backoff)
-		err = e.ask(ctx, owner, t) // the watch may be behind
+		err = e.fetchMetadata(ctx, owner, t) // the watch may be behind
 	}
-	return t.failed(errors.New("other clients change the object all the time"))
+	return t.failed(errors.New("other clients keep modifying the object"))
 }
 
-// retracts reads an object that was assumed not to exist, after its creation failed, and reports whether the engine has
-// to decide again.
-func (e *Engine) retracts(ctx context.Context, owner Owner, t *task, cause error) bool {
+// revisesAssumption reads an object that was assumed not to exist, after its creation failed, and reports whether the
+// engine has to decide again.
+func (e *Engine) revisesAssumption(ctx context.Context, owner Owner, t *task, cause error) bool {
 	if !t.assumed {
 		return false
 	}
 	t.assumed = false
-	if err := e.ask(ctx, owner, t); err != nil {
+	if err := e.fetchMetadata(ctx, owner, t); err != nil {
 		return false // the error of the creation is more specific
 	}
-	if t.seen != nil { // the engine must not assume it again
+	if t.observed != nil { // the engine must not assume it again
 		m := e.recall(owner, t)
 		m.existed = true
 		e.remember(owner, t, m)
 	}
-	return t.seen != nil || overtaken(cause)
+	return t.observed != nil || changedConcurrently(cause)
 }
 
-// carryOut carries out a decision. Each write is bound to the observed state: to the UID of the object, also to its
+// execute carries out a decision. Each write is bound to the observed state: to the UID of the object, also to its
 // version if the write contains values of the object, or to the absence of the object.
-func (e *Engine) carryOut(ctx context.Context, owner Owner, t *task, d decision) (Change, error) {
+func (e *Engine) execute(ctx context.Context, owner Owner, t *task, d decision) (Change, error) {
 	switch d.move {
-	case leave:
+	case doNothing:
 		return t.change(d), nil
 	case compare:
 		return e.compareOne(ctx, owner, t, d)
@@ -118,13 +118,13 @@ func (e *Engine) carryOut(ctx context.Context, owner Owner, t *task, d decision)
 			return Change{}, err
 		}
 		if len(diffs) > 0 {
-			change := t.change(left(Conflict, v1alpha1.ReasonInTheWay,
+			change := t.change(reportOnly(Conflict, v1alpha1.ReasonInTheWay,
 				"The object exists, was not applied by this Work, and differs from the manifest. Set takeover to Always to take "+
-					"it over."))
+					"over the object."))
 			change.Diffs, change.Live.Object = diffs, live
 			return change, nil
 		}
-		return e.writeOver(ctx, owner, t, d, live)
+		return e.applyToLive(ctx, owner, t, d, live)
 	}
 	if d.move == applyForced || d.move == applyShared {
 		if err := e.seizeAdditions(ctx, owner, t); err != nil {
@@ -133,24 +133,24 @@ func (e *Engine) carryOut(ctx context.Context, owner Owner, t *task, d decision)
 	}
 	if len(t.IgnoredFields) == 0 {
 		config := stamp(t.Manifest, owner, t.hash)
-		config.SetUID(t.seen.uid)
+		config.SetUID(t.observed.uid)
 		return e.write(ctx, owner, t, d, config)
 	}
 	live, err := e.read(ctx, t.id)
 	if err != nil {
 		return Change{}, err
 	}
-	return e.writeOver(ctx, owner, t, d, live)
+	return e.applyToLive(ctx, owner, t, d, live)
 }
 
 // noVersion is a resourceVersion that no object has. An apply with it fails unless the object is absent.
 const noVersion = "1"
 
-// writeOver applies the manifest to an object that was read. The write fails if the object has changed since.
-func (e *Engine) writeOver(ctx context.Context, owner Owner, t *task, d decision,
+// applyToLive applies the manifest to an object that was read. The write fails if the object has changed since.
+func (e *Engine) applyToLive(ctx context.Context, owner Owner, t *task, d decision,
 	live *unstructured.Unstructured) (Change, error) {
 	config := stamp(t.wanted(live, owner), owner, t.hash)
-	config.SetUID(t.seen.uid)
+	config.SetUID(t.observed.uid)
 	config.SetResourceVersion(live.GetResourceVersion())
 	return e.write(ctx, owner, t, d, config)
 }
@@ -158,7 +158,7 @@ func (e *Engine) writeOver(ctx context.Context, owner Owner, t *task, d decision
 // write applies a config and returns the result.
 func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision,
 	config *unstructured.Unstructured) (Change, error) {
-	before := t.seen
+	before := t.observed
 	answer, err := e.applyRepaired(ctx, owner, t, config, d.move == applyForced || d.move == applyIfSame)
 	if conflicts := conflictsOf(err); len(conflicts) > 0 {
 		rival := before != nil && anyOf(conflicts, before.marks.rivals)
@@ -171,11 +171,11 @@ func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision,
 			config.SetResourceVersion(before.version)
 			answer, err = e.applyRepaired(ctx, owner, t, config, true)
 		case t.Drift == v1alpha1.DriftReport && before.marks.ours && !rival:
-			change := t.change(left(Skipped, v1alpha1.ReasonDrifted, edited(conflicts)))
+			change := t.change(reportOnly(Skipped, v1alpha1.ReasonDrifted, driftMessage(conflicts)))
 			change.Drifted, change.Conflicts = true, conflicts
 			return change, nil
 		default:
-			change := t.change(left(Conflict, v1alpha1.ReasonConflict, inConflict(conflicts)))
+			change := t.change(reportOnly(Conflict, v1alpha1.ReasonConflict, conflictMessage(conflicts)))
 			change.Conflicts = conflicts
 			return change, nil
 		}
@@ -190,7 +190,7 @@ func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision,
 		}
 	}
 	wrote := before == nil || before.version != answer.GetResourceVersion()
-	t.seen = e.rememberWrite(owner, t, answer, d, wrote)
+	t.observed = e.rememberWrite(owner, t, answer, d, wrote)
 	d.action, d.reason = Configured, v1alpha1.ReasonApplied
 	switch {
 	case before == nil:
@@ -214,7 +214,7 @@ func (e *Engine) applyRepaired(
 		if err == nil {
 			return answer, nil
 		}
-		if !force && !untyped(err) { // the apply must not take fields from other managers
+		if !force && !violatesSchema(err) { // the apply must not take fields from other managers
 			return nil, err
 		}
 		again, failed := e.repaired(ctx, owner, t, config, err)
@@ -250,8 +250,8 @@ func (e *Engine) diffOne(ctx context.Context, owner Owner,
 		return nil, nil, err
 	}
 	config := t.wanted(live, owner)
-	if t.seen.marks.ours || t.seen.uid == t.recorded.uid {
-		config = stamp(config, owner, cmp.Or(t.seen.marks.applied, t.hash)) // a changed hash is no difference
+	if t.observed.marks.ours || t.observed.uid == t.recorded.uid {
+		config = stamp(config, owner, cmp.Or(t.observed.marks.applied, t.hash)) // a changed hash is no difference
 	}
 	diffs, err := e.dryRun(ctx, owner, config, live)
 	return diffs, live, err
@@ -261,22 +261,22 @@ func (e *Engine) diffOne(ctx context.Context, owner Owner,
 func (e *Engine) compareOne(ctx context.Context, owner Owner, t *task, d decision) (Change, error) {
 	change := t.change(d)
 	m := e.recall(owner, t)
-	if m.compared.hash == t.hash && m.compared.version == t.seen.version {
+	if m.compared.hash == t.hash && m.compared.version == t.observed.version {
 		change.Diffs = m.compared.diffs
 	} else {
 		var err error
 		change.Diffs, change.Live.Object, err = e.diffOne(ctx, owner, t)
-		refused := err != nil && permanent(err) && !overtaken(err)
+		refused := err != nil && permanent(err) && !changedConcurrently(err)
 		if err != nil && !refused {
 			return Change{}, err
 		}
 		m.compared = comparison{hash: t.hash, version: change.Live.Object.GetResourceVersion(), diffs: change.Diffs}
 		if refused {
-			m.compared.refused = err
+			m.compared.rejected = err
 		}
 		e.remember(owner, t, m)
 	}
-	if err := m.compared.refused; err != nil {
+	if err := m.compared.rejected; err != nil {
 		failed := t.failed(err)
 		failed.Diffs, failed.Live.Object = change.Diffs, change.Live.Object
 		if len(change.Diffs) > 0 {
@@ -288,7 +288,8 @@ func (e *Engine) compareOne(ctx context.Context, owner Owner, t *task, d decisio
 	switch {
 	case len(change.Diffs) > 0 && drift:
 		change.Reason, change.Message = v1alpha1.ReasonDrifted,
-			fmt.Sprintf("The object was changed on the member: %s. Set drift to Correct to undo that.", summary(change.Diffs))
+			fmt.Sprintf("The object was changed on the member: %s. Set drift to Correct to revert the changes.",
+				summary(change.Diffs))
 	case len(change.Diffs) > 0:
 		change.Reason, change.Message = v1alpha1.ReasonDiffers, fmt.Sprintf("The object differs from the manifest: %s.",
 			summary(change.Diffs))

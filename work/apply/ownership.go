@@ -62,13 +62,13 @@ func (o Owner) isFormer(r metav1.OwnerReference) bool {
 
 // marks are the marks on an object that tell which owners have applied it.
 type marks struct {
-	ours     bool     // it has our mark
-	former   bool     // it has an owner reference to our owner, from an earlier release
-	owners   int      // the number of owner references to others
-	shared   bool     // another owner has applied it with this package
-	rivals   []string // the field managers of other owners
-	namesake bool     // another owner has applied it with our field manager
-	applied  string   // the hash of the manifest that was applied last
+	ours           bool     // it has our mark
+	former         bool     // it has an owner reference to our owner, from an earlier release
+	owners         int      // the number of owner references to others
+	shared         bool     // another owner has applied it with this package
+	rivals         []string // the field managers of other owners
+	sameFieldOwner bool     // another owner has applied it with our field manager
+	applied        string   // the hash of the manifest that was applied last
 }
 
 // marksOf reads the marks from the metadata of an object.
@@ -104,7 +104,7 @@ func marksOf(meta metav1.Object, owner Owner) (m marks) {
 func (m *marks) shareWith(owner Owner, managers []string) {
 	m.shared = true
 	m.rivals = append(m.rivals, managers...)
-	m.namesake = m.namesake || slices.Contains(managers, owner.FieldOwner)
+	m.sameFieldOwner = m.sameFieldOwner || slices.Contains(managers, owner.FieldOwner)
 }
 
 func ownerReferencePath(uid types.UID) fieldpath.Path {
@@ -149,14 +149,14 @@ func (e *Engine) Detach(ctx context.Context, owner Owner, resources []v1alpha1.A
 	e.each(plan, func(t *task) {
 		backoff := newBackoff()
 		for range attempts {
-			err := e.see(ctx, owner, t)
-			if err == nil && t.seen != nil && t.seen.marks.former {
+			err := e.observeObject(ctx, owner, t)
+			if err == nil && t.observed != nil && t.observed.marks.former {
 				err = e.detach(ctx, owner, t)
 			}
-			if errs[t.index] = err; !overtaken(err) {
+			if errs[t.index] = err; !changedConcurrently(err) {
 				break
 			}
-			t.looked = false
+			t.fetched = false
 			pause(ctx, &backoff)
 		}
 		if unserved(errs[t.index]) {
@@ -175,13 +175,13 @@ func (e *Engine) detach(ctx context.Context, owner Owner, t *task) error {
 	if err := e.client.Get(ctx, objectKey(t.id), object); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if object.UID != t.seen.uid {
+	if object.UID != t.observed.uid {
 		return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name,
-			errors.New("the object was created again"))
+			errors.New("the object was recreated"))
 	}
-	now := look(object, owner)
+	now := observe(object, owner)
 	if !now.marks.former {
-		t.seen = now
+		t.observed = now
 		return nil
 	}
 	before := object.DeepCopy()
@@ -200,6 +200,6 @@ func (e *Engine) detach(ctx context.Context, owner Owner, t *task) error {
 	if err != nil {
 		return err
 	}
-	t.seen = look(object, owner)
+	t.observed = observe(object, owner)
 	return nil
 }

@@ -315,8 +315,8 @@ func ignored(t testing.TB, paths ...string) func(*apply.Object) {
 
 func lower(s string) string { return strings.ToLower(s) }
 
-// edited returns another object of the same name.
-func edited(o apply.Object) *unstructured.Unstructured {
+// sameNamed returns another object of the same name.
+func sameNamed(o apply.Object) *unstructured.Unstructured {
 	u := o.Manifest.DeepCopy()
 	u.Object["data"] = map[string]any{"k": "found"}
 	return u

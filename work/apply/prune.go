@@ -43,7 +43,7 @@ func Stale(inventory []v1alpha1.AppliedResource, objects []Object) []v1alpha1.Ap
 		switch {
 		case !is:
 			stale = append(stale, resource)
-		case object.onlyLooks():
+		case object.observesOnly():
 			resource.Delete = v1alpha1.OrphanObject
 			stale = append(stale, resource)
 		}
@@ -80,7 +80,7 @@ func (e *Engine) Prune(ctx context.Context, owner Owner, resources []v1alpha1.Ap
 			t := &wave[i]
 			mapping, err := resolve(t.id.GroupVersionKind())
 			if err == nil && namespaced(mapping) != (t.id.Namespace != "") {
-				t.looked = true // its manifest was rejected, so it does not exist
+				t.fetched = true // its manifest was rejected, so it does not exist
 				continue
 			}
 			unknown = append(unknown, t)
@@ -92,7 +92,7 @@ func (e *Engine) Prune(ctx context.Context, owner Owner, resources []v1alpha1.Ap
 		}
 		for _, t := range wave {
 			if change := changes[t.index]; !change.Done() {
-				blocked = fmt.Sprintf("The object is deleted after %s. %s", change.Object, change.Message)
+				blocked = fmt.Sprintf("Waiting for the deletion of %s. %s", change.Object, change.Message)
 				break
 			}
 		}
@@ -100,76 +100,77 @@ func (e *Engine) Prune(ctx context.Context, owner Owner, resources []v1alpha1.Ap
 	return ChangeSet{Changes: changes, Inventory: inventory{resources}.after(changes).resources}, nil
 }
 
-// takeBack is the action for an object that the set does not contain any more.
-type takeBack string
+// executePrune is the action for an object that the set does not contain any more.
+type pruneAction string
 
 const (
-	takeGone    takeBack = "Gone"    // nothing: the object does not exist
-	takeNotOurs takeBack = "NotOurs" // nothing: the object belongs to others
-	takeWait    takeBack = "Wait"    // wait for a deletion that has begun
-	takeDelete  takeBack = "Delete"
-	// takeDisabled does nothing, because the member's administrator has stopped the deletion. The object keeps its owner.
-	takeDisabled takeBack = "Disabled"
-	takeOrphan   takeBack = "Orphan" // remove only the marks of the owner
-	takeDisown   takeBack = "Disown" // remove the marks and the fields of the owner, for objects with other owners
+	pruneGone     pruneAction = "Gone"    // nothing: the object does not exist
+	pruneNotOwned pruneAction = "NotOurs" // nothing: the object belongs to others
+	pruneWait     pruneAction = "Wait"    // wait for a deletion that has begun
+	pruneDelete   pruneAction = "Delete"
+	// pruneDisabled does nothing, because the member's administrator has stopped the deletion. The object keeps its owner.
+	pruneDisabled pruneAction = "Disabled"
+	pruneOrphan   pruneAction = "Orphan" // remove only the marks of the owner
+	pruneDisown   pruneAction = "Disown" // remove the marks and the fields of the owner, for objects with other owners
 )
 
-// decideTakeBack decides about an observed object, given its UID in the inventory. It is pure.
-func decideTakeBack(s *seen, uid types.UID, action v1alpha1.DeleteAction) takeBack {
+// decidePrune decides about an observed object, given its UID in the inventory. It is pure.
+func decidePrune(s *observation, uid types.UID, action v1alpha1.DeleteAction) pruneAction {
 	switch {
 	case s == nil:
-		return takeGone
+		return pruneGone
 	case !s.marks.ours && (s.uid != uid || !s.marked()):
-		return takeNotOurs
+		return pruneNotOwned
 	case action == v1alpha1.OrphanObject:
-		return takeOrphan
+		return pruneOrphan
 	case s.marks.shared:
-		return takeDisown
+		return pruneDisown
 	case s.marks.owners > 0:
-		return takeOrphan
+		return pruneOrphan
 	case s.deleting:
-		return takeWait
+		return pruneWait
 	case s.noDelete:
-		return takeDisabled
+		return pruneDisabled
 	default:
-		return takeDelete
+		return pruneDelete
 	}
 }
 
 func (e *Engine) pruneOne(ctx context.Context, owner Owner, t *task, propagation metav1.DeletionPropagation) Change {
 	backoff := newBackoff()
 	for range attempts {
-		err := e.seeAnyVersion(ctx, owner, t)
+		err := e.observeAnyVersion(ctx, owner, t)
 		switch {
 		case apierrors.IsForbidden(err) && t.recorded.uid == "":
 			// The object was probably never applied, because that requires the same permission.
-			return t.change(left(Released, "", "The object cannot be read, and is not known to have been applied."))
+			return t.change(reportOnly(Released, "", "The object cannot be read, and the inventory does not record "+
+				"that it was applied."))
 		case err != nil:
 			return t.failed(err)
 		}
-		change, err := e.takeBack(ctx, owner, t, decideTakeBack(t.seen, t.recorded.uid, t.Delete), propagation)
+		change, err := e.executePrune(ctx, owner, t, decidePrune(t.observed, t.recorded.uid, t.Delete), propagation)
 		if err == nil {
 			if change.Done() {
 				e.forget(owner, t.id)
 			}
 			return change
 		}
-		if !overtaken(err) && !apierrors.IsNotFound(err) {
+		if !changedConcurrently(err) && !apierrors.IsNotFound(err) {
 			return t.failed(err)
 		}
-		t.looked = false
+		t.fetched = false
 		pause(ctx, &backoff)
 	}
-	return t.pending("Others change it all the time.")
+	return t.pending("Other clients keep modifying the object.")
 }
 
-// seeAnyVersion observes an object in any version in which its kind is served. If the kind does not exist any more, the
-// object does not either.
-func (e *Engine) seeAnyVersion(ctx context.Context, owner Owner, t *task) error {
-	if t.looked {
+// observeAnyVersion observes an object in any version in which its kind is served. If the kind does not exist any more,
+// the object does not either.
+func (e *Engine) observeAnyVersion(ctx context.Context, owner Owner, t *task) error {
+	if t.fetched {
 		return nil
 	}
-	err := e.ask(ctx, owner, t)
+	err := e.fetchMetadata(ctx, owner, t)
 	if !unserved(err) {
 		return err
 	}
@@ -179,49 +180,49 @@ func (e *Engine) seeAnyVersion(ctx context.Context, owner Owner, t *task) error 
 	}
 	for _, version := range versions {
 		t.id.Version = version
-		if err := e.ask(ctx, owner, t); !unserved(err) {
+		if err := e.fetchMetadata(ctx, owner, t); !unserved(err) {
 			return err
 		}
 	}
 	if len(versions) > 0 {
-		return fmt.Errorf("find a version in which %s is served", t.id.Kind)
+		return fmt.Errorf("the API server serves kind %s in none of its discovered versions", t.id.Kind)
 	}
-	t.seen, t.looked = nil, true
+	t.observed, t.fetched = nil, true
 	return nil
 }
 
-func (e *Engine) takeBack(ctx context.Context, owner Owner, t *task, what takeBack,
+func (e *Engine) executePrune(ctx context.Context, owner Owner, t *task, what pruneAction,
 	propagation metav1.DeletionPropagation) (Change, error) {
 	switch what {
-	case takeGone:
-		return t.change(left(Deleted, "", "")), nil
-	case takeNotOurs:
-		return t.change(left(Released, "", "The object belongs to other owners.")), nil
-	case takeWait:
+	case pruneGone:
+		return t.change(reportOnly(Deleted, "", "")), nil
+	case pruneNotOwned:
+		return t.change(reportOnly(Released, "", "The object belongs to other owners.")), nil
+	case pruneWait:
 		message := "The object is being deleted."
-		if len(t.seen.finalizers) > 0 {
-			message = fmt.Sprintf("The object is being deleted, and waits for %s.", finalizers(t.seen.finalizers))
+		if len(t.observed.finalizers) > 0 {
+			message = fmt.Sprintf("The object is being deleted and waits for %s.", finalizers(t.observed.finalizers))
 		}
-		return t.change(left(Deleting, v1alpha1.ReasonTerminating, message)), nil
-	case takeDisabled:
-		return t.change(left(Skipped, v1alpha1.ReasonDisabled,
-			"Annotation "+v1alpha1.DisabledAnnotation+" on the object stops its deletion. "+
-				"Remove the annotation on the member to have the object deleted.")), nil
-	case takeOrphan:
-		return t.change(left(Released, "", "The object is not changed.")), e.orphan(ctx, owner, t)
-	case takeDisown:
-		answer, err := e.apply(ctx, owner, t.bare(), false)
+		return t.change(reportOnly(Deleting, v1alpha1.ReasonTerminating, message)), nil
+	case pruneDisabled:
+		return t.change(reportOnly(Skipped, v1alpha1.ReasonDisabled,
+			"Annotation "+v1alpha1.DisabledAnnotation+" on the object prevents its deletion. "+
+				"Remove the annotation on the member to delete the object.")), nil
+	case pruneOrphan:
+		return t.change(reportOnly(Released, "", "The object is not changed.")), e.orphan(ctx, owner, t)
+	case pruneDisown:
+		answer, err := e.apply(ctx, owner, t.identityOnly(), false)
 		// The API server may reject the object without the owner's fields. The mark stays if another manager owns it, too.
-		if permanent(err) && !overtaken(err) || err == nil && look(answer, owner).marks.ours {
+		if permanent(err) && !changedConcurrently(err) || err == nil && observe(answer, owner).marks.ours {
 			err = e.orphan(ctx, owner, t)
 		}
-		return t.change(left(Released, "", "The object stays, because other owners have applied it.")), err
+		return t.change(reportOnly(Released, "", "The object is kept because other owners have applied it.")), err
 	}
 	if propagation == "" {
 		propagation = metav1.DeletePropagationForeground
 	}
 	err := e.deleteOne(ctx, t, propagation)
-	return t.change(left(Deleting, v1alpha1.ReasonTerminating, "The object is being deleted.")), err
+	return t.change(reportOnly(Deleting, v1alpha1.ReasonTerminating, "The object is being deleted.")), err
 }
 
 // deleteOne starts the deletion of the object that was observed.
@@ -229,17 +230,17 @@ func (e *Engine) deleteOne(ctx context.Context, t *task, propagation metav1.Dele
 	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
 	defer cancel()
 	// The resourceVersion is a precondition because the metadata has shown that the object has no other owner.
-	preconditions := client.Preconditions{UID: &t.seen.uid, ResourceVersion: &t.seen.version}
-	return e.client.Delete(ctx, t.bare(), preconditions, client.PropagationPolicy(propagation))
+	preconditions := client.Preconditions{UID: &t.observed.uid, ResourceVersion: &t.observed.version}
+	return e.client.Delete(ctx, t.identityOnly(), preconditions, client.PropagationPolicy(propagation))
 }
 
-// bare returns the identity of the observed object. Applying it removes all fields of the owner.
-func (t *task) bare() *unstructured.Unstructured {
+// identityOnly returns the identity of the observed object. Applying it removes all fields of the owner.
+func (t *task) identityOnly() *unstructured.Unstructured {
 	bare := &unstructured.Unstructured{}
 	bare.SetGroupVersionKind(t.id.GroupVersionKind())
 	bare.SetNamespace(t.id.Namespace)
 	bare.SetName(t.id.Name)
-	bare.SetUID(t.seen.uid)
+	bare.SetUID(t.observed.uid)
 	return bare
 }
 
@@ -252,12 +253,12 @@ func (e *Engine) orphan(ctx context.Context, owner Owner, t *task) error {
 	if err := e.client.Get(ctx, objectKey(t.id), object); err != nil {
 		return err
 	}
-	if object.UID != t.seen.uid {
+	if object.UID != t.observed.uid {
 		return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name,
-			errors.New("the object was created again"))
+			errors.New("the object was recreated"))
 	}
 	before := object.DeepCopy()
-	unmark(object, owner, look(object, owner).marks.shared)
+	unmark(object, owner, observe(object, owner).marks.shared)
 	// A patch replaces whole lists, so it must fail if another client has changed the object since.
 	return e.client.Patch(ctx, object, precondition.Patch(before), client.FieldOwner(owner.FieldOwner))
 }

@@ -35,7 +35,7 @@ func TestPruneGoesFromTheHighestWave(t *testing.T) {
 	w.pruneOnce(v1alpha1.DeletePolicy{})
 	changes := w.pruneOnce(v1alpha1.DeletePolicy{})
 	require.Equal(t, apply.Skipped, changes[0].Action, "the lower one waits")
-	require.Contains(t, changes[0].Message, "The object is deleted after ConfigMap "+w.namespace+"/high.")
+	require.Contains(t, changes[0].Message, "Waiting for the deletion of ConfigMap "+w.namespace+"/high.")
 	require.Equal(t, apply.Deleting, changes[1].Action)
 	require.Contains(t, changes[1].Message, "example.com/a, example.com/b", "who holds it is named")
 	require.Contains(t, w.one(high).Message, "waits for finalizers", "so it is when it is wanted again")
@@ -100,7 +100,7 @@ func TestPruneDeletesOnlyWhatItLookedAt(t *testing.T) {
 			if r.Method == http.MethodDelete && !done || r.Method == http.MethodPatch && !done {
 				done = true // between the read and the write, a client creates it again
 				require.NoError(t, w.admin.Delete(t.Context(), object.Manifest.DeepCopy()))
-				require.NoError(t, w.admin.Create(t.Context(), edited(object)))
+				require.NoError(t, w.admin.Create(t.Context(), sameNamed(object)))
 			}
 		})
 		w.prune(v1alpha1.DeletePolicy{Action: action})

@@ -78,7 +78,7 @@ func (r rejection) again(hash, version string, now time.Time, err error) rejecti
 
 // rejection decides whether a rejected manifest has to wait, and returns the change to report then.
 func (m memory) rejection(t *task, d decision, now time.Time) (change Change, waits bool) {
-	wait := m.rejected.wait(t.hash, t.seen.versionOrNone(), now)
+	wait := m.rejected.wait(t.hash, t.observed.versionOrNone(), now)
 	if wait == 0 || m.rejected.read || !d.writes() || t.definition.changed || recreates(t, m.rejected.err) {
 		return Change{}, false
 	}
@@ -90,15 +90,16 @@ func (m memory) rejection(t *task, d decision, now time.Time) (change Change, wa
 // recreates reports whether an object must be deleted and created again, because its manifest changes an immutable
 // field and the policy permits it.
 func recreates(t *task, err error) bool {
-	return t.Recreate == v1alpha1.RecreateIfImmutable && t.seen != nil && t.seen.marks.ours && !t.seen.marks.shared &&
-		t.seen.marks.owners == 0 && !t.seen.deleting && !t.seen.noDelete && apierrors.IsInvalid(err) && !overtaken(err) &&
+	return t.Recreate == v1alpha1.RecreateIfImmutable && t.observed != nil && t.observed.marks.ours &&
+		!t.observed.marks.shared && t.observed.marks.owners == 0 && !t.observed.deleting && !t.observed.noDelete &&
+		apierrors.IsInvalid(err) && !changedConcurrently(err) &&
 		immutable(err.Error())
 }
 
 // writes reports whether the decision writes the manifest to the API server.
-func (d decision) writes() bool { return d.move != leave && d.move != compare }
+func (d decision) writes() bool { return d.move != doNothing && d.move != compare }
 
-func (s *seen) versionOrNone() string {
+func (s *observation) versionOrNone() string {
 	if s == nil {
 		return ""
 	}

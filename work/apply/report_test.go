@@ -95,10 +95,10 @@ func TestConflictsOf(t *testing.T) {
 	}, "Apply failed")
 	want := []FieldConflict{{".spec.replicas", "kubectl"}, {".data", "a b"}, {".x", "odd"}}
 	require.Equal(t, want, conflictsOf(fmt.Errorf("wrapped: %w", err)))
-	require.False(t, overtaken(err), "a field of somebody else does not go away by trying again")
+	require.False(t, changedConcurrently(err), "a retry does not resolve a conflict about fields")
 	gr := schema.GroupResource{Resource: "x"}
 	require.Nil(t, conflictsOf(apierrors.NewConflict(gr, "a", errors.New("modified"))))
-	require.True(t, overtaken(apierrors.NewConflict(gr, "a", errors.New("modified"))))
+	require.True(t, changedConcurrently(apierrors.NewConflict(gr, "a", errors.New("modified"))))
 	require.Nil(t, conflictsOf(nil))
 }
 
@@ -116,16 +116,16 @@ func TestExplain(t *testing.T) {
 		err        error
 		want, says string
 	}{
-		"kind": {"the member has to learn it", &meta.NoKindMatchError{}, v1alpha1.ReasonUnknownKind,
-			"kind Secret of v1"},
+		"kind": {"the member does not serve the kind", &meta.NoKindMatchError{}, v1alpha1.ReasonUnknownKind,
+			"kind Secret (v1)"},
 		"unserved": {"a path that is not served any more", apierrors.NewGenericServerResponse(404, "get", gr, "a",
-			"404 page not found", 0, true), v1alpha1.ReasonUnknownKind, "does not know"},
+			"404 page not found", 0, true), v1alpha1.ReasonUnknownKind, "does not serve kind"},
 		"namespace": {"the namespace may be missing", apierrors.NewNotFound(gr, "a"), v1alpha1.ReasonFailed,
-			"is namespace shop there?"},
+			"Check that namespace shop exists"},
 		"terminating": {"it is forbidden, but not for long", terminating, v1alpha1.ReasonTerminating,
 			"Namespace shop is being deleted"},
 		"forbidden": {"permissions are missing", apierrors.NewForbidden(gr, "a", errors.New("no")), v1alpha1.ReasonForbidden,
-			"Not allowed"},
+			"The member denied the request"},
 		"schema": {"the API server calls it an error of its own, and quotes the value",
 			internal("failed to create typed patch object (a/b; /v1, Kind=Secret): .data.k: expected string, got hidden"),
 			v1alpha1.ReasonRejected, ".data.k"},

@@ -47,7 +47,7 @@ func TestNamespaceOfClusterScopedKind(t *testing.T) {
 		for i, kind := range []string{"Zone", "ClusterRole"} {
 			change := changes[i+1]
 			require.True(t, change.Done(), "%s: %s %v", change.Object, change.Message, change.Err)
-			require.Contains(t, change.Message, "metadata.namespace "+w.namespace+" of the manifest is ignored, since "+kind+
+			require.Contains(t, change.Message, "metadata.namespace "+w.namespace+" of the manifest is ignored because "+kind+
 				" is cluster-scoped")
 			require.Empty(t, change.Object.Namespace)
 		}

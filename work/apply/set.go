@@ -81,7 +81,7 @@ func (s Set) check() error {
 	case s.Owner.FieldOwner == "" || len(s.Owner.FieldOwner) > 128:
 		return fmt.Errorf("%w: owner.fieldOwner must have 1 to 128 characters", ErrInvalid)
 	case s.Record == nil:
-		return fmt.Errorf("%w: record must be set: without an inventory nothing could be taken back", ErrInvalid)
+		return fmt.Errorf("%w: record must be set: objects cannot be deleted without an inventory", ErrInvalid)
 	}
 	seen := map[sameObject]int{}
 	for i, object := range s.Objects {

@@ -76,22 +76,24 @@ func TestMemory(t *testing.T) {
 	e := &Engine{memory: map[types.UID]memories{}}
 	owner := Owner{}
 	owner.Reference.UID = "owner"
-	a := &task{id: v1alpha1.ResourceIdentifier{Kind: "X", Name: "a"}, hash: "h", seen: &seen{uid: "1", version: "5"}}
+	a := &task{id: v1alpha1.ResourceIdentifier{Kind: "X", Name: "a"}, hash: "h",
+		observed: &observation{uid: "1", version: "5"}}
 	b := &task{id: v1alpha1.ResourceIdentifier{Kind: "X", Name: "b"}}
-	e.remember(owner, a, memory{hash: "h", written: &seen{uid: "1", version: "5", fields: []byte("f")}})
+	e.remember(owner, a, memory{hash: "h", written: &observation{uid: "1", version: "5", fields: []byte("f")}})
 	e.remember(owner, b, memory{})
 	e.retain(owner, nil, tasks{*a})
 	require.Len(t, e.memory["owner"], 1, "what is not wanted any more is forgotten")
 
 	m := e.recall(owner, a)
 	require.Equal(t, []byte("f"), m.accepted(a))
-	a.seen = &seen{uid: "2"}
+	a.observed = &observation{uid: "2"}
 	require.Nil(t, m.accepted(a), "another object")
-	a.seen, a.hash = &seen{uid: "1"}, "other"
+	a.observed, a.hash = &observation{uid: "1"}, "other"
 	require.Nil(t, m.accepted(a), "another manifest")
-	require.Equal(t, "5", m.latest(&seen{uid: "0", version: "4"}).version, "an older object is what was before our write")
-	require.Equal(t, "6", m.latest(&seen{uid: "1", version: "6"}).version)
-	require.Equal(t, "odd", m.latest(&seen{version: "odd"}).version, "what cannot be compared is believed")
+	require.Equal(t, "5", m.latest(&observation{uid: "0", version: "4"}).version,
+		"an older object precedes the last write of the engine")
+	require.Equal(t, "6", m.latest(&observation{uid: "1", version: "6"}).version)
+	require.Equal(t, "odd", m.latest(&observation{version: "odd"}).version, "what cannot be compared is believed")
 	e.Forget("owner")
 	require.Empty(t, e.memory)
 }

@@ -56,7 +56,7 @@ func (e *Engine) Sync(ctx context.Context, set Set, gate Gate, policy v1alpha1.D
 			return nil
 		}
 		if err := set.Record(ctx, inventory); err != nil {
-			return fmt.Errorf("record what was done: %w", err)
+			return fmt.Errorf("record the applied objects: %w", err)
 		}
 		return nil
 	}

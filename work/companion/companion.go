@@ -41,7 +41,7 @@ func Cleaner(works workagent.Options) membership.LeaveGate {
 	return membership.GateFunc(leave.Name, func(ctx context.Context, member membership.Member) ([]string, error) {
 		c, err := cleaner()
 		if err != nil {
-			return nil, fmt.Errorf("set up the clean-up of Works: %w", err)
+			return nil, fmt.Errorf("set up the cleaner of Works: %w", err)
 		}
 		return leave.Cleaner(c.Clean).Remaining(ctx, member)
 	})

@@ -23,7 +23,7 @@ func TestNames(t *testing.T) {
 	require.Equal(t, "works", cleaner.Name())
 	require.Error(t, companion.Run(t.Context(), agent.Hub{Name: "not a label value", Config: &rest.Config{}}))
 	_, err := Cleaner(workagent.Options{}).Remaining(t.Context(), membership.Member{})
-	require.ErrorContains(t, err, "set up the clean-up of Works")
+	require.ErrorContains(t, err, "set up the cleaner of Works")
 }
 
 // TestPruneGate checks that both the hub's state and the caller's gate withhold deletions.

@@ -24,26 +24,26 @@ type Path struct {
 // Compile compiles a path. An error describes why the path is invalid.
 func Compile(path string) (compiled *Path, err error) {
 	if length := utf8.RuneCountInString(path); length > maxPathLength {
-		return nil, fmt.Errorf("has %d characters, more than %d", length, maxPathLength)
+		return nil, fmt.Errorf("must have at most %d characters, got %d", maxPathLength, length)
 	}
 	defer func() {
 		if cause := recover(); cause != nil { // the parser is not ours
-			compiled, err = nil, fmt.Errorf("is no JSONPath: %v", cause)
+			compiled, err = nil, fmt.Errorf("is not a valid JSONPath: %v", cause)
 		}
 	}()
 	parser, err := jsonpath.Parse("feedback", relaxed(path))
 	if err != nil {
-		return nil, fmt.Errorf("is no JSONPath: %w", err)
+		return nil, fmt.Errorf("is not a valid JSONPath: %w", err)
 	}
 	if len(parser.Root.Nodes) != 1 {
-		return nil, errors.New("is not one path but several, or has text beside it")
+		return nil, errors.New("must be a single path without other text")
 	}
 	nodes := parser.Root.Nodes[0].(*jsonpath.ListNode).Nodes
 	if err := checkPath(nodes); err != nil {
 		return nil, err
 	}
 	if len(nodes) == 0 {
-		return nil, errors.New("names no field")
+		return nil, errors.New("must name a field")
 	}
 	return &Path{strings.Join(strings.Fields(path), " "), nodes, public(nodes)}, nil
 }
@@ -69,11 +69,11 @@ func checkPath(nodes []jsonpath.Node) error {
 		switch node := node.(type) {
 		case *jsonpath.FieldNode:
 			if node.Value == "" {
-				return errors.New("has a dot without a name after it")
+				return errors.New("must have a field name after each dot")
 			}
 		case *jsonpath.ArrayNode:
 			if step := node.Params[2]; step.Known && step.Value <= 0 {
-				return errors.New("has a slice that does not go on: its step must be greater than 0")
+				return errors.New("the step of a slice must be greater than 0")
 			}
 		case *jsonpath.WildcardNode:
 		case *jsonpath.UnionNode:
@@ -87,9 +87,9 @@ func checkPath(nodes []jsonpath.Node) error {
 				return err
 			}
 		case *jsonpath.RecursiveNode:
-			return errors.New("has a recursive descent (..), which looks at all of an object: name the fields on the way")
+			return errors.New("recursive descent (..) is not supported: name each field of the path")
 		default:
-			return fmt.Errorf("has %s, which is no step on a path", strings.TrimPrefix(node.String(), "Node"))
+			return fmt.Errorf("%s is not supported in a path", strings.TrimPrefix(node.String(), "Node"))
 		}
 	}
 	return nil
@@ -99,7 +99,7 @@ func checkFilter(filter *jsonpath.FilterNode) error {
 	operands := []*jsonpath.ListNode{filter.Left}
 	if filter.Operator != exists {
 		if !slices.Contains([]string{"==", "!=", "<", "<=", ">", ">="}, filter.Operator) {
-			return fmt.Errorf("has a filter with %q, which compares nothing", filter.Operator)
+			return fmt.Errorf("filter operator %q is not supported: use ==, !=, <, <=, > or >=", filter.Operator)
 		}
 		operands = append(operands, filter.Right)
 	}

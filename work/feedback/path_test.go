@@ -139,27 +139,27 @@ func TestValue(t *testing.T) {
 
 func TestCompileErrors(t *testing.T) {
 	tests := []struct{ reason, path, want string }{
-		{"nothing leads nowhere", "", "has a dot without a name after it"},
-		{"braces around nothing", "{}", "has a dot without a name after it"},
-		{"all of an object is too much", "$", "names no field"},
-		{"a dot too many", ".status.", "has a dot without a name after it"},
-		{"all of an object would be looked at", "..phase", "has a recursive descent (..)"},
-		{"also further on", ".status..phase", "has a recursive descent (..)"},
-		{"also in a filter", ".status.hosts[?(@..a)]", "has a recursive descent (..)"},
-		{"also in a union", ".status['a..b','c']", "has a recursive descent (..)"},
-		{"a program is no path", "{range .items[*]}{.name}{end}", "is not one path but several"},
-		{"nor is half of one", "{range .items}", "has Identifier: range, which is no step on a path"},
-		{"nor are two", "{.a}{.b}", "is not one path but several"},
+		{"nothing leads nowhere", "", "must have a field name after each dot"},
+		{"braces around nothing", "{}", "must have a field name after each dot"},
+		{"all of an object is too much", "$", "must name a field"},
+		{"a dot too many", ".status.", "must have a field name after each dot"},
+		{"all of an object would be looked at", "..phase", "recursive descent (..) is not supported"},
+		{"also further on", ".status..phase", "recursive descent (..) is not supported"},
+		{"also in a filter", ".status.hosts[?(@..a)]", "recursive descent (..) is not supported"},
+		{"also in a union", ".status['a..b','c']", "recursive descent (..) is not supported"},
+		{"a program is no path", "{range .items[*]}{.name}{end}", "must be a single path"},
+		{"nor is half of one", "{range .items}", "Identifier: range is not supported in a path"},
+		{"nor are two", "{.a}{.b}", "must be a single path"},
 		{"nor is text", `{.a}text`, "unrecognized character"},
-		{"nor is a number", `$5`, "which is no step on a path"},
-		{"a filter that compares nothing", `.a[?(@.b=!1)]`, `has a filter with "=!", which compares nothing`},
+		{"nor is a number", `$5`, "is not supported in a path"},
+		{"a filter that compares nothing", `.a[?(@.b=!1)]`, `filter operator "=!" is not supported`},
 		{"a filter is no end", `.a[?(@.b==1`, "unterminated filter"},
 		{"a filter in a filter is beyond kubectl's parser", `.a[?(@.b[?(@.c=="d")])]`, "unterminated filter"},
 		{"a list is no end", `.a[0`, "unterminated array"},
 		{"a slice that stands still", `.a[::0]`, "must be greater than 0"},
 		{"a slice that goes back", `.a[::-1]`, "must be greater than 0"},
 		{"an index that is none", `.a[b]`, "invalid array index b"},
-		{"too long", strings.Repeat(".a", 257), "has 514 characters, more than 512"},
+		{"too long", strings.Repeat(".a", 257), "must have at most 512 characters, got 514"},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -240,20 +240,21 @@ func TestLimits(t *testing.T) {
 	}}
 	tests := []struct{ reason, path, want string }{
 		{"as long as may be", ".fits", ""},
-		{"longer", ".long", ".long: leads to a value of 1025 bytes, and the limit is 1024"},
-		{"long as JSON", ".few", "and the limit is 1024"},
-		{"many", ".few[*].name", ".few[*].name: leads to a list of 20000 values, of which 189 are more than the limit of " +
+		{"longer", ".long", ".long: the value has 1025 bytes, more than the limit of 1024 bytes"},
+		{"long as JSON", ".few", "more than the limit of 1024"},
+		{"many", ".few[*].name", ".few[*].name: the first 189 of 20000 values have more than the limit of " +
 			"1024 bytes"},
 		{"two that are too long together", ".quotes[*]",
-			"leads to a list of 2 values, of which 2 are more than the limit of 1024 bytes"},
+			"the first 2 of 2 values have more than the limit of 1024 bytes"},
 		{"the same large value a thousand times", "['few'" + strings.Repeat(",'few'", 60) + "]",
-			"leads to a list of 61 values, of which 1 are more than"},
-		{"more than may be looked at", ".items[*].name", "looks at more than 100000 values"},
+			"the first 1 of 61 values have more than"},
+		{"more than may be looked at", ".items[*].name", "the evaluation visits more than 100000 values"},
 		{"a filter of a long list fits", `.few[?(@.name=="19999")].name`, ""},
-		{"a filter that looks at too much", `.items[?(@.name=="x")]`, "looks at more than 100000 values"},
-		{"a union of unions is 2 to the 100", "deep" + strings.Repeat("[0,0]", 100), "looks at more than 100000 values"},
+		{"a filter that looks at too much", `.items[?(@.name=="x")]`, "the evaluation visits more than 100000 values"},
+		{"a union of unions is 2 to the 100", "deep" + strings.Repeat("[0,0]", 100),
+			"the evaluation visits more than 100000 values"},
 		{"a filter compares one with one", `['few','pair'][?(@['name','name']=="a")]`,
-			"has a filter that compares several values at once"},
+			"each side of a filter must select a single value"},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {

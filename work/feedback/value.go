@@ -17,7 +17,7 @@ import (
 const MaxValueBytes = 1024
 
 // ErrSecret is the error of a path that would report confidential fields of a Secret.
-var ErrSecret = errors.New("of a Secret nothing is reported but its type and what names it")
+var ErrSecret = errors.New("only the type and the identifying metadata of a Secret can be reported")
 
 // Value evaluates the path. The returned value has no name. If the path selects nothing, ok is false. The object is
 // not changed.
@@ -54,7 +54,7 @@ func render(found []any) (value v1alpha1.FeedbackValue, ok bool, err error) {
 		value.Type = v1alpha1.FeedbackJSON
 	}
 	if length := len(value.Value); length > MaxValueBytes && err == nil {
-		err = fmt.Errorf("leads to a value of %d bytes, and the limit is %d", length, MaxValueBytes)
+		err = fmt.Errorf("the value has %d bytes, more than the limit of %d bytes", length, MaxValueBytes)
 	}
 	return value, err == nil, err
 }
@@ -68,8 +68,8 @@ func encodeList(found []any) (string, error) {
 			return "", err
 		}
 		if list.Len()+len(text)+len("[]") > MaxValueBytes {
-			return "", fmt.Errorf("leads to a list of %d values, of which %d are more than the limit of %d bytes", len(found),
-				i+1, MaxValueBytes)
+			return "", fmt.Errorf("the first %d of %d values have more than the limit of %d bytes", i+1, len(found),
+				MaxValueBytes)
 		}
 		list.WriteString("[,"[min(i, 1):min(i, 1)+1] + text)
 	}

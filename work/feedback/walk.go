@@ -28,7 +28,7 @@ func (w *walk) along(nodes []jsonpath.Node, from []any) ([]any, error) {
 			}
 			to = append(to, found...)
 			if w.visits += 1 + len(found); w.visits > maxVisits {
-				return nil, fmt.Errorf("looks at more than %d values", maxVisits)
+				return nil, fmt.Errorf("the evaluation visits more than %d values", maxVisits)
 			}
 		}
 		from = to
@@ -85,7 +85,7 @@ func (w *walk) filter(filter *jsonpath.FilterNode, items []any) ([]any, error) {
 		case err != nil:
 			return nil, err
 		case len(left) > 1 || len(right) > 1:
-			return nil, errors.New("has a filter that compares several values at once")
+			return nil, errors.New("each side of a filter must select a single value")
 		case len(left) == 1 && len(right) == 1 && holds(left[0], filter.Operator, right[0]):
 			passed = append(passed, item)
 		}

@@ -104,7 +104,7 @@ func (g gate) list(ctx context.Context, member membership.Member) ([]v1alpha1.Wo
 		return nil, nil // a hub without the definition has none
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list the Works of %s: %w", member.Name, err)
+		return nil, fmt.Errorf("list Works of member %s: %w", member.Name, err)
 	}
 	return works.Items, nil
 }
@@ -124,7 +124,7 @@ func (g gate) orphan(ctx context.Context, work *v1alpha1.Work) (reported bool, e
 		return false, nil
 	}
 	if err := g.client.Patch(ctx, work, precondition.Patch(before)); client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("have Work %s/%s orphan its objects: %w", work.Namespace, work.Name, err)
+		return false, fmt.Errorf("set Work %s/%s to orphan its objects: %w", work.Namespace, work.Name, err)
 	}
 	return true, nil
 }
@@ -146,7 +146,7 @@ func (g gate) Force(ctx context.Context, member membership.Member) error {
 		// A running agent must first observe the changed Work or its deletion: if an agent finds that the Work is
 		// missing, it acts on the state that it observed before. Force is called again.
 		if !reported && works[i].DeletionTimestamp != nil {
-			errs = append(errs, g.letGo(ctx, &works[i]))
+			errs = append(errs, g.removeFinalizer(ctx, &works[i]))
 		}
 	}
 	return errors.Join(errs...)
@@ -163,21 +163,21 @@ func (g gate) Release(ctx context.Context, member membership.Member) error {
 	var errs []error
 	for i := range works {
 		if works[i].DeletionTimestamp != nil {
-			errs = append(errs, g.letGo(ctx, &works[i]))
+			errs = append(errs, g.removeFinalizer(ctx, &works[i]))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// letGo removes the agent's finalizer from a Work.
-func (g gate) letGo(ctx context.Context, work *v1alpha1.Work) error {
+// removeFinalizer removes the agent's finalizer from a Work.
+func (g gate) removeFinalizer(ctx context.Context, work *v1alpha1.Work) error {
 	before := work.DeepCopy()
 	if !controllerutil.RemoveFinalizer(work, v1alpha1.Finalizer) {
 		return nil
 	}
 	err := g.client.Patch(ctx, work, precondition.Patch(before))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("let go of Work %s/%s: %w", work.Namespace, work.Name, err)
+		return fmt.Errorf("remove the finalizer of Work %s/%s: %w", work.Namespace, work.Name, err)
 	}
 	return nil
 }

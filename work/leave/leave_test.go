@@ -247,8 +247,9 @@ func TestForceGoesOn(t *testing.T) {
 		want      string
 		left      []string
 	}{
-		"force-delete": {membershipv1alpha1.DeleteResources, "let go of Work member-force-delete/a: no", []string{"a"}},
-		"force-orphan": {membershipv1alpha1.OrphanResources, "have Work member-force-orphan/a orphan its objects: no", nil},
+		"force-delete": {membershipv1alpha1.DeleteResources, "remove the finalizer of Work member-force-delete/a: no",
+			[]string{"a"}},
+		"force-orphan": {membershipv1alpha1.OrphanResources, "set Work member-force-orphan/a to orphan its objects: no", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -43,16 +43,16 @@ func byConvention(object *unstructured.Unstructured) (Result, bool) {
 // failedByCondition returns Failed if a condition that is named after a failure is True.
 func failedByCondition(object *unstructured.Unstructured) (Result, bool) {
 	for _, kind := range conditionTypes(object) {
-		if c := condition(object, kind); c.status == "True" && adverse(kind) {
-			return Result{Status: Failed, Message: kind + " is True" + c.because()}, true
+		if c := condition(object, kind); c.status == "True" && meansFailure(kind) {
+			return Result{Status: Failed, Message: kind + " is True" + c.detail()}, true
 		}
 	}
 	// These cases are resources that copy the conditions of a Deployment, and resources that run a Job.
 	if c := condition(object, "Progressing"); c.status == "False" && c.reason == "ProgressDeadlineExceeded" {
-		return Result{Status: Failed, Message: "Progressing is False" + c.because()}, true
+		return Result{Status: Failed, Message: "Progressing is False" + c.detail()}, true
 	}
 	if c := condition(object, "Complete"); c.status == "True" && permanentReason(c.reason) {
-		return Result{Status: Failed, Message: "Complete is True" + c.because()}, true
+		return Result{Status: Failed, Message: "Complete is True" + c.detail()}, true
 	}
 	return Result{}, false
 }
@@ -75,9 +75,9 @@ func byReadyField(object *unstructured.Unstructured) (Result, bool) {
 	return Result{Status: Progressing, Message: "status.ready is false"}, true
 }
 
-// adverse reports whether a condition of this type means a failure when it is True. Operators agree on these words,
-// and not on their prefixes or suffixes.
-func adverse(kind string) bool {
+// meansFailure reports whether a condition of this type means a failure when it is True. Operators agree on these
+// words, and not on their prefixes or suffixes.
+func meansFailure(kind string) bool {
 	if strings.HasPrefix(kind, "No") {
 		return false
 	}
@@ -141,9 +141,9 @@ func byNamedConditions(object *unstructured.Unstructured) (Result, bool) {
 		case c.status == "" || c.status == "True":
 			continue
 		case c.status == "False" && permanentReason(c.reason):
-			return Result{Status: Failed, Message: kind + " is False" + c.because()}, true
+			return Result{Status: Failed, Message: kind + " is False" + c.detail()}, true
 		}
-		return Result{Status: Progressing, Message: fmt.Sprintf("%s is %s%s", kind, c.status, c.because())}, true
+		return Result{Status: Progressing, Message: fmt.Sprintf("%s is %s%s", kind, c.status, c.detail())}, true
 	}
 	return Result{}, false
 }
@@ -160,8 +160,8 @@ func byOtherConditions(object *unstructured.Unstructured) (Result, bool) {
 		}
 	}
 	for _, kind := range kinds {
-		if c := condition(object, kind); c.status == "False" && permanentReason(c.reason) && !adverse(kind) {
-			return Result{Status: Failed, Message: kind + " is False" + c.because()}, true
+		if c := condition(object, kind); c.status == "False" && permanentReason(c.reason) && !meansFailure(kind) {
+			return Result{Status: Failed, Message: kind + " is False" + c.detail()}, true
 		}
 	}
 	for _, kind := range kinds {
@@ -170,7 +170,7 @@ func byOtherConditions(object *unstructured.Unstructured) (Result, bool) {
 			"Synced", "Synchronized", "Valid",
 		}, func(word string) bool { return strings.HasSuffix(kind, word) })
 		if c := condition(object, kind); desired && c.status != "True" && c.status != "" {
-			return Result{Status: Progressing, Message: fmt.Sprintf("%s is %s%s", kind, c.status, c.because())}, true
+			return Result{Status: Progressing, Message: fmt.Sprintf("%s is %s%s", kind, c.status, c.detail())}, true
 		}
 	}
 	return Result{}, false

@@ -43,26 +43,26 @@ func compares(function string) bool {
 	return function == operators.Equals || function == operators.NotEquals || function == operators.In
 }
 
-// tooMuch is a weight that exceeds the cost limit of every rule.
-const tooMuch = CostLimit * perUnit
+// maxWeight is a weight that exceeds the cost limit of every rule.
+const maxWeight = CostLimit * perUnit
 
-// weight returns how many values have to be visited to determine whether b equals a, or contains it; at most tooMuch.
+// weight returns how many values have to be visited to determine whether b equals a, or contains it; at most maxWeight.
 // Two values differ at the latest at the end of the smaller one, so weight does not visit the larger one to its end
 // either.
 func weight(function string, a, b ref.Val) uint64 {
-	for budget := uint64(perUnit); ; budget = min(perUnit*budget, tooMuch) {
-		spare := left(b, budget)
+	for budget := uint64(perUnit); ; budget = min(perUnit*budget, maxWeight) {
+		spare := remainingBudget(b, budget)
 		if function != operators.In {
-			spare = max(spare, left(a, budget))
+			spare = max(spare, remainingBudget(a, budget))
 		}
-		if spare > 0 || budget == tooMuch {
+		if spare > 0 || budget == maxWeight {
 			return budget - spare
 		}
 	}
 }
 
-// left returns the rest of a budget after all of a value has been visited.
-func left(value ref.Val, budget uint64) uint64 {
+// remainingBudget returns the rest of a budget after all of a value has been visited.
+func remainingBudget(value ref.Val, budget uint64) uint64 {
 	budget -= min(budget, 1+size(value))
 	if budget == 0 {
 		return 0 // starting to iterate over a map takes time in proportion to its size
@@ -70,15 +70,15 @@ func left(value ref.Val, budget uint64) uint64 {
 	switch v := value.(type) {
 	case traits.Mapper:
 		for it := v.Iterator(); budget > 0 && it.HasNext() == types.True; {
-			budget = left(v.Get(it.Next()), budget)
+			budget = remainingBudget(v.Get(it.Next()), budget)
 		}
 	case traits.Lister:
 		for it := v.Iterator(); budget > 0 && it.HasNext() == types.True; {
-			budget = left(it.Next(), budget)
+			budget = remainingBudget(it.Next(), budget)
 		}
 	case *types.Optional:
 		if v.HasValue() {
-			return left(v.GetValue(), budget)
+			return remainingBudget(v.GetValue(), budget)
 		}
 	}
 	return budget
@@ -107,9 +107,10 @@ func (c comparison) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 			return value
 		}
 	}
-	if weight(c.Function(), a, b) == tooMuch {
+	if weight(c.Function(), a, b) == maxWeight {
 		// CEL panics with the same error when the cost limit is exceeded.
-		panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: "too much to compare"})
+		panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded,
+			Message: "the comparison exceeds the cost limit"})
 	}
 	switch c.Function() {
 	case operators.Equals:

@@ -79,7 +79,7 @@ func (r customRule) assess(object *unstructured.Unstructured) Result {
 func (r customRule) exceptional(object *unstructured.Unstructured, result Result) (Result, bool) {
 	for _, kind := range r.failing {
 		if c := condition(object, kind); c.status == "True" {
-			result.Status, result.Message = Failed, kind+" is True"+c.because()
+			result.Status, result.Message = Failed, kind+" is True"+c.detail()
 			return result, true
 		}
 	}
@@ -91,7 +91,7 @@ func (r customRule) exceptional(object *unstructured.Unstructured, result Result
 	}
 	for _, kind := range r.unless.unfinished {
 		if c := condition(object, kind); c.status == "True" {
-			result.Message = kind + " is True" + c.because()
+			result.Message = kind + " is True" + c.detail()
 			return result, true
 		}
 	}
@@ -100,7 +100,7 @@ func (r customRule) exceptional(object *unstructured.Unstructured, result Result
 			if permanentReason(c.reason) {
 				result.Status = Failed
 			}
-			result.Message = kind + " is False" + c.because()
+			result.Message = kind + " is False" + c.detail()
 			return result, true
 		}
 	}
@@ -138,11 +138,11 @@ func (r customRule) regular(object *unstructured.Unstructured, result Result) Re
 	if r.succeeds != "" {
 		switch c := condition(object, r.succeeds); c.status {
 		case "True":
-			return Result{Status: Ready, Ends: r.ends, Complete: true, Message: r.succeeds + " is True" + c.because()}
+			return Result{Status: Ready, Ends: r.ends, Complete: true, Message: r.succeeds + " is True" + c.detail()}
 		case "False":
-			return Result{Status: Failed, Ends: r.ends, Message: r.succeeds + " is False" + c.because()}
+			return Result{Status: Failed, Ends: r.ends, Message: r.succeeds + " is False" + c.detail()}
 		default:
-			result.Message = r.succeeds + " is not True" + c.because()
+			result.Message = r.succeeds + " is not True" + c.detail()
 			return result
 		}
 	}
@@ -177,17 +177,17 @@ func (r customRule) byConditions(object *unstructured.Unstructured, result Resul
 			result.Message = "condition " + kind + " is not set yet"
 			return result
 		case c.generation != 0 && c.generation < generation:
-			result.Message = fmt.Sprintf("condition %s is about generation %d, not about generation %d", kind, c.generation,
-				generation)
+			result.Message = fmt.Sprintf("condition %s describes generation %d; waiting for generation %d to be observed",
+				kind, c.generation, generation)
 			return result
 		case c.status != "True":
 			if c.status == "False" && permanentReason(c.reason) {
 				result.Status = Failed
 			}
-			result.Message = fmt.Sprintf("%s is %s%s", kind, c.status, c.because())
+			result.Message = fmt.Sprintf("%s is %s%s", kind, c.status, c.detail())
 			return result
 		case permanentReason(c.reason): // the object has ended with a failure
-			result.Status, result.Message = Failed, kind+" is True"+c.because()
+			result.Status, result.Message = Failed, kind+" is True"+c.detail()
 			return result
 		}
 	}
@@ -304,7 +304,7 @@ func openShiftRoute(object *unstructured.Unstructured) (Result, error) {
 	for _, entry := range list(object, "status", "ingress") {
 		_, part := partOf(entry, 0)
 		if c := condition(part, "Admitted"); c.status == "False" {
-			return Result{Status: Failed, Message: "Admitted is False" + c.because()}, nil
+			return Result{Status: Failed, Message: "Admitted is False" + c.detail()}, nil
 		}
 	}
 	return result, nil
@@ -318,14 +318,14 @@ func gateway(object *unstructured.Unstructured) (Result, error) {
 		return result, nil
 	}
 	if refs := condition(object, "ResolvedRefs"); refs.status == "False" {
-		return Result{Status: Failed, Message: "ResolvedRefs is False" + refs.because()}, nil
+		return Result{Status: Failed, Message: "ResolvedRefs is False" + refs.detail()}, nil
 	}
 	for _, entry := range list(object, "status", "listeners") {
 		fields, part := partOf(entry, 0)
 		for _, kind := range words("Accepted", "ResolvedRefs", "Programmed") {
 			if c := condition(part, kind); c.status == "False" {
 				return Result{Status: Failed, Message: fmt.Sprintf("listener %v: %s is False%s", fields["name"], kind,
-					c.because())}, nil
+					c.detail())}, nil
 			}
 		}
 	}
@@ -374,11 +374,11 @@ func autoscaler(object *unstructured.Unstructured) (Result, error) {
 	case able.status == "":
 		return Result{Status: Progressing, Message: "the autoscaler has not been observed yet"}, nil
 	case able.status == "False" && permanentReason(able.reason):
-		return Result{Status: Failed, Message: "AbleToScale is False" + able.because()}, nil
+		return Result{Status: Failed, Message: "AbleToScale is False" + able.detail()}, nil
 	case active.status == "False" && permanentReason(active.reason):
-		return Result{Status: Failed, Message: "ScalingActive is False" + active.because()}, nil
+		return Result{Status: Failed, Message: "ScalingActive is False" + active.detail()}, nil
 	case able.status != "True":
-		return Result{Status: Progressing, Message: "AbleToScale is " + able.status + able.because()}, nil
+		return Result{Status: Progressing, Message: "AbleToScale is " + able.status + able.detail()}, nil
 	}
 	return Result{Status: Ready, Message: "the autoscaler is able to scale"}, nil
 }

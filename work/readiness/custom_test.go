@@ -34,15 +34,15 @@ func TestTooEarly(t *testing.T) {
 			"All replicas scheduled as expected. Replicas: 2"},
 		{"OnDelete at zero has to wait for the pods that go", stateful + "spec: {replicas: 0, updateStrategy: {type: " +
 			"OnDelete}}\nstatus: {observedGeneration: 1, replicas: 2, readyReplicas: 2}", progressing,
-			"2 replicas more than it wants are still there"},
+			"surplus replicas that have not terminated: 2"},
 		{"OnDelete at zero has to wait for its controller",
 			stateful + "spec: {replicas: 0, updateStrategy: {type: OnDelete}}", progressing,
-			"its controller has not seen it yet"},
+			"waiting for the controller to observe the object"},
 		{"OnDelete at zero", stateful + "spec: {replicas: 0, updateStrategy: {type: OnDelete}}\nstatus: " +
 			"{observedGeneration: 1, replicas: 0}", ready, "0 of 0 replicas are ready"},
 
 		{"a ReplicationController without a status", controller + "spec: {replicas: 2}", progressing,
-			"its controller has not seen it yet"},
+			"waiting for the controller to observe the object"},
 		{"a ReplicationController starts pods",
 			controller + "spec: {replicas: 2}\nstatus: {observedGeneration: 1, replicas: 2, readyReplicas: 1}", progressing,
 			"1 of 2 replicas are ready"},
@@ -54,11 +54,11 @@ func TestTooEarly(t *testing.T) {
 			"2 of 2 replicas are ready"},
 		{"a ReplicationController cannot create pods", controller + "spec: {replicas: 2}\nstatus: {observedGeneration: 1, " +
 			"conditions: [{type: ReplicaFailure, status: 'True', message: exceeded quota}]}", progressing,
-			"it cannot create its pods: exceeded quota"},
+			"pods cannot be created: exceeded quota"},
 
 		{"an entry of a load balancer without an address is none",
 			balancer + "status: {loadBalancer: {ingress: [{ports: [{port: 80, protocol: TCP, error: x}]}]}}", progressing,
-			"its load balancer has no address yet"},
+			"waiting for the address of the load balancer"},
 		{"an entry with an IP is one", balancer + "status: {loadBalancer: {ingress: [{}, {ip: 192.0.2.1}]}}", ready,
 			"Service is ready"},
 
@@ -69,19 +69,20 @@ func TestTooEarly(t *testing.T) {
 			"the definition is being removed with all of its objects"},
 
 		{"a lost claim does not come back", "v1 PersistentVolumeClaim\nstatus: {phase: Lost}", failed,
-			"the volume of the claim is lost: the PersistentVolume that it was bound to does not exist any more"},
+			"the claim has lost its volume: the bound PersistentVolume no longer exists"},
 
 		{"a generation as a string", rollout + "status: {observedGeneration: '2', phase: Healthy}", ready,
 			`status.phase is "Healthy"`},
 		{"an older generation as a string", rollout + "status: {observedGeneration: '1', phase: Healthy}", progressing,
-			"its status is about generation 1, not about generation 2, which it is now"},
+			"the status describes generation 1; waiting for generation 2 to be observed"},
 		{"a hash says nothing about the generation",
 			rollout + "status: {observedGeneration: 6f8b5cf, phase: Degraded, message: aborted}", failed,
 			`status.phase is "Degraded": aborted`},
 		{"a string of another kind", database + "metadata: {generation: 2}\nstatus: {observedGeneration: '2', conditions: " +
 			"[{type: Ready, status: 'True'}]}", ready, "Resource is Ready"},
 
-		{"a disruption budget that was just created", budget, progressing, "its controller has not seen it yet"},
+		{"a disruption budget that was just created", budget, progressing,
+			"waiting for the controller to observe the object"},
 		{
 			"a disruption budget whose controller fails",
 			budget + "status: {observedGeneration: 1, conditions: [{type: DisruptionAllowed, status: 'False', reason: " +
@@ -128,7 +129,7 @@ func TestCustomResources(t *testing.T) {
 			progressing, "condition Ready is not set yet"},
 		{"the condition is about an earlier generation", certificate +
 			"status: {conditions: [{type: Ready, status: 'True', observedGeneration: 1}]}", progressing,
-			"condition Ready is about generation 1, not about generation 2"},
+			"condition Ready describes generation 1; waiting for generation 2 to be observed"},
 		{"ready", certificate + "status: {conditions: [{type: Ready, status: 'True', observedGeneration: 2}]}", ready,
 			"Ready is True"},
 		{"not ready", certificate +

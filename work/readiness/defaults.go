@@ -41,7 +41,7 @@ var defaults = map[schema.GroupKind]Func{
 	{Group: "apps", Kind: "DaemonSet"}: func(object *unstructured.Unstructured) (Result, error) {
 		wanted, set := integer(object, "status", "desiredNumberScheduled")
 		if !set {
-			return Result{Status: Progressing, Message: "its controller has not seen it yet"}, nil
+			return Result{Status: Progressing, Message: "waiting for the controller to observe the object"}, nil
 		}
 		return replicasOnDelete(object, wanted, "numberReady")
 	},
@@ -61,7 +61,7 @@ func byKstatus(object *unstructured.Unstructured) (Result, error) {
 	generation, _ := integer(object, "metadata", "generation")
 	if ready.generation != 0 && ready.generation < generation {
 		return Result{Status: Progressing,
-			Message: fmt.Sprintf("its condition Ready is about generation %d, not about generation %d, which it is now",
+			Message: fmt.Sprintf("condition Ready describes generation %d; waiting for generation %d to be observed",
 				ready.generation, generation)}, nil
 	}
 	computed, err := status.Compute(object)
@@ -74,7 +74,7 @@ func byKstatus(object *unstructured.Unstructured) (Result, error) {
 	case len(computed.Conditions) > 0 && computed.Conditions[0].Reason != "":
 		result.Message = computed.Conditions[0].Reason
 	default:
-		result.Message = "it does not say why"
+		result.Message = "the object reports no reason"
 	}
 	return result, nil
 }
@@ -96,11 +96,11 @@ func replicas(object *unstructured.Unstructured) (Result, error) {
 	have, want, both := strings.Cut(figures, "/")
 	switch {
 	case condition(object, "ReplicaFailure").status == "True":
-		result.Message = "it cannot create its pods: " + condition(object, "ReplicaFailure").message
+		result.Message = "pods cannot be created: " + condition(object, "ReplicaFailure").message
 	case both && counts[topic] != "":
 		result.Message = fmt.Sprintf("%s of %s replicas are %s", have, want, counts[topic])
 	case topic == "Pending termination":
-		result.Message = fmt.Sprintf("%s replicas more than it wants are still there", figures)
+		result.Message = fmt.Sprintf("surplus replicas that have not terminated: %s", figures)
 	}
 	return result, err
 }
@@ -108,7 +108,7 @@ func replicas(object *unstructured.Unstructured) (Result, error) {
 func deployment(object *unstructured.Unstructured) (Result, error) {
 	result, err := replicas(object)
 	if paused, _, _ := unstructured.NestedBool(object.Object, "spec", "paused"); paused && result.Status == Progressing {
-		result.Message = "it is paused, and " + result.Message
+		result.Message = "the Deployment is paused; " + result.Message
 	}
 	return result, err
 }
@@ -136,11 +136,11 @@ func statefulSet(object *unstructured.Unstructured, wanted int64) (Result, error
 		return result, err
 	}
 	if there, _ := integer(object, "status", "replicas"); there > wanted {
-		return Result{Status: Progressing, Message: fmt.Sprintf("%d replicas more than it wants are still there",
+		return Result{Status: Progressing, Message: fmt.Sprintf("surplus replicas that have not terminated: %d",
 			there-wanted)}, nil
 	}
 	if unobserved(object) {
-		return Result{Status: Progressing, Message: "its controller has not seen it yet"}, nil
+		return Result{Status: Progressing, Message: "waiting for the controller to observe the object"}, nil
 	}
 	return availableLongEnough(object, result, wanted), nil
 }
@@ -174,11 +174,11 @@ func replicationController(object *unstructured.Unstructured) (Result, error) {
 	result := Result{Status: Progressing, Message: fmt.Sprintf("%d of %d replicas are ready", ready, wanted)}
 	switch {
 	case condition(object, "ReplicaFailure").status == "True":
-		result.Message = "it cannot create its pods: " + condition(object, "ReplicaFailure").message
+		result.Message = "pods cannot be created: " + condition(object, "ReplicaFailure").message
 	case unobserved(object):
-		result.Message = "its controller has not seen it yet"
+		result.Message = "waiting for the controller to observe the object"
 	case there > wanted:
-		result.Message = fmt.Sprintf("%d replicas more than it wants are still there", there-wanted)
+		result.Message = fmt.Sprintf("surplus replicas that have not terminated: %d", there-wanted)
 	case ready >= wanted:
 		result.Status = Ready
 		return availableLongEnough(object, result, wanted), nil
@@ -191,10 +191,10 @@ func replicationController(object *unstructured.Unstructured) (Result, error) {
 // https://kubernetes.io/docs/reference/kubernetes-api/policy-resources/pod-disruption-budget-v1/.
 func disruptionBudget(object *unstructured.Unstructured) (Result, error) {
 	if unobserved(object) {
-		return Result{Status: Progressing, Message: "its controller has not seen it yet"}, nil
+		return Result{Status: Progressing, Message: "waiting for the controller to observe the object"}, nil
 	}
 	if allowed := condition(object, "DisruptionAllowed"); allowed.reason == "SyncFailed" {
-		return Result{Status: Failed, Message: "DisruptionAllowed is " + allowed.status + allowed.because()}, nil
+		return Result{Status: Failed, Message: "DisruptionAllowed is " + allowed.status + allowed.detail()}, nil
 	}
 	return byKstatus(object)
 }
@@ -203,8 +203,8 @@ func disruptionBudget(object *unstructured.Unstructured) (Result, error) {
 // not bind again.
 func claim(object *unstructured.Unstructured) (Result, error) {
 	if text(object, "status", "phase") == "Lost" {
-		return Result{Status: Failed, Message: "the volume of the claim is lost: the PersistentVolume that it was bound to " +
-			"does not exist any more"}, nil
+		return Result{Status: Failed, Message: "the claim has lost its volume: the bound PersistentVolume " +
+			"no longer exists"}, nil
 	}
 	return byKstatus(object)
 }
@@ -226,26 +226,26 @@ func definition(object *unstructured.Unstructured) (Result, error) {
 
 func namespace(object *unstructured.Unstructured) (Result, error) {
 	if phase := text(object, "status", "phase"); phase != "Active" {
-		return Result{Status: Progressing, Message: fmt.Sprintf("its phase is %q", phase)}, nil
+		return Result{Status: Progressing, Message: fmt.Sprintf("status.phase is %q", phase)}, nil
 	}
-	return Result{Status: Ready, Message: "it is active"}, nil
+	return Result{Status: Ready, Message: "the namespace is active"}, nil
 }
 
 func volume(object *unstructured.Unstructured) (Result, error) {
 	phase := text(object, "status", "phase")
-	result := Result{Status: Progressing, Message: fmt.Sprintf("its phase is %q", phase)}
+	result := Result{Status: Progressing, Message: fmt.Sprintf("status.phase is %q", phase)}
 	switch phase {
 	case "Available", "Bound", "Released":
 		result.Status = Ready
 	case "Failed":
-		result.Status, result.Message = Failed, "it failed: "+text(object, "status", "message")
+		result.Status, result.Message = Failed, "the volume has failed: "+text(object, "status", "message")
 	}
 	return result, nil
 }
 
 func service(object *unstructured.Unstructured) (Result, error) {
 	if text(object, "spec", "type") == "LoadBalancer" && !hasAddress(object) {
-		return Result{Status: Progressing, Message: "its load balancer has no address yet"}, nil
+		return Result{Status: Progressing, Message: "waiting for the address of the load balancer"}, nil
 	}
 	return byKstatus(object)
 }
@@ -262,7 +262,7 @@ func hasAddress(object *unstructured.Unstructured) bool {
 func apiService(object *unstructured.Unstructured) (Result, error) {
 	available := condition(object, "Available")
 	if available.status != "True" {
-		return Result{Status: Progressing, Message: "it is not available" + available.because()}, nil
+		return Result{Status: Progressing, Message: "the APIService is not available" + available.detail()}, nil
 	}
-	return Result{Status: Ready, Message: "it is available"}, nil
+	return Result{Status: Ready, Message: "the APIService is available"}, nil
 }

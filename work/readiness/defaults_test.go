@@ -36,15 +36,15 @@ func TestDefaults(t *testing.T) {
 		{"all is well", deployment + "spec: {replicas: 2, progressDeadlineSeconds: 600}\n" + rolledOut, ready,
 			"Deployment is available. Replicas: 2"},
 		{"old pods are still there", deployment + "spec: {replicas: 1}\n" + rolledOut, progressing,
-			"1 replicas more than it wants are still there"},
+			"surplus replicas that have not terminated: 1"},
 		{"pods start", deployment + "spec: {replicas: 2}\nstatus: {observedGeneration: 1, replicas: 2, updatedReplicas: 2, " +
 			"readyReplicas: 1, availableReplicas: 1}", progressing, "1 of 2 replicas are available"},
 		{"a pause looks like slowness",
 			deployment + "spec: {replicas: 2, paused: true}\nstatus: {observedGeneration: 1, replicas: 2}", progressing,
-			"it is paused, and 0 of 2 replicas are updated"},
+			"the Deployment is paused; 0 of 2 replicas are updated"},
 		{"a quota is in the way, which nobody would guess from a count", deployment + "spec: {replicas: 2}\nstatus: " +
 			"{conditions: [{type: ReplicaFailure, status: 'True', message: exceeded quota}]}", progressing,
-			"it cannot create its pods: exceeded quota"},
+			"pods cannot be created: exceeded quota"},
 		{"time is up",
 			deployment + "status: {conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}]}",
 			failed, "Progress deadline exceeded"},
@@ -62,7 +62,7 @@ func TestDefaults(t *testing.T) {
 		{"one replica is the default", "apps/v1 StatefulSet\nspec: {updateStrategy: {type: OnDelete}}", progressing,
 			"0 of 1 replicas are ready"},
 		{"a DaemonSet that nobody has seen yet wants no pods yet", daemons, progressing,
-			"its controller has not seen it yet"},
+			"waiting for the controller to observe the object"},
 		{"a DaemonSet may have old pods when it is told so", daemons + "status: {observedGeneration: 1, " +
 			"desiredNumberScheduled: 2, numberReady: 2, updatedNumberScheduled: 0}", ready, "2 of 2 replicas are ready"},
 		{"a DaemonSet rolls out", "apps/v1 DaemonSet\nmetadata: {generation: 1}\nstatus: {observedGeneration: 1, " +
@@ -77,25 +77,26 @@ func TestDefaults(t *testing.T) {
 			"databases is taken"},
 		{"an aggregated API is of no use before it answers", "apiregistration.k8s.io/v1 APIService\nstatus: {conditions: " +
 			"[{type: Available, status: 'False', reason: MissingEndpoints, message: no endpoints}]}", progressing,
-			"it is not available: MissingEndpoints: no endpoints"},
-		{"nor before anybody has tried", "apiregistration.k8s.io/v1 APIService", progressing, "it is not available"},
+			"the APIService is not available: MissingEndpoints: no endpoints"},
+		{"nor before anybody has tried", "apiregistration.k8s.io/v1 APIService", progressing,
+			"the APIService is not available"},
 		{"it answers", "apiregistration.k8s.io/v1 APIService\nstatus: {conditions: [{type: Available, status: 'True'}]}",
-			ready, "it is available"},
+			ready, "the APIService is available"},
 
-		{"a namespace takes objects", "v1 Namespace\nstatus: {phase: Active}", ready, "it is active"},
+		{"a namespace takes objects", "v1 Namespace\nstatus: {phase: Active}", ready, "the namespace is active"},
 		{"a namespace does not take objects any more", "v1 Namespace\nstatus: {phase: Terminating}", progressing,
-			`its phase is "Terminating"`},
+			`status.phase is "Terminating"`},
 		{"a claim waits", "v1 PersistentVolumeClaim\nstatus: {phase: Pending}", progressing,
 			"PVC is not Bound. phase: Pending"},
 		{"a claim has its volume", "v1 PersistentVolumeClaim\nstatus: {phase: Bound}", ready, "PVC is Bound"},
-		{"a volume is there", "v1 PersistentVolume\nstatus: {phase: Available}", ready, `its phase is "Available"`},
-		{"a volume is not", "v1 PersistentVolume", progressing, `its phase is ""`},
+		{"a volume is there", "v1 PersistentVolume\nstatus: {phase: Available}", ready, `status.phase is "Available"`},
+		{"a volume is not", "v1 PersistentVolume", progressing, `status.phase is ""`},
 		{"a volume is broken", "v1 PersistentVolume\nstatus: {phase: Failed, message: no such disk}", failed,
-			"it failed: no such disk"},
+			"the volume has failed: no such disk"},
 		{"a service within the cluster needs nothing", "v1 Service\nspec: {type: ClusterIP}", ready, "Service is ready"},
 		{"nobody gets to a balancer without an address",
 			"v1 Service\nspec: {type: LoadBalancer, clusterIP: 10.0.0.1}\nstatus: {loadBalancer: {}}", progressing,
-			"its load balancer has no address yet"},
+			"waiting for the address of the load balancer"},
 		{"a balancer has one", "v1 Service\nspec: {type: LoadBalancer, clusterIP: 10.0.0.1}\nstatus: {loadBalancer: " +
 			"{ingress: [{hostname: a}]}}", ready, "Service is ready"},
 
@@ -107,12 +108,12 @@ func TestDefaults(t *testing.T) {
 		{"it has but one word for it", database + "status: {conditions: [{type: Ready, status: 'False', reason: Restoring}]}",
 			progressing, "Restoring"},
 		{"it has no word for it", database + "status: {conditions: [{type: Ready, status: 'False'}]}", progressing,
-			"it does not say why"},
+			"the object reports no reason"},
 		{"it was ready before it was changed", database + "metadata: {generation: 2}\nstatus: {conditions: [{type: Ready, " +
 			"status: 'True', observedGeneration: 1}]}", progressing,
-			"its condition Ready is about generation 1, not about generation 2, which it is now"},
+			"condition Ready describes generation 1; waiting for generation 2 to be observed"},
 		{"its status is not what anybody expects", database + "status: {conditions: nonsense}", readiness.Unknown,
-			"its readiness cannot be told: "},
+			"the readiness rule failed: "},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -135,58 +136,61 @@ func TestEnding(t *testing.T) {
 		want           readiness.Result
 	}{
 		{"a Job that nobody has seen yet is not ready", job, readiness.Result{Status: progressing,
-			Message: "it has not started yet", Ends: true}},
+			Message: "the Job has not started yet", Ends: true}},
 		{"a Job that runs is not ready", job + "status: {startTime: now, active: 2, succeeded: 1, failed: 3}",
-			readiness.Result{Status: progressing, Message: "it runs: of its pods 2 are active, 1 succeeded and 3 failed",
+			readiness.Result{Status: progressing, Message: "the Job is running: 2 pods are active, 1 succeeded and 3 failed",
 				Ends: true}},
 		{"a suspended Job waits for somebody", job + "spec: {suspend: true}\nstatus: {startTime: now}",
-			readiness.Result{Status: progressing, Message: "it is suspended, and goes on when spec.suspend is false",
+			readiness.Result{Status: progressing, Message: "the Job is suspended; set spec.suspend to false to resume the Job",
 				Ends: true}},
 		{"a Job is ready when it has completed",
 			job + "status: {succeeded: 2, conditions: [{type: Complete, status: 'True'}]}", readiness.Result{Status: ready,
-				Message: "it has completed, with 2 pods that succeeded", Ends: true, Complete: true}},
+				Message: "the Job has completed: 2 pods succeeded", Ends: true, Complete: true}},
 		{"a Job that failed says why",
 			job + "status: {conditions: [{type: Failed, status: 'True', reason: BackoffLimitExceeded}]}",
-			readiness.Result{Status: failed, Message: "it failed: BackoffLimitExceeded", Ends: true}},
+			readiness.Result{Status: failed, Message: "the Job has failed: BackoffLimitExceeded", Ends: true}},
 		{"a Job that goes has not ended well for anybody who looks again",
 			job + "metadata: {deletionTimestamp: now}\nstatus: {conditions: [{type: Complete, status: 'True'}]}",
-			readiness.Result{Status: progressing, Message: "it is being deleted", Ends: true}},
+			readiness.Result{Status: progressing, Message: "the object is being deleted", Ends: true}},
 
 		{"a pod that runs once is not ready while it runs",
 			once + "status: {phase: Running, conditions: [{type: Ready, status: 'True'}]}", readiness.Result{Status: progressing,
-				Message: "it runs, and is ready when it has succeeded", Ends: true}},
-		{"it has succeeded", once + "status: {phase: Succeeded}", readiness.Result{Status: ready, Message: "it has succeeded",
-			Ends: true, Complete: true}},
+				Message: "waiting for the Pod to succeed", Ends: true}},
+		{"a pod that has succeeded", once + "status: {phase: Succeeded}", readiness.Result{Status: ready,
+			Message: "the Pod has succeeded",
+			Ends:    true, Complete: true}},
 		{"a pod that is started anew until it succeeds is to end, too",
 			"v1 Pod\nspec: {restartPolicy: OnFailure}\nstatus: {phase: Succeeded}", readiness.Result{Status: ready,
-				Message: "it has succeeded", Ends: true, Complete: true}},
+				Message: "the Pod has succeeded", Ends: true, Complete: true}},
 		{"a pod that failed is not ready, whatever kstatus says",
 			once + "status: {phase: Failed, reason: Evicted, message: no memory}", readiness.Result{Status: failed,
-				Message: "it failed: Evicted: no memory", Ends: true}},
+				Message: "the Pod has failed: Evicted: no memory", Ends: true}},
 
 		{"a pod serves", pod + "status: {phase: Running, conditions: [{type: Ready, status: 'True'}]}",
-			readiness.Result{Status: ready, Message: "it is ready"}},
+			readiness.Result{Status: ready, Message: "the Pod is ready"}},
 		{"a pod does not serve yet", pod + "status: {phase: Running, conditions: [{type: Ready, status: 'False', reason: " +
 			"ContainersNotReady}]}", readiness.Result{Status: progressing,
-			Message: "it runs, but is not ready: ContainersNotReady"}},
+			Message: "the Pod is running but not ready: ContainersNotReady"}},
 		{"a pod crashes again and again", pod + "status: {phase: Running, containerStatuses: [{name: a, state: {waiting: " +
 			"{reason: ErrImagePull}}}, {name: web, state: {waiting: {reason: CrashLoopBackOff}}}]}",
-			readiness.Result{Status: failed, Message: "its container web is stuck: CrashLoopBackOff"}},
+			readiness.Result{Status: failed, Message: "container web is waiting: CrashLoopBackOff"}},
 		{"so does what it has to do first", pod + "status: {phase: Pending, initContainerStatuses: [{name: init, state: " +
 			"{waiting: {reason: CrashLoopBackOff, message: back-off}}}], containerStatuses: [{name: web, state: {waiting: " +
 			"{reason: PodInitializing}}}]}", readiness.Result{Status: failed,
-			Message: "its container init is stuck: CrashLoopBackOff: back-off"}},
+			Message: "container init is waiting: CrashLoopBackOff: back-off"}},
 		{"an image may come yet", pod + "status: {phase: Pending, containerStatuses: [{name: web, state: {waiting: " +
 			"{reason: ImagePullBackOff}}}, {name: b, state: {waiting: {reason: InvalidImageName}}}]}",
-			readiness.Result{Status: progressing, Message: "its container web is stuck: ImagePullBackOff"}},
+			readiness.Result{Status: progressing, Message: "container web is waiting: ImagePullBackOff"}},
 		{"a container is made", pod + "status: {phase: Pending, containerStatuses: [{name: web, state: {waiting: {reason: " +
-			"ContainerCreating}}}]}", readiness.Result{Status: progressing, Message: `its phase is "Pending"`}},
+			"ContainerCreating}}}]}", readiness.Result{Status: progressing, Message: `status.phase is "Pending"`}},
 		{"a node may come yet, so that it has not failed", pod + "status: {phase: Pending, conditions: [{type: " +
 			"PodScheduled, status: 'False', reason: Unschedulable, message: 0/3 nodes}]}", readiness.Result{Status: progressing,
-			Message: "it is not scheduled: Unschedulable: 0/3 nodes"}},
-		{"nobody has seen it yet", pod, readiness.Result{Status: progressing, Message: "no node has seen it yet"}},
+			Message: "the Pod is not scheduled: Unschedulable: 0/3 nodes"}},
+		{"a pod without a phase", pod, readiness.Result{Status: progressing,
+			Message: "waiting for a node to report the status of the Pod"}},
 		{"nonsense is not ready", pod + "status: {phase: Running, conditions: [1, {}], containerStatuses: [1, {state: 1}, " +
-			"{state: {waiting: {reason: 1}}}]}", readiness.Result{Status: progressing, Message: "it runs, but is not ready"}},
+			"{state: {waiting: {reason: 1}}}]}", readiness.Result{Status: progressing,
+			Message: "the Pod is running but not ready"}},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {

@@ -17,15 +17,15 @@ func job(object *unstructured.Unstructured) (Result, error) {
 	switch failure := condition(object, "Failed"); {
 	case condition(object, "Complete").status == "True":
 		result.Status, result.Complete = Ready, true
-		result.Message = fmt.Sprintf("it has completed, with %d pods that succeeded", succeeded)
+		result.Message = fmt.Sprintf("the Job has completed: %d pods succeeded", succeeded)
 	case failure.status == "True":
-		result.Status, result.Message = Failed, "it failed"+failure.because()
+		result.Status, result.Message = Failed, "the Job has failed"+failure.detail()
 	case suspended:
-		result.Message = "it is suspended, and goes on when spec.suspend is false"
+		result.Message = "the Job is suspended; set spec.suspend to false to resume the Job"
 	case text(object, "status", "startTime") == "":
-		result.Message = "it has not started yet"
+		result.Message = "the Job has not started yet"
 	default:
-		result.Message = fmt.Sprintf("it runs: of its pods %d are active, %d succeeded and %d failed", active, succeeded,
+		result.Message = fmt.Sprintf("the Job is running: %d pods are active, %d succeeded and %d failed", active, succeeded,
 			failed)
 	}
 	return result, nil
@@ -37,54 +37,54 @@ func job(object *unstructured.Unstructured) (Result, error) {
 func pod(object *unstructured.Unstructured) (Result, error) {
 	result := Result{Status: Progressing, Ends: ends(object)}
 	ready, scheduled := condition(object, "Ready"), condition(object, "PodScheduled")
-	waiting, reason := stuck(object)
+	waiting, reason := waitingContainer(object)
 	switch phase := text(object, "status", "phase"); {
 	case phase == "Succeeded":
-		result.Status, result.Complete, result.Message = Ready, result.Ends, "it has succeeded"
+		result.Status, result.Complete, result.Message = Ready, result.Ends, "the Pod has succeeded"
 	case phase == "Failed":
 		failure := conditionState{reason: text(object, "status", "reason"), message: text(object, "status", "message")}
-		result.Status, result.Message = Failed, "it failed"+failure.because()
+		result.Status, result.Message = Failed, "the Pod has failed"+failure.detail()
 	case phase == "Running" && ready.status == "True" && !result.Ends:
-		result.Status, result.Message = Ready, "it is ready"
+		result.Status, result.Message = Ready, "the Pod is ready"
 	case waiting != "":
 		result.Message = waiting
 		if reason == crashLoop {
 			result.Status = Failed
 		}
 	case phase == "Running" && result.Ends:
-		result.Message = "it runs, and is ready when it has succeeded"
+		result.Message = "waiting for the Pod to succeed"
 	case phase == "Running":
-		result.Message = "it runs, but is not ready" + ready.because()
+		result.Message = "the Pod is running but not ready" + ready.detail()
 	case scheduled.status == "False":
 		// Only a caller with a clock can decide whether the Pod has been unschedulable for too long.
-		result.Message = "it is not scheduled" + scheduled.because()
+		result.Message = "the Pod is not scheduled" + scheduled.detail()
 	case phase == "":
-		result.Message = "no node has seen it yet"
+		result.Message = "waiting for a node to report the status of the Pod"
 	default:
-		result.Message = fmt.Sprintf("its phase is %q", phase)
+		result.Message = fmt.Sprintf("status.phase is %q", phase)
 	}
 	return result, nil
 }
 
 const crashLoop = "CrashLoopBackOff"
 
-// onItsWay are the reasons of waiting containers that are temporary.
-var onItsWay = []string{"", "ContainerCreating", "PodInitializing"}
+// temporaryReasons are the reasons of waiting containers that are temporary.
+var temporaryReasons = []string{"", "ContainerCreating", "PodInitializing"}
 
-// stuck returns the message and the reason of a container that may wait forever. A container in a crash loop has
-// precedence.
-func stuck(object *unstructured.Unstructured) (message, reason string) {
+// waitingContainer returns the message and the reason of a container that may wait forever. A container in a crash
+// loop has precedence.
+func waitingContainer(object *unstructured.Unstructured) (message, reason string) {
 	for _, field := range []string{"initContainerStatuses", "containerStatuses"} {
 		for _, container := range list(object, "status", field) {
 			state, _ := container.(map[string]any)
 			waiting, _, _ := unstructured.NestedMap(state, "state", "waiting")
 			why, _ := waiting["reason"].(string)
-			if slices.Contains(onItsWay, why) || reason == crashLoop || (reason != "" && why != crashLoop) {
+			if slices.Contains(temporaryReasons, why) || reason == crashLoop || (reason != "" && why != crashLoop) {
 				continue
 			}
 			detail, _ := waiting["message"].(string)
-			reason, message = why, fmt.Sprintf("its container %v is stuck%s", state["name"], conditionState{reason: why,
-				message: detail}.because())
+			reason, message = why, fmt.Sprintf("container %v is waiting%s", state["name"], conditionState{reason: why,
+				message: detail}.detail())
 		}
 	}
 	return message, reason

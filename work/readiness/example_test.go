@@ -40,7 +40,7 @@ func Example() {
 	fmt.Println(rule.Assess(database).Message)
 	// Output:
 	// Database: Progressing, it is being restored
-	// Job: Progressing, it is suspended, and goes on when spec.suspend is false
-	// the rule has no answer: no such key: status, in object.status.phase == "Running"
-	// the rule holds
+	// Job: Progressing, the Job is suspended; set spec.suspend to false to resume the Job
+	// the readiness rule cannot be evaluated: no such key: status, in object.status.phase == "Running"
+	// the readiness rule is true
 }

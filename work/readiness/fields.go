@@ -53,13 +53,13 @@ func condition(object *unstructured.Unstructured, kind string) conditionState {
 	return conditionState{}
 }
 
-// because returns the reason and the message of the condition as the end of a sentence; empty if it has neither.
-func (c conditionState) because() string {
-	var said strings.Builder
+// detail returns the reason and the message of the condition as the end of a sentence; empty if it has neither.
+func (c conditionState) detail() string {
+	var out strings.Builder
 	for _, part := range []string{c.reason, c.message} {
 		if part != "" {
-			said.WriteString(": " + part)
+			out.WriteString(": " + part)
 		}
 	}
-	return said.String()
+	return out.String()
 }

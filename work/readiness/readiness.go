@@ -88,7 +88,7 @@ func (r Registry) Assess(object *unstructured.Unstructured) Result {
 func assess(object *unstructured.Unstructured, f Func) (result Result) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			result = Result{Status: Unknown, Message: fmt.Sprintf("its readiness cannot be told, for there was a panic: %v",
+			result = Result{Status: Unknown, Message: fmt.Sprintf("the readiness rule panicked: %v",
 				cause)}
 		}
 		result.Message = bounded(result.Message)
@@ -107,21 +107,22 @@ func assess(object *unstructured.Unstructured, f Func) (result Result) {
 				return result
 			}
 		}
-		return Result{Status: Progressing, Message: "it is being deleted", Ends: ends(object)}
+		return Result{Status: Progressing, Message: "the object is being deleted", Ends: ends(object)}
 	case generated && observes && observed != generation:
 		return Result{Status: Progressing, Ends: ends(object),
-			Message: fmt.Sprintf("its status is about generation %d, not about generation %d, which it is now", observed,
+			Message: fmt.Sprintf("the status describes generation %d; waiting for generation %d to be observed", observed,
 				generation)}
 	}
 	result, err := f(object)
 	if err != nil {
-		return Result{Status: Unknown, Message: fmt.Sprintf("its readiness cannot be told: %v", err)}
+		return Result{Status: Unknown, Message: fmt.Sprintf("the readiness rule failed: %v", err)}
 	}
 	switch result.Status {
 	case Ready, Progressing, Failed, Unknown:
 		return result
 	}
-	return Result{Status: Unknown, Message: fmt.Sprintf("its readiness cannot be told: %q is no status", result.Status)}
+	return Result{Status: Unknown, Message: fmt.Sprintf("the readiness rule returned the invalid status %q",
+		result.Status)}
 }
 
 // withNumericGeneration returns an object whose status.observedGeneration is a number. Some controllers, such as that

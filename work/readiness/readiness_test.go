@@ -42,12 +42,12 @@ func TestGuards(t *testing.T) {
 	require.NoError(t, err)
 	tests := []struct{ reason, object, want string }{
 		{"what is about to go cannot be relied on", database + "metadata: {deletionTimestamp: 2026-01-01T00:00:00Z}",
-			"it is being deleted"},
+			"the object is being deleted"},
 		{"a status of yesterday says nothing of what was asked for today",
 			database + "metadata: {generation: 2}\nstatus: {observedGeneration: 1}",
-			"its status is about generation 1, not about generation 2, which it is now"},
+			"the status describes generation 1; waiting for generation 2 to be observed"},
 		{"nor does one from before a restore", database + "metadata: {generation: 2}\nstatus: {observedGeneration: 7}",
-			"its status is about generation 7, not about generation 2, which it is now"},
+			"the status describes generation 7; waiting for generation 2 to be observed"},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -78,11 +78,11 @@ func TestRegistry(t *testing.T) {
 	}{
 		{"whoever knows the kind has the say", returns(all, nil), all},
 		{"nil is nobody", nil, readiness.Result{Status: readiness.Failed, Message: "disk is full"}},
-		{"an error is no verdict", returns(all, errors.New("no idea")), unknown("its readiness cannot be told: no idea")},
+		{"an error is no verdict", returns(all, errors.New("no idea")), unknown("the readiness rule failed: no idea")},
 		{"a panic harms nobody else", func(*unstructured.Unstructured) (readiness.Result, error) { panic("oops") },
-			unknown("its readiness cannot be told, for there was a panic: oops")},
+			unknown("the readiness rule panicked: oops")},
 		{"a Func that forgot is found out", returns(readiness.Result{}, nil),
-			unknown(`its readiness cannot be told: "" is no status`)},
+			unknown(`the readiness rule returned the invalid status ""`)},
 		{"a message is a line", returns(readiness.Result{Status: readiness.Failed, Message: " a\n\tb\x00\xff "}, nil),
 			readiness.Result{Status: readiness.Failed, Message: "a b\x00"}},
 	}
@@ -121,8 +121,8 @@ func TestFailedJobThatIsBeingDeleted(t *testing.T) {
 	const job = "batch/v1 Job\nmetadata: {deletionTimestamp: 2026-01-01T00:00:00Z}\n" +
 		"status: {conditions: [{type: CONDITION, status: 'True', reason: x}]}"
 	for condition, want := range map[string]readiness.Result{
-		"Failed":   {Status: readiness.Failed, Message: "it failed: x", Ends: true},
-		"Complete": {Status: readiness.Progressing, Message: "it is being deleted", Ends: true},
+		"Failed":   {Status: readiness.Failed, Message: "the Job has failed: x", Ends: true},
+		"Complete": {Status: readiness.Progressing, Message: "the object is being deleted", Ends: true},
 	} {
 		got := readiness.Registry{}.Assess(object(t, strings.ReplaceAll(job, "CONDITION", condition)))
 		require.Empty(t, cmp.Diff(want, got), "(-want +got)")

@@ -122,11 +122,11 @@ func deploymentConfig(object *unstructured.Unstructured) (Result, error) {
 	replicas, _ := integer(object, "status", "replicas")
 	switch {
 	case rolled.status == "False":
-		return Result{Status: Failed, Message: "Progressing is False" + rolled.because()}, nil
+		return Result{Status: Failed, Message: "Progressing is False" + rolled.detail()}, nil
 	case rolled.reason != "NewReplicationControllerAvailable":
-		return Result{Status: Progressing, Message: "the latest version is not rolled out" + rolled.because()}, nil
+		return Result{Status: Progressing, Message: "the latest version is not rolled out" + rolled.detail()}, nil
 	case available.status != "True" && replicas > 0:
-		return Result{Status: Progressing, Message: "it is not available" + available.because()}, nil
+		return Result{Status: Progressing, Message: "the DeploymentConfig is not available" + available.detail()}, nil
 	}
 	return Result{Status: Ready, Message: "the latest version is rolled out"}, nil
 }
@@ -149,7 +149,7 @@ func machineHealthCheck(object *unstructured.Unstructured) (Result, error) {
 // shoot evaluates a Shoot. It is ready when its last operation has succeeded and Gardener has labeled it healthy.
 func shoot(object *unstructured.Unstructured) (Result, error) {
 	state, label := text(object, "status", "lastOperation", "state"), object.GetLabels()["shoot.gardener.cloud/status"]
-	message := fmt.Sprintf("its last operation is %q, and its label shoot.gardener.cloud/status is %q", state, label)
+	message := fmt.Sprintf("the last operation is %q, and label shoot.gardener.cloud/status is %q", state, label)
 	switch {
 	case state == "Failed" || label == "unhealthy":
 		return Result{Status: Failed, Message: message}, nil

@@ -39,7 +39,7 @@ type Rule struct {
 // has(object.status.phase) or object.?status.?phase.orValue(""). The current time is not available.
 func CompileCEL(expression string) (*Rule, error) {
 	if length := utf8.RuneCountInString(expression); length > maxRuleLength {
-		return nil, fmt.Errorf("has %d characters, more than %d", length, maxRuleLength)
+		return nil, fmt.Errorf("must have at most %d characters, got %d", maxRuleLength, length)
 	}
 	env, err := environment()
 	if err != nil {
@@ -88,16 +88,16 @@ func (r *Rule) Assess(object *unstructured.Unstructured) Result {
 		answer, _, err := r.program.Eval(map[string]any{"object": withoutSecrets(object)})
 		switch {
 		case errors.As(err, &interpreter.EvalCancelledError{}):
-			result.Message = fmt.Sprintf("the rule needs more than the cost limit of %d: %s", CostLimit, r.expression)
+			result.Message = fmt.Sprintf("the readiness rule exceeds the cost limit of %d: %s", CostLimit, r.expression)
 		case err != nil:
-			result.Message = fmt.Sprintf("the rule has no answer: %.100s, in %s", err.Error(), r.expression)
+			result.Message = fmt.Sprintf("the readiness rule cannot be evaluated: %.100s, in %s", err.Error(), r.expression)
 		case answer == types.True:
-			result.Status, result.Message = Ready, "the rule holds"
+			result.Status, result.Message = Ready, "the readiness rule is true"
 		case answer == types.False:
-			result.Message = "the rule does not hold: " + r.expression
+			result.Message = "the readiness rule is false: " + r.expression
 		default:
-			result.Message = fmt.Sprintf("the rule is neither true nor false but of type %s: %s", answer.Type().TypeName(),
-				r.expression)
+			result.Message = fmt.Sprintf("the readiness rule must return true or false, but returned type %s: %s",
+				answer.Type().TypeName(), r.expression)
 		}
 		return result, nil
 	})
@@ -111,17 +111,17 @@ func withoutSecrets(object *unstructured.Unstructured) map[string]any {
 	}
 	out := maps.Clone(object.Object)
 	for _, field := range []string{"data", "stringData"} {
-		blank(out, field)
+		blankValues(out, field)
 	}
 	if metadata, is := out["metadata"].(map[string]any); is {
 		metadata = maps.Clone(metadata)
-		blank(metadata, "annotations")
+		blankValues(metadata, "annotations")
 		out["metadata"] = metadata
 	}
 	return out
 }
 
-func blank(in map[string]any, field string) {
+func blankValues(in map[string]any, field string) {
 	if _, set := in[field]; !set {
 		return
 	}

@@ -42,7 +42,7 @@ spec: {hosts: [a, b]}`)
 		{"a pattern", `object.status.phase.matches("^Run") && matches(object.status.phase, "g$")`},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			want := readiness.Result{Status: readiness.Ready, Message: "the rule holds"}
+			want := readiness.Result{Status: readiness.Ready, Message: "the readiness rule is true"}
 			require.Empty(t, cmp.Diff(want, compiled(t, test.expression).Assess(running)), "(-want +got)")
 		})
 	}
@@ -50,17 +50,17 @@ spec: {hosts: [a, b]}`)
 
 func TestRuleDoesNotHold(t *testing.T) {
 	for _, test := range []struct{ reason, expression, want string }{
-		{"it is false", "object.status.phase ==\n\t\"Done\"", `the rule does not hold: object.status.phase == "Done"`},
+		{"it is false", "object.status.phase ==\n\t\"Done\"", `the readiness rule is false: object.status.phase == "Done"`},
 		{"a field is not there yet", `object.status.endpoint != ""`,
-			`the rule has no answer: no such key: endpoint, in object.status.endpoint != ""`},
+			`the readiness rule cannot be evaluated: no such key: endpoint, in object.status.endpoint != ""`},
 		{"a field is not there, to look for", `object.status.phase in object.hosts`,
-			`the rule has no answer: no such key: hosts, in object.status.phase in object.hosts`},
-		{"a text is no list", `"a" in object.status.phase`, `the rule has no answer: no such overload`},
+			`the readiness rule cannot be evaluated: no such key: hosts, in object.status.phase in object.hosts`},
+		{"a text is no list", `"a" in object.status.phase`, `the readiness rule cannot be evaluated: no such overload`},
 		{"a field is no answer", `object.status.phase`,
-			`the rule is neither true nor false but of type string: object.status.phase`},
-		{"numbers", `1 / object.status.zero == 1`, `the rule has no answer: division by zero`},
+			`the readiness rule must return true or false, but returned type string: object.status.phase`},
+		{"numbers", `1 / object.status.zero == 1`, `the readiness rule cannot be evaluated: division by zero`},
 		{"a long text does not become a long message", `object.status[object.status.long]`,
-			`the rule has no answer: no such key: xxx`},
+			`the readiness rule cannot be evaluated: no such key: xxx`},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			o := object(t, database+"status: {phase: Running, zero: 0, long: "+strings.Repeat("x", 10000)+"}")
@@ -74,7 +74,7 @@ func TestRuleDoesNotHold(t *testing.T) {
 
 func TestRuleKnowsWhatEnds(t *testing.T) {
 	done := object(t, "batch/v1 Job\nstatus: {conditions: [{type: Complete, status: 'True'}]}")
-	want := readiness.Result{Status: readiness.Ready, Message: "the rule holds", Ends: true, Complete: true}
+	want := readiness.Result{Status: readiness.Ready, Message: "the readiness rule is true", Ends: true, Complete: true}
 	require.Empty(t, cmp.Diff(want, compiled(t, "true").Assess(done)), "(-want +got)")
 }
 
@@ -97,7 +97,7 @@ func TestCompileErrors(t *testing.T) {
 		{"there is nothing else to talk about", "true &&\n  self.status", "line 2, column 3: undeclared reference to 'self'"},
 		{"what is known not to be true or false never will be", `object.size()`, "must be true or false, but is of type int"},
 		{"no such pattern", `object.kind.matches("(")`, "invalid matches argument"},
-		{"it is too long", strings.Repeat("!", 2048) + "true", "has 2052 characters, more than 2048"},
+		{"it is too long", strings.Repeat("!", 2048) + "true", "must have at most 2048 characters, got 2052"},
 		{"it is too deep", strings.Repeat("(", 1000) + "true" + strings.Repeat(")", 1000),
 			"expression recursion limit exceeded"},
 	} {
@@ -148,7 +148,7 @@ func TestExpensive(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			got := compiled(t, test.expression).Assess(o)
 			require.Equal(t, readiness.Progressing, got.Status)
-			require.Contains(t, got.Message, "the rule needs more than the cost limit of 10000: ")
+			require.Contains(t, got.Message, "the readiness rule exceeds the cost limit of 10000: ")
 		})
 	}
 }

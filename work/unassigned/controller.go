@@ -56,7 +56,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		ByObject: map[client.Object]cache.ByObject{works: {Transform: identityOnly}},
 	})
 	if err != nil {
-		return fmt.Errorf("make the cache of Works: %w", err)
+		return fmt.Errorf("create the cache of Works: %w", err)
 	}
 	if err := mgr.Add(own); err != nil {
 		return fmt.Errorf("add the cache of Works: %w", err)
@@ -68,7 +68,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	c, err := controller.New("muster-work-unassigned", mgr,
 		controller.Options{Reconciler: tracing.Reconciler("muster-work-unassigned", r)})
 	if err != nil {
-		return fmt.Errorf("make the controller of unassigned Works: %w", err)
+		return fmt.Errorf("create the controller of unassigned Works: %w", err)
 	}
 	namespaceOf := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, work client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: work.GetNamespace()}}}

@@ -145,7 +145,7 @@ func (c *Caller) begin(k Key) error {
 	now, last := time.Now(), c.calls[k]
 	switch {
 	case last.out:
-		return fmt.Errorf("%w and has not returned since %s: the call is not repeated before that", c.overdue(k),
+		return fmt.Errorf("%w and has not returned since %s: the call is repeated after the function returns", c.overdue(k),
 			last.since.UTC().Format(time.RFC3339))
 	case now.Before(last.again):
 		return c.overdue(k)
@@ -153,7 +153,7 @@ func (c *Caller) begin(k Key) error {
 		if !slices.Contains(c.refused[k.Group], k.Owner) {
 			c.refused[k.Group] = append(c.refused[k.Group], k.Owner)
 		}
-		return fmt.Errorf("%s is not called now: %w", k.Function, ErrBusy)
+		return fmt.Errorf("%s is not called: %w", k.Function, ErrBusy)
 	}
 	c.waited[k.Group]++
 	last.out, last.since = true, now

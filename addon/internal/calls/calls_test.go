@@ -119,7 +119,7 @@ func TestOneAtATime(t *testing.T) {
 			require.ErrorIs(t, err, calls.ErrOverdue)
 			require.EqualError(t, err,
 				"Manifests of add-on logs took longer than 30s and has not returned since "+called+
-					": the call is not repeated before that",
+					": the call is repeated after the function returns",
 				"the message does not change with time, or a status would be written repeatedly")
 			require.Zero(t, time.Since(began), "the caller does not block")
 			require.EqualValues(t, 1, running.Load())

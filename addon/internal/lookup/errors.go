@@ -28,7 +28,7 @@ func (t lookupError) none() bool { return t == lookupError{} }
 // since returns the error to report after a previous one. A repeated temporary error keeps its first message:
 // messages may contain a different port at each attempt, and every change is written to a status.
 func (t lookupError) since(before lookupError) lookupError {
-	if t.passes && before.passes && before != unasked {
+	if t.passes && before.passes && before != errNotDiscovered {
 		return before
 	}
 	return t
@@ -41,8 +41,9 @@ func (t lookupError) about(reference v1alpha1.ConfigReference) Problem {
 
 // The state before the first result.
 var (
-	unasked = lookupError{"the hub has not reported its kinds yet: wait, or check why it is slow", true}
-	unread  = lookupError{"the hub has not returned the object yet: wait, or check why it is slow", true}
+	errNotDiscovered = lookupError{"the kinds of the hub are unknown: check the API server of the hub if this persists",
+		true}
+	errNotRead = lookupError{"the object is not read yet: check the API server of the hub if this persists", true}
 )
 
 // unknown returns the error for a resource that the hub does not have.
@@ -78,16 +79,16 @@ func unlisted(resource schema.GroupResource, err error) lookupError {
 // unreadable returns the error for an object that could not be read.
 func unreadable(resource schema.GroupResource, err error) lookupError {
 	if apierrors.IsForbidden(err) {
-		return lookupError{fmt.Sprintf("the hub's controller may not read the object: grant get, list and watch on %s "+
-			"to %s, in all namespaces of its cache", resource, userOf(err)), false}
+		return lookupError{fmt.Sprintf("the hub's controller is not permitted to read the object: grant get, list and watch "+
+			"on %s to %s, in all namespaces of its cache", resource, userOf(err)), false}
 	}
 	return lookupError{"retrying after a read error: " + cause(err), true}
 }
 
 // unsynced returns the error for a kind that can be listed, but is not listed yet.
 func unsynced(resource schema.GroupResource) lookupError {
-	return lookupError{fmt.Sprintf("the hub has not listed %s within %s: wait, or check why it is slow", resource,
-		timeout), true}
+	return lookupError{fmt.Sprintf("%s were not listed within %s: check the API server of the hub if this persists",
+		resource, timeout), true}
 }
 
 // uncached returns the error for an object that the cache cannot contain.
@@ -117,7 +118,7 @@ func userOf(err error) string {
 	if found := user.FindStringSubmatch(err.Error()); found != nil {
 		return found[1]
 	}
-	return "it"
+	return "the user of the hub"
 }
 
 // cause removes the address of the request from an error, which differs at each attempt.

@@ -22,8 +22,8 @@ func TestForbidden(t *testing.T) {
 	h.create(h.configMap("a", "blue"))
 	r := h.start()
 	got := r.find("one", h.ref("configmaps", "a"), h.ref("gadgets.example.com", "a"))
-	require.Equal(t, "configmaps "+h.namespace+"/a: the hub's controller may not read the object: grant get, list "+
-		"and watch on configmaps to "+name+
+	require.Equal(t, "configmaps "+h.namespace+"/a: the hub's controller is not permitted to read the object: "+
+		"grant get, list and watch on configmaps to "+name+
 		", in all namespaces of its cache.", got[0].problem.Message)
 	require.False(t, got[0].problem.Retried)
 	require.Contains(t, got[1].problem.Message, "has no resource gadgets")

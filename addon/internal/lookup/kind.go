@@ -47,7 +47,7 @@ func newKind(f *Finder, resource schema.GroupResource) *kind {
 	k := &kind{
 		finder: f, resource: resource, began: f.options.Clock.Now(), attempted: make(chan struct{}),
 		wake:        make(chan struct{}, 1),
-		lookupError: unasked, objects: map[v1alpha1.ObjectName]*object{},
+		lookupError: errNotDiscovered, objects: map[v1alpha1.ObjectName]*object{},
 	}
 	k.life, k.stop = context.WithCancel(f.life)
 	return k
@@ -173,7 +173,7 @@ func (k *kind) record(now lookupError) {
 	case !now.none():
 		f.options.Log.Info("Cannot watch configurations of a kind; retrying", "resource", k.resource.String(), "reason",
 			now.clause)
-	case before != unasked:
+	case before != errNotDiscovered:
 		f.options.Log.Info("Watching configurations of a kind again", "resource", k.resource.String())
 	}
 	slices.SortFunc(users, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })

@@ -43,7 +43,7 @@ func (o *object) unknownBecause() lookupError {
 	case !o.lookupError.none():
 		return o.lookupError
 	case !o.known:
-		return unread
+		return errNotRead
 	}
 	return o.readError
 }

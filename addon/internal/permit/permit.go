@@ -28,7 +28,7 @@ type Permit struct {
 const (
 	Leaving    rollout.HoldReason = "the member is leaving"
 	NotJoined  rollout.HoldReason = "the member has not joined yet"
-	NotAllowed rollout.HoldReason = "the Placement that selects the member may not place on it"
+	NotAllowed rollout.HoldReason = "the Placement is not permitted to select the member"
 	Uncertain  rollout.HoldReason = "the selection of the member is not known yet"
 	Removed    rollout.HoldReason = "the add-on is about to be removed"
 )

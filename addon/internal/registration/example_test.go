@@ -20,6 +20,6 @@ func ExampleValidateRules() {
 		fmt.Println(err)
 	}
 	// Output:
-	// spec.registration.rules[1].resourceNames: Required value: name the secrets that are to be read: a Secret can contain the credential of another agent, and Kubernetes can be made to store one there
-	// spec.registration.rules[2].resources[0]: Forbidden: Works hold the credentials of other add-ons, and whatever is written there runs on the member
+	// spec.registration.rules[1].resourceNames: Required value: name the secrets that the agent can read: a Secret can contain the credential of another agent, and Kubernetes can be made to store one there
+	// spec.registration.rules[2].resources[0]: Forbidden: Works contain the credentials of other add-ons, and their content is applied on the member
 }

@@ -28,14 +28,14 @@ const (
 	nothing
 )
 
-const byPods = "a pod on the hub can run as any ServiceAccount of the namespace, those of other agents too"
+const byPods = "a pod on the hub can run as any ServiceAccount of the namespace, including those of other agents"
 
 var guards = []guard{
-	{"work.muster.dev", nil, nothing, "Works hold the credentials of other add-ons, and whatever is written there " +
-		"runs on the member"},
+	{"work.muster.dev", nil, nothing, "Works contain the credentials of other add-ons, and their content " +
+		"is applied on the member"},
 	{".muster.dev", nil, reading, "an agent must not change objects of muster"},
 	{rbacv1.GroupName, nil, reading, "the agent's access could outlive its removal"},
-	{"", []string{"serviceaccounts"}, reading, "the agent could become another one"},
+	{"", []string{"serviceaccounts"}, reading, "the agent could impersonate another agent"},
 	{"", []string{"secrets"}, readingNamed, "a Secret can contain the credential of another agent, and Kubernetes " +
 		"can be made to store one there"},
 	{"", []string{"pods/attach", "pods/exec", "pods/portforward", "pods/proxy"}, nothing,
@@ -56,14 +56,14 @@ var guards = []guard{
 func ValidateRules(addon string, rules []rbacv1.PolicyRule, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range rules {
-		if err := refusal(addon, &rules[i], path.Index(i)); err != nil {
+		if err := validateRule(addon, &rules[i], path.Index(i)); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	return errs
 }
 
-func refusal(addon string, rule *rbacv1.PolicyRule, path *field.Path) *field.Error {
+func validateRule(addon string, rule *rbacv1.PolicyRule, path *field.Path) *field.Error {
 	for i := range guards {
 		if err := guards[i].refuse(rule, path); err != nil {
 			return err
@@ -98,9 +98,10 @@ func (g *guard) refuse(rule *rbacv1.PolicyRule, path *field.Path) *field.Error {
 		return field.Forbidden(path.Child("resources").Index(resource), g.why)
 	case write >= 0:
 		return field.Forbidden(path.Child("verbs").Index(write),
-			"keep to get, list and watch of "+rule.Resources[resource]+": "+g.why)
+			"use only get, list and watch on "+rule.Resources[resource]+": "+g.why)
 	}
-	return field.Required(path.Child("resourceNames"), "name the "+rule.Resources[resource]+" that are to be read: "+g.why)
+	return field.Required(path.Child("resourceNames"),
+		"name the "+rule.Resources[resource]+" that the agent can read: "+g.why)
 }
 
 func (g *guard) isGroup(group string) bool {

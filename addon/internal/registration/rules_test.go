@@ -73,8 +73,8 @@ func TestValidateRules(t *testing.T) {
 		field.NewPath("rules"))
 	require.Len(t, errs, 2, "each rule by itself")
 	require.Equal(t,
-		`rules[2].verbs[0]: Forbidden: keep to get, list and watch of jobs: a pod on the hub can run as any ServiceAccount `+
-			`of the namespace, those of other agents too`, errs[1].Error())
+		`rules[2].verbs[0]: Forbidden: use only get, list and watch on jobs: a pod on the hub can run as any ServiceAccount `+
+			`of the namespace, including those of other agents`, errs[1].Error())
 }
 
 // ask is a request, as RBAC evaluates it.

@@ -37,7 +37,7 @@ func (r *removal) message() string {
 		text = "The add-on is removed."
 	case r.mustForce() && !r.Forced:
 		text = messages.Join(r.why(), r.awaited(), "The removal continues without waiting.")
-	case r.Forced && r.letGo():
+	case r.Forced && r.releasesWorks():
 		text = messages.Join(r.why(), "The remaining objects stay on the member.", r.actionError())
 	case r.Forced && r.stage != credentials:
 		text = messages.Join(r.why(), fmt.Sprintf("%s has until %s to remove the objects; the remaining objects then "+
@@ -56,9 +56,9 @@ func (r *removal) message() string {
 func (r *removal) why() string {
 	switch {
 	case r.ForceNow:
-		return "The removal does not wait: the leave of the member was forced, or removalDeadlineSeconds is 0."
+		return "The removal is forced: the leave of the member was forced, or removalDeadlineSeconds is 0."
 	case r.Member == Gone:
-		return r.memberName() + " is gone."
+		return r.memberName() + " no longer exists."
 	}
 	return "The deadline of the removal has passed."
 }
@@ -109,9 +109,9 @@ func (r *removal) jobs() string {
 	}
 	text := "A pre-delete hook is running."
 	if r.Jobs.State == Failed {
-		text = "A pre-delete hook has failed and runs again."
+		text = "A pre-delete hook has failed and is retried."
 	}
-	return messages.Join(text, said(r.Jobs), r.away())
+	return messages.Join(text, hookMessage(r.Jobs), r.away())
 }
 
 func (r *removal) function() string {
@@ -122,10 +122,10 @@ func (r *removal) function() string {
 	if r.Func.State == Failed {
 		text = "The preparation of the removal has failed and is retried."
 	}
-	return messages.Join(text, said(r.Func))
+	return messages.Join(text, hookMessage(r.Func))
 }
 
-func said(h Hook) string {
+func hookMessage(h Hook) string {
 	return messages.Message(bounded.Text(h.Message, messages.MaxPart/2))
 }
 

@@ -128,18 +128,18 @@ func Next(o Observed) Step {
 	r := newRemoval(o)
 	switch {
 	case r.stage == finalizer:
-		r.do(RemoveFinalizer)
+		r.addAction(RemoveFinalizer)
 	case r.mustForce() && !o.Forced:
 		// The record must precede the action: afterwards the cause could not be determined.
 		r.step.Forced, r.step.After = true, time.Nanosecond
-	case o.Forced && r.letGo():
-		r.do(StripFinalizers)
+	case o.Forced && r.releasesWorks():
+		r.addAction(StripFinalizers)
 		if o.Credentials == Present {
-			r.do(RevokeCredentials)
+			r.addAction(RevokeCredentials)
 		}
-		r.do(RemoveFinalizer)
+		r.addAction(RemoveFinalizer)
 	default:
-		r.goOn()
+		r.continueStage()
 	}
 	r.step.Reason, r.step.Message = r.reason(), r.message()
 	for _, action := range r.step.Actions {
@@ -218,34 +218,34 @@ func (r *removal) mustForce() bool {
 	return r.Member == Gone && (r.stage == works || r.stage == hookWorks)
 }
 
-// letGo reports whether a forced removal must release the Works.
-func (r *removal) letGo() bool {
+// releasesWorks reports whether a forced removal must release the Works.
+func (r *removal) releasesWorks() bool {
 	return r.Member != Reachable || r.ForceNow || r.stage == credentials && r.Credentials != Present ||
 		!r.Now.Before(r.deadline.Add(Timeout))
 }
 
-// goOn continues with the current stage.
-func (r *removal) goOn() {
+// continueStage continues with the current stage.
+func (r *removal) continueStage() {
 	switch until := r.deadline; {
 	case r.Forced && r.stage != credentials:
-		r.wake(until.Add(Timeout))
+		r.scheduleAt(until.Add(Timeout))
 	default:
-		r.wake(until)
+		r.scheduleAt(until)
 	}
 	switch r.stage {
 	case hooks:
 		r.runHooks()
 	case works:
 		if r.Works == Present {
-			r.do(DeleteWorks)
+			r.addAction(DeleteWorks)
 		}
 	case hookWorks:
 		if r.Jobs.State != Removing {
-			r.do(DeleteHooks)
+			r.addAction(DeleteHooks)
 		}
 	case credentials:
 		if r.Credentials == Present {
-			r.do(RevokeCredentials)
+			r.addAction(RevokeCredentials)
 		}
 	}
 }
@@ -254,11 +254,11 @@ func (r *removal) runHooks() {
 	if r.awaitsJobs() {
 		switch again := r.Jobs.Since.Add(RetryPause); {
 		case r.Jobs.State == NotStarted:
-			r.do(RunHooks)
+			r.addAction(RunHooks)
 		case r.Jobs.State == Failed && r.Now.Before(again):
-			r.wake(again)
+			r.scheduleAt(again)
 		case r.Jobs.State == Failed:
-			r.do(DeleteHooks)
+			r.addAction(DeleteHooks)
 		}
 	}
 	if r.awaitsFunc() {
@@ -267,17 +267,17 @@ func (r *removal) runHooks() {
 			again = r.Func.Since.Add(RetryPause)
 		}
 		if r.Func.State == NotStarted || !r.Now.Before(again) {
-			r.do(AskFunc)
+			r.addAction(AskFunc)
 			return
 		}
-		r.wake(again)
+		r.scheduleAt(again)
 	}
 }
 
-func (r *removal) do(action Action) { r.step.Actions = append(r.step.Actions, action) }
+func (r *removal) addAction(action Action) { r.step.Actions = append(r.step.Actions, action) }
 
-// wake schedules the next reconcile, at once if the time has passed.
-func (r *removal) wake(at time.Time) {
+// scheduleAt schedules the next reconcile, at once if the time has passed.
+func (r *removal) scheduleAt(at time.Time) {
 	after := max(at.Sub(r.Now), time.Nanosecond)
 	if r.step.After == 0 || after < r.step.After {
 		r.step.After = after

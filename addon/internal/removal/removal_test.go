@@ -66,9 +66,9 @@ func TestNext(t *testing.T) {
 			"A pre-delete hook is running. Job x/bye: it says so. The member cannot be reached. The deadline is " +
 				"2026-01-02T12:10:00Z."},
 		{"one that has failed is not run again at once", going(jobs(Failed, time.Second)), "HookFailed 9s",
-			"A pre-delete hook has failed and runs again. Job x/bye: it says so. The deadline is 2026-01-02T12:10:00Z."},
+			"A pre-delete hook has failed and is retried. Job x/bye: it says so. The deadline is 2026-01-02T12:10:00Z."},
 		{"but then", going(jobs(Failed, RetryPause)), "HookFailed DeleteHooks 9m0s", "A pre-delete hook has failed " +
-			"and runs again. Job x/bye: it says so. The deadline is 2026-01-02T12:10:00Z."},
+			"and is retried. Job x/bye: it says so. The deadline is 2026-01-02T12:10:00Z."},
 		{"when what is left of it is gone", going(jobs(Removing, 0)), "PreDelete 9m0s", "A pre-delete hook is " +
 			"running. Job x/bye: it says so. The deadline is 2026-01-02T12:10:00Z."},
 		{"a function that is not done is called again", going(function(Running, time.Second)), "PreDelete 4s",
@@ -89,7 +89,7 @@ func TestNext(t *testing.T) {
 				"deadline is 2026-01-02T12:10:00Z."},
 		{"which may be what is gone", going(worksAre(Terminating), on(Gone), hostedOn("west")),
 			"DeadlineExceeded forced 1ns",
-			"Member west, which hosts the add-on agent, is gone. The member is removing the objects. The removal " +
+			"Member west, which hosts the add-on agent, no longer exists. The member is removing the objects. The removal " +
 				"continues without waiting."},
 		{"what is going already needs no hooks any more",
 			going(worksAre(Terminating), jobs(NotStarted, 0), function(NotStarted, 0)), "Removing 9m0s",
@@ -110,7 +110,7 @@ func TestNext(t *testing.T) {
 
 		{"the deadline passes while a hook runs: that goes on record", going(minute(10), jobs(Failed, 0)),
 			"DeadlineExceeded forced 1ns",
-			"The deadline of the removal has passed. A pre-delete hook has failed and runs again. Job x/bye: it says " +
+			"The deadline of the removal has passed. A pre-delete hook has failed and is retried. Job x/bye: it says " +
 				"so. The removal continues without waiting."},
 		{"hooks are given up, and the member has a minute more", going(minute(10), jobs(Failed, 0), onRecord),
 			"DeadlineExceeded DeleteWorks forced 1m0s",
@@ -163,7 +163,7 @@ func TestNext(t *testing.T) {
 				"Retrying after an error: a webhook denied the request. The MemberAddon stays until the access is revoked."},
 		{"nor where nothing is waited for", going(forceNow, worksAre(Absent), failed(RevokeCredentials)),
 			"RevokeFailed RevokeCredentials final 9m0s",
-			"The removal does not wait: the leave of the member was forced, or removalDeadlineSeconds is 0. The access " +
+			"The removal is forced: the leave of the member was forced, or removalDeadlineSeconds is 0. The access " +
 				"of the add-on agent to the hub is being revoked. Retrying after an error: a webhook denied the request. " +
 				"The MemberAddon stays until the access is revoked."},
 		{"nor where it was forced before", going(minute(10.5), onRecord, worksAre(Absent), failed(RevokeCredentials)),
@@ -173,21 +173,21 @@ func TestNext(t *testing.T) {
 
 		{"a member that is gone runs no Job and takes nothing back", going(on(Gone), jobs(NotStarted, 0)),
 			"DeadlineExceeded forced 1ns",
-			"The member is gone. The member is removing the objects. The removal continues without waiting."},
+			"The member no longer exists. The member is removing the objects. The removal continues without waiting."},
 		{"so the removal does not wait for it", going(on(Gone), jobs(NotStarted, 0), onRecord),
 			"DeadlineExceeded StripFinalizers RevokeCredentials RemoveFinalizer forced final",
-			"The member is gone. The remaining objects stay on the member."},
+			"The member no longer exists. The remaining objects stay on the member."},
 		{"but the function may have something to do", going(on(Gone), jobs(NotStarted, 0), function(NotStarted, 0)),
 			"PreDelete AskFunc 9m0s", "The add-on prepares its removal. 42 left. The deadline is 2026-01-02T12:10:00Z."},
 		{"a member that is gone and has nothing needs no force", going(on(Gone), worksAre(Absent)),
 			"Removing RevokeCredentials final 9m0s",
 			"The access of the add-on agent to the hub is being revoked. The deadline is 2026-01-02T12:10:00Z."},
 		{"a leave that was forced waits for nothing", going(forceNow, jobs(Running, 0)), "DeadlineExceeded forced 1ns",
-			"The removal does not wait: the leave of the member was forced, or removalDeadlineSeconds is 0. A pre-delete " +
+			"The removal is forced: the leave of the member was forced, or removalDeadlineSeconds is 0. A pre-delete " +
 				"hook is running. Job x/bye: it says so. The removal continues without waiting."},
 		{"not for a member that can be reached either", going(forceNow, jobs(Running, 0), onRecord),
 			"DeadlineExceeded StripFinalizers RevokeCredentials RemoveFinalizer forced final",
-			"The removal does not wait: the leave of the member was forced, or removalDeadlineSeconds is 0. The " +
+			"The removal is forced: the leave of the member was forced, or removalDeadlineSeconds is 0. The " +
 				"remaining objects stay on the member."},
 	} {
 		t.Run(test.reason, func(t *testing.T) {

@@ -46,22 +46,22 @@ func TestCarbonIntensity(t *testing.T) {
 		{
 			"too much is refused and has no part in the proportion", map[string]string{"a": "400.5", "b": "200", "c": "1k"},
 			map[string]float64{"b": 100},
-			"1 of 3 clusters chosen where 3 are wanted; 2 exceed 400 g of CO2 per kWh",
+			"1 of 3 clusters chosen, but 3 are desired; 2 exceed 400 g of CO2 per kWh",
 		},
 		{
 			"what is no number is a reason against its cluster alone", map[string]string{"a": "low", "b": "200"},
 			map[string]float64{"b": 100},
-			`1 of 2 clusters chosen where 2 are wanted; 1 has property intensity with value "low", which is no quantity`,
+			`1 of 2 clusters chosen, but 2 are desired; 1 has property intensity with value "low", which is no quantity`,
 		},
 		{
 			"less than nothing is a mistake, and not the best", map[string]string{"a": "-5", "b": "200"},
 			map[string]float64{"b": 100},
-			`1 of 2 clusters chosen where 2 are wanted; 1 has property intensity with value "-5", which is negative`,
+			`1 of 2 clusters chosen, but 2 are desired; 1 has property intensity with value "-5", which is negative`,
 		},
 		{
 			"an intensity that nobody has reported may be above the limit", map[string]string{"a": "none", "b": "200"},
 			map[string]float64{"b": 100},
-			"1 of 2 clusters chosen where 2 are wanted; 1 has no property intensity",
+			"1 of 2 clusters chosen, but 2 are desired; 1 has no property intensity",
 		},
 	} {
 		t.Run(test.reason, func(t *testing.T) {

@@ -16,7 +16,7 @@ func TestReplaces(t *testing.T) {
 	existing := State{State: lifecycle.Registering, Reason: "NameTaken", Message: "East is another.", Hub: "https://hub",
 		Bootstrap: "one"}
 	with := func(s State, change func(*State)) State { change(&s); return s }
-	joined := State{State: lifecycle.Joined, Message: "In the fleet.", Hub: "https://hub"}
+	joined := State{State: lifecycle.Joined, Message: "The member has joined the hub.", Hub: "https://hub"}
 	for _, test := range []struct {
 		reason  string
 		written State
@@ -38,7 +38,7 @@ func TestReplaces(t *testing.T) {
 			State{State: lifecycle.Joining, Hub: "https://hub", Message: "Looking."}, false},
 		{"it has arrived", State{State: lifecycle.Joining, Hub: "https://hub"}, joined, true},
 		{"what troubles a member is not written down here", joined,
-			with(joined, func(s *State) { s.Message, s.Bootstrap = "In the fleet (no route).", "one" }), false},
+			with(joined, func(s *State) { s.Message, s.Bootstrap = "The member has joined the hub (no route).", "one" }), false},
 		{"its hub has moved", joined, with(joined, func(s *State) { s.Hub = "https://elsewhere" }), true},
 		{"it is refused", joined, State{State: lifecycle.Rejected, Reason: "Denied"}, true},
 		{"the hub refuses it, and it asks why", joined, State{State: lifecycle.Rejected}, true},

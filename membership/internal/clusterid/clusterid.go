@@ -26,7 +26,7 @@ func Of(ctx context.Context, config *rest.Config) (string, error) {
 	defer cancel()
 	core, err := corev1client.NewForConfig(config)
 	if err != nil {
-		return "", fmt.Errorf("prepare to ask for its namespace %s: %w", metav1.NamespaceSystem, err)
+		return "", fmt.Errorf("create a client to get its namespace %s: %w", metav1.NamespaceSystem, err)
 	}
 	var namespace corev1.Namespace
 	request := core.RESTClient().Get().Resource("namespaces").Name(metav1.NamespaceSystem)

@@ -35,7 +35,7 @@ func (m Method) Request(claim *registration.ClaimKey, expirationSeconds *int32) 
 	if key == nil {
 		var err error
 		if key, err = registration.NewClaimKey(); err != nil {
-			return v1alpha1.CredentialRequest{}, nil, fmt.Errorf("make a key for a certificate: %w", err)
+			return v1alpha1.CredentialRequest{}, nil, fmt.Errorf("generate a key for a certificate: %w", err)
 		}
 		if private, err = key.Marshal(); err != nil {
 			return v1alpha1.CredentialRequest{}, nil, err
@@ -45,7 +45,7 @@ func (m Method) Request(claim *registration.ClaimKey, expirationSeconds *int32) 
 	// Without randomness the signature is deterministic, see RFC 6979.
 	der, err := x509.CreateCertificateRequest(nil, template, key.Signer())
 	if err != nil {
-		return v1alpha1.CredentialRequest{}, nil, fmt.Errorf("make a certificate request for %s: %w", user, err)
+		return v1alpha1.CredentialRequest{}, nil, fmt.Errorf("create a certificate request for %s: %w", user, err)
 	}
 	return v1alpha1.CredentialRequest{
 		Type:               v1alpha1.CredentialCertificate,

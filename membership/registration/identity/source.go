@@ -53,11 +53,11 @@ func NewSource(hub *rest.Config, member, namespace string) (*Source, error) {
 	}
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("find out the address of the hub: %w", err)
+		return nil, fmt.Errorf("determine the address of the hub: %w", err)
 	}
 	core, err := corev1client.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of the hub: %w", err)
+		return nil, fmt.Errorf("create a client for the hub: %w", err)
 	}
 	return &Source{
 		secrets: core.Secrets(namespace), server: server.String(), ca: config.CAData, member: member,

@@ -25,7 +25,7 @@ type accountTokens struct {
 	account *corev1.ServiceAccount // nil: not there
 }
 
-func (s *accountTokens) look(ctx context.Context) (err error) {
+func (s *accountTokens) observe(ctx context.Context) (err error) {
 	s.account, err = get(ctx, s.reader, s.token, accountOf(s.token))
 	return err
 }

@@ -36,7 +36,7 @@ func Check(ctx context.Context, reader client.Reader, request *v1alpha1.JoinRequ
 	key := types.NamespacedName{Namespace: request.Namespace, Name: proof.Name}
 	token := &v1alpha1.JoinToken{}
 	if err := reader.Get(ctx, key, token); apierrors.IsNotFound(err) {
-		return nil, refused(proof.Name, "is not there, or not any more")
+		return nil, refused(proof.Name, "does not exist")
 	} else if err != nil {
 		return nil, fmt.Errorf("get JoinToken %s: %w", key, err)
 	}
@@ -66,7 +66,7 @@ func Admit(token *v1alpha1.JoinToken, request *v1alpha1.JoinRequest) error {
 		return refused(token.Name, "is not valid: "+err.Error())
 	}
 	if end := endOf(token); !end.IsZero() && !request.CreationTimestamp.Time.Before(end) {
-		return refused(token.Name, "ended at "+end.UTC().Format(time.RFC3339))
+		return refused(token.Name, "expired at "+end.UTC().Format(time.RFC3339))
 	}
 	if bound := token.Spec.ClusterID; bound != "" && bound != request.Spec.ClusterID {
 		return refused(token.Name, "is for another cluster")
@@ -130,7 +130,7 @@ func MemberUID(token *v1alpha1.JoinToken) types.UID {
 
 func refused(token, problem string) error {
 	return &membership.InvalidError{Field: "spec.token.name", Problem: fmt.Sprintf(
-		"JoinToken %q %s: ask for a join.yaml of another one", token, problem)}
+		"JoinToken %q %s: use the join.yaml of another JoinToken", token, problem)}
 }
 
 // Count records in a token's status that a cluster is admitted with it; call it immediately before the cluster is
@@ -188,6 +188,7 @@ func Acceptance(token *v1alpha1.JoinToken) membership.Acceptance {
 	if !token.Spec.AutoAccept {
 		return membership.Acceptance{Decision: membership.Hold}
 	}
-	return membership.Acceptance{Decision: membership.Accept, Reason: fmt.Sprintf("JoinToken %s accepts by itself",
+	return membership.Acceptance{Decision: membership.Accept, Reason: fmt.Sprintf("JoinToken %s accepts clusters "+
+		"automatically",
 		token.Name)}
 }

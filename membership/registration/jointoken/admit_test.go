@@ -28,7 +28,7 @@ func TestAdmit(t *testing.T) {
 	}{
 		{"a token without bounds lets everybody through", v1alpha1.JoinTokenSpec{}, used(0), 1000 * time.Hour, ""},
 		{"a request was made in time, however late it is looked at", hour, used(0), time.Hour - time.Second, ""},
-		{"a request was made too late", hour, used(0), time.Hour, "ended at 2026-01-01T01:00:00Z"},
+		{"a request was made too late", hour, used(0), time.Hour, "expired at 2026-01-01T01:00:00Z"},
 		{"a token is for this cluster", v1alpha1.JoinTokenSpec{ClusterID: "east-id"}, used(0), 0, ""},
 		{"a token is for another cluster", v1alpha1.JoinTokenSpec{ClusterID: "east-id-b"}, used(0), 0, "another cluster"},
 		{"a token is for a cluster whose ID begins the same", v1alpha1.JoinTokenSpec{ClusterID: "east"}, used(0), 0,

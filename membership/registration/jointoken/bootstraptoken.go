@@ -23,7 +23,7 @@ type bootstrapTokens struct {
 	owner  bootstrapsecret.Owner
 }
 
-func (s *bootstrapTokens) look(ctx context.Context) (err error) {
+func (s *bootstrapTokens) observe(ctx context.Context) (err error) {
 	s.secret, err = s.store.Get(ctx, s.token.Name)
 	s.owner = bootstrapsecret.OwnerOf(s.secret, s.token)
 	return err

@@ -57,7 +57,8 @@ func TestBootstrapTokenFromCreationToDeletion(t *testing.T) {
 		"expiration":                     bootstrap.ExpirationTime.Format(time.RFC3339),
 		"usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true",
 		"auth-extra-groups": "system:bootstrappers:muster",
-		"description":       "JoinToken muster-registration/bootstrap-token-life01 of muster: lets clusters ask to join",
+		"description": "JoinToken muster-registration/bootstrap-token-life01 of muster: permits clusters to request " +
+			"to join",
 	}
 	got := map[string]string{}
 	for key, value := range system.Data {
@@ -265,7 +266,7 @@ func TestAdoptedTokenThatCannotBeUsed(t *testing.T) {
 
 	require.NoError(t, h.Delete(t.Context(), own))
 	h.waitFor(token, v1alpha1.ReasonBootstrapTokenUnusable)
-	require.Contains(t, token.Status.Conditions[0].Message, "is gone: make it again, or delete this JoinToken")
+	require.Contains(t, token.Status.Conditions[0].Message, "was deleted: create it again, or delete this JoinToken")
 	h.quiet()
 	require.Nil(t, h.system(token), "what an administrator has taken away is not made anew")
 	h.kubeadmToken("adopt2", "fedcba9876543210")
@@ -286,7 +287,7 @@ func TestAdoptedTokenEnds(t *testing.T) {
 	require.WithinDuration(t, end, token.Status.CredentialExpirationTime.Time, time.Second)
 	h.later(token, time.Hour)
 	h.waitFor(token, v1alpha1.ReasonBootstrapTokenUnusable)
-	require.Contains(t, token.Status.Conditions[0].Message, "ended at ")
+	require.Contains(t, token.Status.Conditions[0].Message, "expired at ")
 	h.quiet()
 }
 
@@ -299,7 +300,7 @@ func TestBootstrapTokenOfAnotherNamespaceIsLeftAlone(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, h.Delete(context.Background(), system)) })
 	h.waitFor(token, v1alpha1.ReasonBootstrapTokenUnusable)
 	require.Contains(t, token.Status.Conditions[0].Message,
-		`is that of a JoinToken in namespace "another-fleet": take another ID`)
+		`belongs to a JoinToken in namespace "another-fleet": use another ID`)
 	require.NoError(t, h.Delete(t.Context(), token))
 	h.quiet()
 	require.NotNil(t, h.system(token))
@@ -327,7 +328,7 @@ func TestBootstrapTokensOnlyByOption(t *testing.T) {
 	regtest.Grant(t, h, "hub") // and not the Role in kube-system
 	h.start(plane.ForTest(t).User("hub"), Options{Clock: h.clock})
 	token := h.waitFor(h.bootstrapToken("option"), v1alpha1.ReasonNotEnabled)
-	require.Contains(t, token.Status.Conditions[0].Message, "create one of type ServiceAccount")
+	require.Contains(t, token.Status.Conditions[0].Message, "create a JoinToken of type ServiceAccount")
 	require.Empty(t, h.owns(token))
 	require.Nil(t, h.system(token))
 

@@ -36,7 +36,7 @@ type assets struct {
 
 // issuer issues the credentials of one JoinToken, according to its type. All methods use the observed objects.
 type issuer interface {
-	look(ctx context.Context) error
+	observe(ctx context.Context) error
 	// describe sets the observed properties of the credential, except its age.
 	describe(credential *existing)
 	// subject returns the subject that the credentials authenticate.
@@ -75,12 +75,12 @@ func (r *reconciler) observe(ctx context.Context, token *v1alpha1.JoinToken) (*a
 	if t.binding, err = get(ctx, r.reader, token, bindingOf(token, t.issuer.subject())); err != nil {
 		return nil, err
 	}
-	if err = t.issuer.look(ctx); err != nil {
+	if err = t.issuer.observe(ctx); err != nil {
 		return nil, err
 	}
 	t.issuer.describe(&t.credential)
 	if gone := t.credential.Problem == "" && t.issuer.uid() == "" && isAdopted(t.secret); gone {
-		t.credential.Problem = "The bootstrap token that an administrator had made is gone: make it again, or delete this " +
+		t.credential.Problem = "The bootstrap token of an administrator was deleted: create it again, or delete this " +
 			"JoinToken"
 	}
 	bootstrap := bootstrapIn(t.secret)
@@ -125,7 +125,8 @@ func get[T client.Object](ctx context.Context, reader client.Reader, token *v1al
 		return missing, fmt.Errorf("%s %s belongs to a deleted JoinToken of the same name: waiting for the garbage "+
 			"collector to delete it", kind, name)
 	default:
-		return missing, fmt.Errorf("%s %s is not this JoinToken's: delete it, or give the JoinToken another name", kind, name)
+		return missing, fmt.Errorf("%s %s does not belong to this JoinToken: delete that object, or use another name for "+
+			"the JoinToken", kind, name)
 	}
 }
 
@@ -149,7 +150,7 @@ func (r *reconciler) issue(ctx context.Context, t *assets, lifetime time.Duratio
 	if bootstrap.Key == nil {
 		bootstrap.Key = make([]byte, keySize)
 		if _, err := io.ReadFull(r.random, bootstrap.Key); err != nil {
-			return fmt.Errorf("make a key for JoinToken %s: %w", t.token.Name, err)
+			return fmt.Errorf("generate a key for JoinToken %s: %w", t.token.Name, err)
 		}
 	}
 	joinYAML, err := bootstrap.Marshal()
@@ -204,24 +205,24 @@ func (r *reconciler) bind(ctx context.Context, t *assets, want *rbacv1.RoleBindi
 
 // withdraw removes the credential from the Secret. Copies work until the given time. Zero: until they expire.
 func (r *reconciler) withdraw(ctx context.Context, t *assets, until time.Time) error {
-	if err := r.takeBack(ctx, t); err != nil {
+	if err := r.removeCredential(ctx, t); err != nil {
 		return err
 	}
 	return t.issuer.withdraw(ctx, until)
 }
 
-func (r *reconciler) takeBack(ctx context.Context, t *assets) error {
+func (r *reconciler) removeCredential(ctx context.Context, t *assets) error {
 	if t.secret == nil || !empty(t.secret) {
 		return nil
 	}
 	if err := r.client.Update(ctx, t.secret); err != nil {
-		return fmt.Errorf("take the credential out of Secret %s: %w", t.secret.Name, err)
+		return fmt.Errorf("remove the credential from Secret %s: %w", t.secret.Name, err)
 	}
 	return nil
 }
 
 func (r *reconciler) remove(ctx context.Context, t *assets) error {
-	if err := r.takeBack(ctx, t); err != nil {
+	if err := r.removeCredential(ctx, t); err != nil {
 		return err
 	}
 	if err := t.issuer.remove(ctx); err != nil {

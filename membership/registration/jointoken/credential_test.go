@@ -36,10 +36,10 @@ func TestGet_Owner(t *testing.T) {
 		{"of an earlier one", &metav1.OwnerReference{Kind: "JoinToken", Name: "east", UID: "before"},
 			"Secret muster/east belongs to a deleted JoinToken of the same name: waiting for the garbage collector"},
 		{"of another JoinToken", &metav1.OwnerReference{Kind: "JoinToken", Name: "west", UID: "other"},
-			"Secret muster/east is not this JoinToken's: delete it"},
+			"Secret muster/east does not belong to this JoinToken: delete that object"},
 		{"of an object of another kind", &metav1.OwnerReference{Kind: "ConfigMap", Name: "east", UID: "other"},
-			"Secret muster/east is not this JoinToken's: delete it"},
-		{"without an owner", nil, "Secret muster/east is not this JoinToken's: delete it"},
+			"Secret muster/east does not belong to this JoinToken: delete that object"},
+		{"without an owner", nil, "Secret muster/east does not belong to this JoinToken: delete that object"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			secret := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "muster", Name: "east"}}

@@ -22,5 +22,5 @@ func ExampleAdmit() {
 	}
 	// Output:
 	// east-id <nil>
-	// west-id spec.token.name: JoinToken "edge" is used up: ask for a join.yaml of another one
+	// west-id spec.token.name: JoinToken "edge" is used up: use the join.yaml of another JoinToken
 }

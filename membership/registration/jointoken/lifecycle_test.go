@@ -234,14 +234,14 @@ func TestWhatIsInTheWayIsReported(t *testing.T) {
 		fix     func(*v1alpha1.JoinToken)
 	}{
 		{"a Secret of somebody else's is not overwritten", h.token("taken", v1alpha1.JoinTokenSpec{}), v1alpha1.ReasonFailed,
-			"Secret muster-registration/taken is not this JoinToken's", func(*v1alpha1.JoinToken) {
+			"Secret muster-registration/taken does not belong to this JoinToken", func(*v1alpha1.JoinToken) {
 				kept := h.secret(&v1alpha1.JoinToken{ObjectMeta: foreign.ObjectMeta})
 				require.Equal(t, foreign.Data, kept.Data)
 				require.NoError(t, h.Delete(t.Context(), foreign))
 			}},
 		{"an account that may do other things is not handed out", h.token("mighty", v1alpha1.JoinTokenSpec{}),
 			v1alpha1.ReasonFailed,
-			"ServiceAccount muster-registration/join-mighty is not this JoinToken's", func(*v1alpha1.JoinToken) {
+			"ServiceAccount muster-registration/join-mighty does not belong to this JoinToken", func(*v1alpha1.JoinToken) {
 				require.NoError(t, h.Delete(t.Context(), mighty))
 			}},
 		{"a label that nobody may give", h.token("label",

@@ -75,22 +75,22 @@ func plan(token *v1alpha1.JoinToken, credential existing, now time.Time) step {
 	end := endOf(token)
 	if !end.IsZero() && !now.Before(end) {
 		return ended(end, now, step{End: end, Reason: v1alpha1.ReasonExpired, Message: fmt.Sprintf(
-			"ended at %s: create another JoinToken, or raise spec.ttlSeconds", end.UTC().Format(time.RFC3339))})
+			"The JoinToken expired at %s: create another JoinToken, or raise spec.ttlSeconds.", end.UTC().Format(time.RFC3339))})
 	}
 	if usedUp(token) {
 		since := usedUpSince(token, now)
 		return ended(since, now, step{End: end, UsedUp: since, Reason: v1alpha1.ReasonUsedUp, Message: fmt.Sprintf(
-			"All %d uses are gone: create another JoinToken, or raise spec.maxUses", token.Status.Uses)})
+			"The JoinToken is used up, with %d uses: create another JoinToken, or raise spec.maxUses.", token.Status.Uses)})
 	}
 	if err := registration.CheckLabels("spec.labels", token.Spec.Labels); err != nil {
 		return step{Action: withdraw, Reason: v1alpha1.ReasonInvalidLabel, Message: err.Error(), End: end, Again: end}
 	}
 	if credential.Problem != "" {
-		return step{Action: remove, Reason: v1alpha1.ReasonBootstrapTokenUnusable, Message: credential.Problem, End: end,
-			Again: end}
+		return step{Action: remove, Reason: v1alpha1.ReasonBootstrapTokenUnusable, Message: credential.Problem + ".",
+			End: end, Again: end}
 	}
 	step := step{Action: keep, Reason: v1alpha1.ReasonReady, End: end, Message: fmt.Sprintf(
-		"give an agent the key %s of Secret %s/%s", registration.BootstrapKey, token.Namespace, token.Name)}
+		"Give an agent the key %s of Secret %s/%s.", registration.BootstrapKey, token.Namespace, token.Name)}
 	due := renewal(token, credential, end)
 	old := !credential.Adopted && (!now.Before(due) || credential.IssuedAt.After(now))
 	if !credential.Usable || old {

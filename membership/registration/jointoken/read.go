@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,7 +18,7 @@ import (
 )
 
 // ErrEnded means that a token has expired, or is used up.
-var ErrEnded = errors.New("the join token has ended")
+var ErrEnded = errors.New("the join token is no longer valid")
 
 // Read returns the bootstrap in the Secret of a JoinToken, for programs that pass it to an agent. The JoinToken must
 // have been read a moment ago.
@@ -53,30 +54,34 @@ func readSecret(ctx context.Context, reader client.Reader, token *v1alpha1.JoinT
 	pending := func(why string) error {
 		return fmt.Errorf("JoinToken %s: %s: %w", token.Name, why, membership.ErrPending)
 	}
-	ready := meta.FindStatusCondition(token.Status.Conditions, v1alpha1.ConditionReady)
+	ready, message := meta.FindStatusCondition(token.Status.Conditions, v1alpha1.ConditionReady), ""
+	if ready != nil {
+		message = strings.TrimSuffix(ready.Message, ".") // part of an error
+	}
 	switch {
 	case token.DeletionTimestamp != nil:
-		return nil, nil, pending("it is being deleted")
+		return nil, nil, pending("the JoinToken is being deleted")
 	case ready == nil:
-		return nil, nil, pending("the hub has not looked at it yet: is its controller running?")
+		return nil, nil, pending("the hub has not processed the JoinToken yet: check that the controller of the hub is " +
+			"running")
 	case ready.Reason == v1alpha1.ReasonExpired || ready.Reason == v1alpha1.ReasonUsedUp:
-		return nil, nil, fmt.Errorf("JoinToken %s: %s: %w", token.Name, ready.Message, ErrEnded)
+		return nil, nil, fmt.Errorf("JoinToken %s: %s: %w", token.Name, message, ErrEnded)
 	case ready.Reason == v1alpha1.ReasonInvalidLabel:
-		return nil, nil, &membership.InvalidError{Field: "spec.labels", Problem: ready.Message}
+		return nil, nil, &membership.InvalidError{Field: "spec.labels", Problem: message}
 	case ready.Reason == v1alpha1.ReasonNotEnabled || ready.Reason == v1alpha1.ReasonBootstrapTokenUnusable:
-		return nil, nil, &membership.InvalidError{Field: "spec.type", Problem: ready.Message}
+		return nil, nil, &membership.InvalidError{Field: "spec.type", Problem: message}
 	case ready.Status != metav1.ConditionTrue || token.Status.SecretName == "":
-		return nil, nil, pending(ready.Message)
+		return nil, nil, pending(message)
 	}
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: token.Namespace, Name: token.Status.SecretName}
 	if err := reader.Get(ctx, key, secret); apierrors.IsNotFound(err) {
-		return nil, nil, pending(fmt.Sprintf("Secret %s is gone, and is about to be made again", key))
+		return nil, nil, pending(fmt.Sprintf("Secret %s was deleted and will be created again", key))
 	} else if err != nil {
 		return nil, nil, fmt.Errorf("read the Secret of JoinToken %s: %w", token.Name, err)
 	}
 	if !metav1.IsControlledBy(secret, token) {
-		return nil, nil, pending(fmt.Sprintf("Secret %s is that of an earlier token of this name", key))
+		return nil, nil, pending(fmt.Sprintf("Secret %s belongs to an earlier JoinToken with this name", key))
 	}
 	bootstrap, err := registration.ParseBootstrap(secret.Data[registration.BootstrapKey])
 	if err != nil {

@@ -66,7 +66,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		err = errors.Join(err, client.IgnoreNotFound(r.report(ctx, was, token, step)))
 	}
 	if outdated(err) {
-		log.FromContext(ctx).V(1).Info("something changed meanwhile: looking again", "cause", err.Error())
+		log.FromContext(ctx).V(1).Info("An object changed during the reconcile, retrying", "cause", err.Error())
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
 	if err != nil {
@@ -92,7 +92,7 @@ func (r *reconciler) hubFor(ctx context.Context) (hub registration.Bootstrap, er
 	hub = r.hub
 	if r.hubID != nil {
 		if hub.HubID, err = r.hubID(ctx); err != nil {
-			return hub, fmt.Errorf("find out the identity of the hub: %w", err)
+			return hub, fmt.Errorf("determine the identity of the hub: %w", err)
 		}
 	}
 	return hub, nil
@@ -101,8 +101,8 @@ func (r *reconciler) hubFor(ctx context.Context) (hub registration.Bootstrap, er
 // keep carries out the plan, and sets the resulting fields of the status.
 func (r *reconciler) keep(ctx context.Context, token *v1alpha1.JoinToken) (step, error) {
 	if token.Spec.Type == v1alpha1.JoinTokenBootstrapToken && !r.bootstrapTokens {
-		return step{Reason: v1alpha1.ReasonNotEnabled, Message: "This hub keeps no JoinTokens of type BootstrapToken: " +
-			"create one of type ServiceAccount, or run the hub with the option BootstrapTokens"}, nil
+		return step{Reason: v1alpha1.ReasonNotEnabled, Message: "This hub does not support JoinTokens of type " +
+			"BootstrapToken: create a JoinToken of type ServiceAccount, or run the hub with the option BootstrapTokens."}, nil
 	}
 	assets, err := r.observe(ctx, token)
 	if err != nil {
@@ -159,12 +159,12 @@ func (r *reconciler) report(ctx context.Context, was, token *v1alpha1.JoinToken,
 	}
 	switch {
 	case ready.Status == metav1.ConditionTrue && (changed || renewed):
-		ends := "never ends by itself"
+		ends := "does not expire"
 		if end := token.Status.CredentialExpirationTime; end != nil {
-			ends = "ends at " + end.UTC().Format(time.RFC3339)
+			ends = "expires at " + end.UTC().Format(time.RFC3339)
 		}
 		r.recorder.Eventf(token, nil, corev1.EventTypeNormal, "CredentialIssued", "Issue",
-			"The Secret holds a credential that %s", ends)
+			"The Secret contains a credential that %s.", ends)
 	case changed && (ready.Reason == v1alpha1.ReasonExpired || ready.Reason == v1alpha1.ReasonUsedUp):
 		// +event:reason=Expired, UsedUp
 		// +event:message=the message of the condition Ready

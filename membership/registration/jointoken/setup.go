@@ -85,7 +85,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	}
 	objects, err := newCache(mgr, options)
 	if err != nil {
-		return fmt.Errorf("set up the controller of JoinTokens: make its cache: %w", err)
+		return fmt.Errorf("set up the controller of JoinTokens: create its cache: %w", err)
 	}
 	if err := mgr.Add(objects); err != nil {
 		return fmt.Errorf("set up the controller of JoinTokens: add its cache: %w", err)
@@ -120,7 +120,7 @@ func HubFor(config *rest.Config, options Options) (registration.Bootstrap, error
 	if hub.Server == "" {
 		server, _, err := rest.DefaultServerUrlFor(config)
 		if err != nil {
-			return hub, fmt.Errorf("take Options.Server from the manager's config: %w", err)
+			return hub, fmt.Errorf("read Options.Server from the manager's config: %w", err)
 		}
 		hub.Server = server.String()
 	}
@@ -129,7 +129,7 @@ func HubFor(config *rest.Config, options Options) (registration.Bootstrap, error
 		if len(hub.CA) == 0 && config.CAFile != "" {
 			var err error
 			if hub.CA, err = os.ReadFile(config.CAFile); err != nil {
-				return hub, fmt.Errorf("take Options.CA from the manager's config: %w", err)
+				return hub, fmt.Errorf("read Options.CA from the manager's config: %w", err)
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func HubFor(config *rest.Config, options Options) (registration.Bootstrap, error
 	sample := hub
 	sample.TokenName, sample.Token, sample.Key = "sample", "sample", make([]byte, keySize)
 	if _, err := sample.Marshal(); err != nil {
-		return hub, fmt.Errorf("find out what agents need to reach the hub (Options.Server, Options.CA): %w", err)
+		return hub, fmt.Errorf("determine the address of the hub for agents (Options.Server, Options.CA): %w", err)
 	}
 	return hub, nil
 }

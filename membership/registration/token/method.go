@@ -21,11 +21,11 @@ func (Method) Type() v1alpha1.CredentialType { return v1alpha1.CredentialToken }
 func (Method) Request(_ *registration.ClaimKey, expirationSeconds *int32) (v1alpha1.CredentialRequest, []byte, error) {
 	key, err := kem.GenerateKey()
 	if err != nil {
-		return v1alpha1.CredentialRequest{}, nil, fmt.Errorf("make a key to seal a token to: %w", err)
+		return v1alpha1.CredentialRequest{}, nil, fmt.Errorf("generate a key to seal a token with: %w", err)
 	}
 	private, err := key.Bytes()
 	if err != nil {
-		return v1alpha1.CredentialRequest{}, nil, fmt.Errorf("encode the key to seal a token to: %w", err)
+		return v1alpha1.CredentialRequest{}, nil, fmt.Errorf("encode the key to seal a token with: %w", err)
 	}
 	return v1alpha1.CredentialRequest{
 		Type:              v1alpha1.CredentialToken,

@@ -117,7 +117,7 @@ func (d *Division) Divide(objects []bundle.Object, clusters []Cluster,
 	if room == nil {
 		room = func(bundle.Key, string) int32 { return replicas.Unbounded }
 	}
-	r := round{d, clusters, d.weigh(clusters), room}
+	r := round{d, clusters, d.weightsOf(clusters), room}
 	result := Result{Clusters: make([]Share, len(clusters))}
 	for i := range clusters {
 		if clusters[i].Part == Keeps {

@@ -257,7 +257,7 @@ func TestDivide(t *testing.T) {
 			spec:    `{strategy: StaticWeight, weights: [{clusters: {names: [z]}, weight: 1}]}`,
 			objects: []string{deployment("web", "6")}, current: map[string]map[string]int32{"b": {"web": 6}},
 			want: []string{"0: 0", "6: 6", "0: 0"},
-			errs: []string{"divide the replicas of apps/Deployment shop/web: weights: none of the clusters"},
+			errs: []string{"divide the replicas of apps/Deployment shop/web: weights: no cluster that receives the object"},
 		},
 		{
 			reason:    "nor do those of clusters that do not get the object",
@@ -265,14 +265,14 @@ func TestDivide(t *testing.T) {
 			objects:   []string{deployment("web", "6"), deployment("api", "1")},
 			overrides: `{rules: [{clusters: [{names: [a]}], objects: [{name: web}], delete: true}]}`,
 			want:      []string{"1: 1", "0: 0 0", "0: 0 0"},
-			errs:      []string{"apps/Deployment shop/web: weights: none of the clusters"},
+			errs:      []string{"apps/Deployment shop/web: weights: no cluster that receives the object"},
 		},
 		{
 			reason: "which of two is meant nobody knows", spec: equal,
 			objects: []string{deployment("web", "6"), deployment("web", "7"), deployment("api", "3")},
 			current: map[string]map[string]int32{"a": {"web": 6}},
 			want:    []string{"13: 6 6 1", "1: 0 0 1", "1: 0 0 1"},
-			errs:    []string{"divide the replicas of apps/Deployment shop/web: the object is contained more than once"},
+			errs:    []string{"divide the replicas of apps/Deployment shop/web: the object occurs more than once"},
 		},
 	} {
 		t.Run(test.reason, func(t *testing.T) {

@@ -51,9 +51,9 @@ func requests(pod *corev1.PodSpec) corev1.ResourceList {
 			continue
 		}
 		add(needs, sidecars)
-		raise(peak, needs)
+		raiseTo(peak, needs)
 	}
-	raise(total, peak)
+	raiseTo(total, peak)
 	if pod.Resources != nil {
 		ofPod(total, pod.Resources)
 	}
@@ -106,7 +106,7 @@ func add(to, more corev1.ResourceList) {
 	}
 }
 
-func raise(to, least corev1.ResourceList) {
+func raiseTo(to, least corev1.ResourceList) {
 	for name, quantity := range least {
 		if value, found := to[name]; !found || quantity.Cmp(value) > 0 {
 			to[name] = quantity.DeepCopy()

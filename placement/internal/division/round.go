@@ -18,7 +18,7 @@ type round struct {
 
 // divide returns the number of replicas for each target, and the number without room.
 func (r *round) divide(w *workload) (shares []int32, left int64, err error) {
-	if r.open(w); w.err != nil {
+	if r.parseTexts(w); w.err != nil {
 		return nil, 0, w.err
 	}
 	if len(w.targets) == 0 {
@@ -30,7 +30,7 @@ func (r *round) divide(w *workload) (shares []int32, left int64, err error) {
 			n -= min(n, max(r.clusters[i].Current[w.key], 0))
 		}
 	}
-	if !r.weighs(w.targets) && w.replicas > 0 {
+	if !r.hasWeight(w.targets) && w.replicas > 0 {
 		return nil, 0, &Error{Object: w.id, Field: "weights", Err: errNoWeight}
 	}
 	if shares, left, err = r.among(w, w.targets, n); err != nil {
@@ -56,7 +56,7 @@ func (r *round) hold(w *workload, n int32, shares []int32) error {
 	if len(takes) == len(w.targets) || given >= had {
 		return nil
 	}
-	if !r.weighs(takes) { // all replicas belong to the targets with Waits, and move there later
+	if !r.hasWeight(takes) { // all replicas belong to the targets with Waits, and move there later
 		for i, t := range takes {
 			shares[at[i]] = min(r.current(w, t), n)
 		}
@@ -69,7 +69,7 @@ func (r *round) hold(w *workload, n int32, shares []int32) error {
 	return err
 }
 
-func (r *round) weighs(targets []target) bool {
+func (r *round) hasWeight(targets []target) bool {
 	return slices.ContainsFunc(targets, func(t target) bool { return r.weights[t.cluster] > 0 })
 }
 
@@ -99,9 +99,9 @@ func (r *round) among(w *workload, targets []target, n int32) (shares []int32, l
 	return shares, result.Unplaced, nil
 }
 
-// open parses the texts of all targets, each distinct text once. If a number cannot be written into a text, the
+// parseTexts parses the texts of all targets, each distinct text once. If a number cannot be written into a text, the
 // workload has an error.
-func (r *round) open(w *workload) {
+func (r *round) parseTexts(w *workload) {
 	known := map[bundle.Hash]*text{}
 	if w.text != nil {
 		known[w.text.object.Hash] = w.text
@@ -113,7 +113,7 @@ func (r *round) open(w *workload) {
 		opened, found := known[o.Hash]
 		if !found {
 			var err error
-			if opened, err = open(o); err != nil && w.err == nil {
+			if opened, err = parseReplicas(o); err != nil && w.err == nil {
 				w.err = &Error{Object: w.id, Cluster: cluster.Name, Field: ".spec", Err: err}
 			}
 			known[o.Hash] = opened
@@ -140,7 +140,7 @@ func (r *round) write(result *Result, w *workload, shares []int32) {
 	for i, t := range w.targets {
 		given, out := r.clusters[t.cluster].Objects, &result.Clusters[t.cluster]
 		out.Replicas = sum(out.Replicas, shares[i])
-		if t.text == nil || t.text.says(shares[i]) {
+		if t.text == nil || t.text.hasNumber(shares[i]) {
 			continue
 		}
 		if &out.Objects[0] == &given[0] {

@@ -29,8 +29,8 @@ var (
 	errRange    = fmt.Errorf("must be from 0 to %d", math.MaxInt32)
 )
 
-// open returns an error if the object cannot have spec.replicas. A spec that is null or missing is empty.
-func open(o *bundle.Object) (*text, error) {
+// parseReplicas returns an error if the object cannot have spec.replicas. A spec that is null or missing is empty.
+func parseReplicas(o *bundle.Object) (*text, error) {
 	t := &text{object: *o, spec: locate(o.JSON, "spec").value(o.JSON)}
 	switch {
 	case isNull(t.spec):
@@ -58,13 +58,13 @@ func (t *text) replicas() (int32, error) {
 	return int32(value), nil
 }
 
-// says reports whether the object already has this number.
-func (t *text) says(n int32) bool { return t.number == strconv.Itoa(int(n)) }
+// hasNumber reports whether the object already has this number.
+func (t *text) hasNumber(n int32) bool { return t.number == strconv.Itoa(int(n)) }
 
 // with returns the object with n replicas. Its text is identical to the result of [bundle.Of]. If the object has n
 // replicas already, with returns the object itself.
 func (t *text) with(n int32) bundle.Object {
-	if t.says(n) {
+	if t.hasNumber(n) {
 		return t.object
 	}
 	if made, found := t.made[n]; found {
@@ -97,11 +97,11 @@ func (s span) value(text []byte) []byte {
 func locate(text []byte, name string) span {
 	i := min(1, len(text))
 	for i < len(text) && text[i] == '"' {
-		colon := skip(text, i)
+		colon := skipValue(text, i)
 		if colon >= len(text) {
 			break
 		}
-		end := skip(text, colon+1)
+		end := skipValue(text, colon+1)
 		switch order := bytes.Compare(unquote(text[i:colon]), []byte(name)); {
 		case order == 0:
 			return span{colon + 1, end, true}
@@ -115,8 +115,8 @@ func locate(text []byte, name string) span {
 	return span{i, i, false}
 }
 
-// skip returns the end of the value that begins at i.
-func skip(text []byte, i int) int {
+// skipValue returns the end of the value that begins at i.
+func skipValue(text []byte, i int) int {
 	for level := 0; i < len(text); i++ {
 		switch text[i] {
 		case '"':

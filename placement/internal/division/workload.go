@@ -48,7 +48,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-var errNoWeight = errors.New("none of the clusters that get the object has a weight: give one to at least one of " +
+var errNoWeight = errors.New("no cluster that receives the object has a weight: set a weight for at least one of " +
 	"them, or remove all weights for equal parts")
 
 // Workloads returns the workloads that [Division.Divide] divides, in the order of the objects, which are those that all
@@ -144,10 +144,10 @@ func (d *Division) find(objects []bundle.Object, clusters []Cluster) []*workload
 // read parses an object. It returns its number of replicas, and reports whether they must be divided. If they must be
 // and cannot be, it returns an error.
 func (d *Division) read(o *bundle.Object) (t *text, n int32, is bool, err *Error) {
-	if !d.concerns(o) {
+	if !d.appliesTo(o) {
 		return nil, 0, false, nil
 	}
-	t, cause := open(o)
+	t, cause := parseReplicas(o)
 	if cause != nil {
 		return nil, 0, standard(o), &Error{Object: o.ResourceIdentifier, Field: ".spec", Err: cause}
 	}
@@ -166,7 +166,7 @@ func (d *Division) read(o *bundle.Object) (t *text, n int32, is bool, err *Error
 	return t, n, true, nil
 }
 
-func (d *Division) concerns(o *bundle.Object) bool {
+func (d *Division) appliesTo(o *bundle.Object) bool {
 	if len(d.objects) == 0 {
 		return standard(o)
 	}
@@ -185,7 +185,7 @@ func standard(o *bundle.Object) bool {
 	return false
 }
 
-func (d *Division) weigh(clusters []Cluster) []int64 {
+func (d *Division) weightsOf(clusters []Cluster) []int64 {
 	weights := make([]int64, len(clusters))
 	for i := range clusters {
 		if len(d.weights) == 0 {

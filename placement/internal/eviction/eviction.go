@@ -49,7 +49,7 @@ func Plan(o Observed) []Result {
 	for _, name := range o.Evictions {
 		v := t.evaluate(name)
 		if v.Reason == v1alpha1.ReasonEvicted {
-			t.leave(name)
+			t.recordEviction(name)
 		}
 		results = append(results, v)
 	}
@@ -89,10 +89,10 @@ func Fit(o Observed, fits func(clusters []string) (bool, error)) ([]Result, erro
 		}
 		if !fit {
 			results[i].Reason, results[i].Message = v1alpha1.ReasonBudgetExhausted,
-				"without it the policy would give up more: "+t.exhausted()
+				"Without the cluster, the policy would remove other clusters, too: "+t.budgetMessage()
 			continue
 		}
-		t.leave(name)
+		t.recordEviction(name)
 		going = append(going, name)
 	}
 	return results, nil
@@ -118,8 +118,8 @@ func tallyOf(o Observed) *tally {
 	return t
 }
 
-// costs reports whether leaving a cluster uses up a part of the budget.
-func (t *tally) costs(name string) bool {
+// usesBudget reports whether leaving a cluster uses up a part of the budget.
+func (t *tally) usesBudget(name string) bool {
 	return t.on[name] && !t.left[name] && !t.ReplacesFirst && t.Budget != nil
 }
 
@@ -128,21 +128,21 @@ func (t *tally) evaluate(name string) Result {
 	switch {
 	case !placed:
 		return Result{Cluster: name, Reason: v1alpha1.ReasonNotPlaced}
-	case t.costs(name) && t.available <= Floor(t.Budget, t.Expected):
-		return Result{Cluster: name, Reason: v1alpha1.ReasonBudgetExhausted, Message: t.exhausted()}
+	case t.usesBudget(name) && t.available <= Floor(t.Budget, t.Expected):
+		return Result{Cluster: name, Reason: v1alpha1.ReasonBudgetExhausted, Message: t.budgetMessage()}
 	default:
 		return Result{Cluster: name, Reason: v1alpha1.ReasonEvicted}
 	}
 }
 
-func (t *tally) leave(name string) {
-	if t.costs(name) {
+func (t *tally) recordEviction(name string) {
+	if t.usesBudget(name) {
 		t.available--
 	}
 	t.left[name] = true
 }
 
-func (t *tally) exhausted() string {
+func (t *tally) budgetMessage() string {
 	says := fmt.Sprintf("%d of %d clusters are available", t.available, t.Expected)
 	if t.Budget == nil {
 		return says
@@ -151,7 +151,7 @@ func (t *tally) exhausted() string {
 	if t.Budget.MinAvailable != nil {
 		budget = "minAvailable: " + t.Budget.MinAvailable.String()
 	}
-	return fmt.Sprintf("%s, and %d must remain so (%s)", says, Floor(t.Budget, t.Expected), budget)
+	return fmt.Sprintf("%s, and %d must stay available (%s).", says, Floor(t.Budget, t.Expected), budget)
 }
 
 // Floor returns how many of the expected clusters must be available after an eviction. Without a budget it is 0.

@@ -44,18 +44,20 @@ func TestPlan(t *testing.T) {
 		{
 			"the oldest goes, the next waits",
 			Observed{Published: on("a", "b", "c"), Expected: 3, Evictions: []string{"c", "a"}, Budget: atLeast("2")},
-			[]string{"c Evicted", "a BudgetExhausted: 2 of 3 clusters are available, and 2 must remain so (minAvailable: 2)"},
+			[]string{"c Evicted",
+				"a BudgetExhausted: 2 of 3 clusters are available, and 2 must stay available (minAvailable: 2)."},
 		},
 		{
 			"who is not available costs nothing, even after one that waits",
 			Observed{Published: append(on("a", "b"), Cluster{Name: "c"}), Expected: 3, Evictions: []string{"a", "c"},
 				Budget: atMost("1")},
-			[]string{"a BudgetExhausted: 2 of 3 clusters are available, and 2 must remain so (maxUnavailable: 1)", "c Evicted"},
+			[]string{"a BudgetExhausted: 2 of 3 clusters are available, and 2 must stay available (maxUnavailable: 1).",
+				"c Evicted"},
 		},
 		{
 			"one that was chosen and is missing counts as not available",
 			Observed{Published: on("a", "b"), Expected: 3, Evictions: []string{"a"}, Budget: atMost("1")},
-			[]string{"a BudgetExhausted: 2 of 3 clusters are available, and 2 must remain so (maxUnavailable: 1)"},
+			[]string{"a BudgetExhausted: 2 of 3 clusters are available, and 2 must stay available (maxUnavailable: 1)."},
 		},
 		{
 			"two evictions of one cluster cost one",
@@ -70,7 +72,7 @@ func TestPlan(t *testing.T) {
 		{
 			"a quarter of all, with those that are evicted already",
 			Observed{Published: on("b", "c", "d"), Expected: 4, Evictions: []string{"b"}, Budget: atMost("25%")},
-			[]string{"b BudgetExhausted: 3 of 4 clusters are available, and 3 must remain so (maxUnavailable: 25%)"},
+			[]string{"b BudgetExhausted: 3 of 4 clusters are available, and 3 must stay available (maxUnavailable: 25%)."},
 		},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -86,7 +88,7 @@ func TestFit(t *testing.T) {
 	o := func(budget string, evictions ...string) Observed {
 		return Observed{Published: on("a", "b", "c"), Expected: 3, Evictions: evictions, Budget: atLeast(budget)}
 	}
-	const more = "BudgetExhausted: without it the policy would give up more: "
+	const more = "BudgetExhausted: Without the cluster, the policy would remove other clusters, too: "
 	for _, test := range []struct {
 		reason string
 		o      Observed
@@ -97,31 +99,31 @@ func TestFit(t *testing.T) {
 		{"all that the budget allows", o("1", "a", "b"), nil, []string{"a Evicted", "b Evicted"}, []string{"a b"}},
 		{
 			"the oldest takes more along, the next goes", o("1", "a", "b"), []string{"a"},
-			[]string{"a " + more + "3 of 3 clusters are available, and 1 must remain so (minAvailable: 1)", "b Evicted"},
+			[]string{"a " + more + "3 of 3 clusters are available, and 1 must stay available (minAvailable: 1).", "b Evicted"},
 			[]string{"a b", "a", "b"},
 		},
 		{
 			"the youngest takes more along", o("1", "a", "b"), []string{"b"},
-			[]string{"a Evicted", "b " + more + "2 of 3 clusters are available, and 1 must remain so (minAvailable: 1)"},
+			[]string{"a Evicted", "b " + more + "2 of 3 clusters are available, and 1 must stay available (minAvailable: 1)."},
 			[]string{"a b", "a", "a b"},
 		},
 		{
 			"one that does not go takes nothing of the budget", o("2", "a", "b"), []string{"a"},
-			[]string{"a " + more + "3 of 3 clusters are available, and 2 must remain so (minAvailable: 2)", "b Evicted"},
+			[]string{"a " + more + "3 of 3 clusters are available, and 2 must stay available (minAvailable: 2).", "b Evicted"},
 			[]string{"a", "b"},
 		},
 		{
 			"each would fit, but not both", o("1", "a", "b", "c"), []string{"a b"},
-			[]string{"a Evicted", "b " + more + "2 of 3 clusters are available, and 1 must remain so (minAvailable: 1)",
+			[]string{"a Evicted", "b " + more + "2 of 3 clusters are available, and 1 must stay available (minAvailable: 1).",
 				"c Evicted"}, []string{"a b", "a", "a b", "a c"},
 		},
 		{
 			"two evictions of one cluster are one", o("1", "a", "a", "b"), []string{"b"},
 			[]string{"a Evicted", "a Evicted", "b " + more +
-				"2 of 3 clusters are available, and 1 must remain so (minAvailable: 1)"}, []string{"a b", "a", "a b"},
+				"2 of 3 clusters are available, and 1 must stay available (minAvailable: 1)."}, []string{"a b", "a", "a b"},
 		},
 		{"none may go: nothing is asked", o("3", "a"), nil,
-			[]string{"a BudgetExhausted: 3 of 3 clusters are available, and 3 must remain so (minAvailable: 3)"}, nil},
+			[]string{"a BudgetExhausted: 3 of 3 clusters are available, and 3 must stay available (minAvailable: 3)."}, nil},
 		{
 			"what costs nothing of the budget is asked about too",
 			Observed{Published: on("a"), Expected: 1, Evictions: []string{"a"}}, []string{"a"},

@@ -22,5 +22,5 @@ func ExamplePlan() {
 	}
 	// Output:
 	// west Evicted: ""
-	// east BudgetExhausted: "2 of 3 clusters are available, and 2 must remain so (maxUnavailable: 1)"
+	// east BudgetExhausted: "2 of 3 clusters are available, and 2 must stay available (maxUnavailable: 1)."
 }

@@ -104,7 +104,7 @@ func Plan(o Observed) Step {
 		return cmp.Compare(a.Name, b.Name)
 	})
 	step := Step{}
-	turns, next := o.turns()
+	turns, next := o.allowedEvictions()
 	protect := o.protected(ready)
 	var waiting []Decision
 	for i, c := range leaving {
@@ -130,7 +130,7 @@ func Plan(o Observed) Step {
 			}
 		}
 	}
-	step.Publish = append(o.come(published, len(waiting), replaced(o, leaving)), waiting...)
+	step.Publish = append(o.publishChosen(published, len(waiting), replaced(o, leaving)), waiting...)
 	return step
 }
 
@@ -151,8 +151,8 @@ func (o *Observed) protected(ready int) int {
 	return max(0, o.Wanted-ready)
 }
 
-// come returns the chosen clusters that are published already, and those that are added now.
-func (o *Observed) come(published map[string]Cluster, waiting int, places []string) []Decision {
+// publishChosen returns the chosen clusters that are published already, and those that are added now.
+func (o *Observed) publishChosen(published map[string]Cluster, waiting int, places []string) []Decision {
 	room := len(o.Chosen)
 	if o.Policy.Replace == v1alpha1.EvictFirst && o.Wanted >= 0 {
 		room = o.Wanted - waiting
@@ -196,7 +196,7 @@ func replaced(o Observed, leaving []Cluster) []string {
 		}
 	}
 	var places []string
-	for _, c := range slices.Concat(leaving, gone(o)) {
+	for _, c := range slices.Concat(leaving, goneClusters(o)) {
 		if place := cmp.Or(c.Replaces, c.Name); !taken[place] {
 			taken[place] = true
 			places = append(places, place)
@@ -206,7 +206,7 @@ func replaced(o Observed, leaving []Cluster) []string {
 	return places
 }
 
-func gone(o Observed) []Cluster {
+func goneClusters(o Observed) []Cluster {
 	var left []Cluster
 	for _, c := range o.Published {
 		if o.Gone[c.Name] {
@@ -216,8 +216,9 @@ func gone(o Observed) []Cluster {
 	return left
 }
 
-// turns returns the number of clusters that may be evicted now. If it is 0, next is the time of the next eviction.
-func (o *Observed) turns() (turns int, next time.Time) {
+// allowedEvictions returns the number of clusters that may be evicted now. If it is 0, next is the time of the next
+// eviction.
+func (o *Observed) allowedEvictions() (turns int, next time.Time) {
 	all, total, limit := recent(o.Evictions, o.Policy, o.Now), 0, maxEvictions(o.Policy)
 	for _, e := range all {
 		total += int(e.Count)

@@ -26,7 +26,7 @@ func Remember(before []v1alpha1.EvictionCount, evicted int, policy v1alpha1.Fail
 	}
 	for i := 1; i < len(history); {
 		if history[i].Time.Equal(&history[i-1].Time) {
-			history = join(history, i)
+			history = mergeWithPrevious(history, i)
 		} else {
 			i++
 		}
@@ -38,7 +38,7 @@ func Remember(before []v1alpha1.EvictionCount, evicted int, policy v1alpha1.Fail
 				closest = i + 1
 			}
 		}
-		history = join(history, closest)
+		history = mergeWithPrevious(history, closest)
 	}
 	return history
 }
@@ -47,8 +47,8 @@ func gap(history []v1alpha1.EvictionCount, i int) time.Duration {
 	return history[i].Time.Sub(history[i-1].Time.Time)
 }
 
-// join merges an entry with the one before it, at the later time.
-func join(history []v1alpha1.EvictionCount, i int) []v1alpha1.EvictionCount {
+// mergeWithPrevious merges an entry with the one before it, at the later time.
+func mergeWithPrevious(history []v1alpha1.EvictionCount, i int) []v1alpha1.EvictionCount {
 	history[i].Count += history[i-1].Count
 	return slices.Delete(history, i-1, i)
 }

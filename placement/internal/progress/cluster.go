@@ -48,9 +48,9 @@ func (c *Cluster) Health() rollout.Health {
 		return rollout.Unknown
 	case !c.upToDate():
 		return rollout.Progressing
-	case !c.all(func(w *Work) bool { return !c.hopeless(w) }):
+	case !c.all(func(w *Work) bool { return !c.permanentlyDegraded(w) }):
 		return rollout.Failed
-	case c.all((*Work).fine):
+	case c.all((*Work).healthy):
 		return rollout.Succeeded
 	}
 	return rollout.Progressing
@@ -90,14 +90,14 @@ func (c *Cluster) applied() bool {
 }
 
 // lacks reports whether the cluster lacks content that it must have now, where revision is the one that it must have in
-// the end. A cluster without a revision lacks all content, even if it is held.
+// the end. A cluster without a revision lacks all content, even if an update is blocked.
 func (c *Cluster) lacks(revision string) bool {
 	return c.Revision == "" || c.Revision != revision && c.Hold == "" || !c.applied()
 }
 
-// hopeless reports whether a Work is Degraded, and another Work of the cluster cannot resolve this. Another Work may
-// define the kind or give up the object, which the agent observes when it retries.
-func (c *Cluster) hopeless(w *Work) bool {
+// permanentlyDegraded reports whether a Work is Degraded, and another Work of the cluster cannot resolve this. Another
+// Work may define the kind or give up the object, which the agent observes when it retries.
+func (c *Cluster) permanentlyDegraded(w *Work) bool {
 	if len(c.Works) > 1 && (w.Reason == workv1alpha1.ReasonUnknownKind || w.Reason == workv1alpha1.ReasonConflict) {
 		return false
 	}
@@ -128,7 +128,7 @@ func (c *Cluster) worst() *Work {
 // rank returns the severity of the state of a Work. A higher rank is worse.
 func (c *Cluster) rank(w *Work) int {
 	switch {
-	case c.hopeless(w):
+	case c.permanentlyDegraded(w):
 		return 4
 	case w.Degraded == metav1.ConditionTrue:
 		return 3

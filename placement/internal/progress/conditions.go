@@ -48,14 +48,14 @@ func (s *summary) applied() metav1.Condition {
 	const kind = v1alpha1.ConditionApplied
 	switch {
 	case s.Deleting:
-		return not(kind, v1alpha1.ReasonDeleting, s.deletion())
+		return not(kind, v1alpha1.ReasonDeleting, s.deletionMessage())
 	case len(s.Problems) > 0:
-		return not(kind, s.problemReason(), s.problem())
+		return not(kind, s.problemReason(), s.problemMessage())
 	case s.counts.Total == 0:
 		return not(kind, v1alpha1.ReasonNoClusters, noClusters)
 	case s.lacking.n > 0:
 		return not(kind, v1alpha1.ReasonNotApplied,
-			s.groupMessage(s.lacking, fmt.Sprintf("Not all is there on %s", s.of(s.lacking.n))))
+			s.groupMessage(s.lacking, fmt.Sprintf("Objects are not applied on %s", s.of(s.lacking.n))))
 	}
 	return is(kind, v1alpha1.ReasonApplied, "")
 }
@@ -66,12 +66,12 @@ func (s *summary) available() metav1.Condition {
 	const kind = v1alpha1.ConditionAvailable
 	switch {
 	case s.Deleting:
-		return not(kind, v1alpha1.ReasonDeleting, s.deletion())
+		return not(kind, v1alpha1.ReasonDeleting, s.deletionMessage())
 	case s.counts.Total == 0:
 		return not(kind, v1alpha1.ReasonNoClusters, noClusters)
 	case s.unready.n > 0:
 		return not(kind, v1alpha1.ReasonNotAvailable,
-			s.groupMessage(s.unready, fmt.Sprintf("Not all is ready on %s", s.of(s.unready.n))))
+			s.groupMessage(s.unready, fmt.Sprintf("Objects are not available on %s", s.of(s.unready.n))))
 	}
 	return is(kind, v1alpha1.ReasonAvailable, "")
 }
@@ -81,7 +81,7 @@ func (s *summary) progressing() metav1.Condition {
 	phase := cmp.Or(s.Rollout.Phase, v1alpha1.PhasePending)
 	switch {
 	case s.Deleting:
-		return is(kind, v1alpha1.ReasonDeleting, s.deletion())
+		return is(kind, v1alpha1.ReasonDeleting, s.deletionMessage())
 	case s.Rollout.Phase == "":
 		return not(kind, string(phase), "")
 	}
@@ -97,14 +97,14 @@ func (s *summary) degraded() metav1.Condition {
 	const kind = v1alpha1.ConditionDegraded
 	switch {
 	case len(s.Problems) > 0:
-		return is(kind, s.problemReason(), s.problem())
+		return is(kind, s.problemReason(), s.problemMessage())
 	case s.Deleting:
 	case s.halted():
-		return is(kind, v1alpha1.ReasonRolloutHalted, s.wrong())
-	case s.untold.n > 0:
-		return is(kind, cmp.Or(s.untold.first.Reason, v1alpha1.ReasonOverrideFailed), s.wrong())
+		return is(kind, v1alpha1.ReasonRolloutHalted, s.failureMessage())
+	case s.unassigned.n > 0:
+		return is(kind, cmp.Or(s.unassigned.first.Reason, v1alpha1.ReasonOverrideFailed), s.failureMessage())
 	case s.failed.n > 0:
-		return is(kind, v1alpha1.ReasonClustersFailed, s.wrong())
+		return is(kind, v1alpha1.ReasonClustersFailed, s.failureMessage())
 	}
 	return not(kind, v1alpha1.ReasonAsDesired, "")
 }
@@ -121,7 +121,7 @@ func (s *summary) halted() bool {
 // problemReason returns a valid reason of a condition: the API server rejects a status with an empty one.
 func (s *summary) problemReason() string { return cmp.Or(s.Problems[0].Reason, v1alpha1.ReasonInvalid) }
 
-func (s *summary) problem() string {
+func (s *summary) problemMessage() string {
 	first := bounded.Text(cmp.Or(s.Problems[0].Message, s.problemReason()), maxMessage)
 	switch more := len(s.Problems) - 1; more {
 	case 0:

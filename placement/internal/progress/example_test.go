@@ -56,7 +56,7 @@ func ExampleStatus() {
 	// canary Succeeded Available
 	// east Failed Failed
 	// west Succeeded Pending
-	// 1 of 3 clusters failed, east: apps/Deployment shop/web: spec.replicas: must not be negative. Revision web-2 is on 2 of 3 clusters: 1 ready, 1 waiting, 1 failed.
+	// 1 of 3 clusters failed, east: apps/Deployment shop/web: spec.replicas: must not be negative. Revision web-2 is assigned to 2 of 3 clusters: 1 available, 1 pending, 1 failed.
 	// Applied False NotApplied
 	// Available False NotAvailable
 	// Progressing True Progressing

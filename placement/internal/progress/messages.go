@@ -16,18 +16,18 @@ const noClusters = "The placements have chosen no clusters."
 // message returns the message for users: the problems, then the progress. It contains nothing that changes with time
 // alone.
 func (s *summary) message() string {
-	parts := []string{s.wrong(), s.revisionMessage(), s.waiting(), s.goodbye()}
+	parts := []string{s.failureMessage(), s.revisionMessage(), s.waitingMessage(), s.leavingMessage()}
 	if s.Deleting {
-		parts = []string{s.wrong(), s.deletion()}
+		parts = []string{s.failureMessage(), s.deletionMessage()}
 	}
 	return bounded.Text(join(parts...), maxMessageLength)
 }
 
-// wrong returns a message about a problem that requires an action, and the remedy. Empty: there is none.
-func (s *summary) wrong() string {
+// failureMessage returns a message about a problem that requires an action, and the remedy. Empty: there is none.
+func (s *summary) failureMessage() string {
 	switch {
 	case len(s.Problems) > 0:
-		return s.problem()
+		return s.problemMessage()
 	case s.Deleting:
 		return ""
 	case s.Rollout.Phase == v1alpha1.PhaseFailed:
@@ -35,9 +35,9 @@ func (s *summary) wrong() string {
 			"The rollout continues when fewer clusters fail, or with another revision.")
 	case s.halted():
 		return join(limitMessage(s.Rollout.Message), s.example(),
-			fmt.Sprintf("Revision %s is not tried again, but another one would be.", s.Revision))
-	case s.untold.n > 0:
-		return s.groupMessage(s.untold, fmt.Sprintf("%s cannot be told what to have", s.of(s.untold.n)))
+			fmt.Sprintf("Revision %s is not retried. Change the WorkSet to roll out another revision.", s.Revision))
+	case s.unassigned.n > 0:
+		return s.groupMessage(s.unassigned, fmt.Sprintf("No revision can be assigned to %s", s.of(s.unassigned.n)))
 	case s.failed.n > 0:
 		return s.groupMessage(s.failed, fmt.Sprintf("%s failed", s.of(s.failed.n)))
 	}
@@ -49,7 +49,8 @@ func (s *summary) example() string {
 	if s.failed.n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s", s.failed.first.Name, limitMessage(s.words(s.failed.first, v1alpha1.ClusterFailed)))
+	message := s.clusterMessage(s.failed.first, v1alpha1.ClusterFailed)
+	return fmt.Sprintf("%s: %s", s.failed.first.Name, limitMessage(message))
 }
 
 // revisionMessage returns a message about the progress of the clusters.
@@ -60,37 +61,38 @@ func (s *summary) revisionMessage() string {
 	case total == 0:
 		return noClusters
 	case s.goal == "":
-		return "There is no revision yet."
+		return "The WorkSet has no revision yet."
 	case len(s.states[v1alpha1.ClusterAvailable]) < total:
 	case total == 1:
-		return fmt.Sprintf("1 cluster has revision %s, and all of it is ready.", s.goal)
+		return fmt.Sprintf("Revision %s is available on 1 cluster.", s.goal)
 	default:
-		return fmt.Sprintf("All %d clusters have revision %s, and all of it is ready.", total, s.goal)
+		return fmt.Sprintf("Revision %s is available on all %d clusters.", s.goal, total)
 	}
 	var parts []string
 	for _, part := range []struct {
 		state v1alpha1.ClusterState
-		words string
+		label string
 	}{
-		{v1alpha1.ClusterAvailable, "ready"},
-		{v1alpha1.ClusterProgressing, "on the way"},
-		{v1alpha1.ClusterPending, "waiting"},
+		{v1alpha1.ClusterAvailable, "available"},
+		{v1alpha1.ClusterProgressing, "progressing"},
+		{v1alpha1.ClusterPending, "pending"},
 		{v1alpha1.ClusterFailed, "failed"},
-		{v1alpha1.ClusterUnknown, "out of reach"},
+		{v1alpha1.ClusterUnknown, "unreachable"},
 	} {
 		if n := len(s.states[part.state]); n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, part.words))
+			parts = append(parts, fmt.Sprintf("%d %s", n, part.label))
 		}
 	}
-	revisionMessage := fmt.Sprintf("Revision %s is on %s: %s.", s.goal, s.of(int(s.at[s.goal])), strings.Join(parts, ", "))
+	message := fmt.Sprintf("Revision %s is assigned to %s: %s.", s.goal, s.of(int(s.at[s.goal])),
+		strings.Join(parts, ", "))
 	if late := int(s.Rollout.TimedOut); late > 0 {
-		revisionMessage = join(revisionMessage, fmt.Sprintf("Not ready in time: %s.", clusters(late)))
+		message = join(message, fmt.Sprintf("Progress deadline exceeded on %s.", clusters(late)))
 	}
-	return revisionMessage
+	return message
 }
 
-// waiting returns what the rollout waits for, if it does not wait for clusters.
-func (s *summary) waiting() string {
+// waitingMessage returns what the rollout waits for, if it does not wait for clusters.
+func (s *summary) waitingMessage() string {
 	switch s.Rollout.Phase {
 	case v1alpha1.PhaseWaitingForApproval, v1alpha1.PhaseWaitingForTime, v1alpha1.PhaseSoaking:
 		return limitMessage(s.Rollout.Message)
@@ -102,16 +104,16 @@ func (s *summary) waiting() string {
 	return ""
 }
 
-// goodbye returns a message about clusters whose Works are being removed.
-func (s *summary) goodbye() string {
+// leavingMessage returns a message about clusters whose Works are being removed.
+func (s *summary) leavingMessage() string {
 	if s.leaving.n == 0 {
 		return ""
 	}
-	return s.groupMessage(s.leaving, fmt.Sprintf("Objects are still to be taken back from %s", clusters(s.leaving.n)))
+	return s.groupMessage(s.leaving, fmt.Sprintf("Objects are being removed from %s", clusters(s.leaving.n)))
 }
 
-func (s *summary) deletion() string {
-	return join("The WorkSet is being deleted.", s.goodbye())
+func (s *summary) deletionMessage() string {
+	return join("The WorkSet is being deleted.", s.leavingMessage())
 }
 
 // groupMessage returns a message about a group that names its first cluster.
@@ -120,14 +122,14 @@ func (s *summary) groupMessage(g group, what string) string {
 	if g.n > 1 {
 		which = "first " + which
 	}
-	if words := s.words(g.first, g.state); words != "" {
-		which += ": " + words
+	if message := s.clusterMessage(g.first, g.state); message != "" {
+		which += ": " + message
 	}
 	return limitMessage(what + ", " + which)
 }
 
-// words returns the problem of a cluster, or what the cluster waits for. Empty: neither.
-func (s *summary) words(c *Cluster, state v1alpha1.ClusterState) string {
+// clusterMessage returns the problem of a cluster, or what the cluster waits for. Empty: neither.
+func (s *summary) clusterMessage(c *Cluster, state v1alpha1.ClusterState) string {
 	return bounded.Text(s.reason(c, state), maxMessage)
 }
 
@@ -137,11 +139,11 @@ func (s *summary) reason(c *Cluster, state v1alpha1.ClusterState) string {
 		if c.Problem != "" {
 			return c.Problem
 		}
-		return said(c.worst())
+		return workMessage(c.worst())
 	case v1alpha1.ClusterUnknown:
-		return cmp.Or(c.Waits, "The cluster cannot be reached.")
+		return cmp.Or(c.Waits, "The cluster is unreachable.")
 	case v1alpha1.ClusterLeaving:
-		return leaving(c)
+		return leavingReason(c)
 	case v1alpha1.ClusterPending:
 		return blockedMessage(c.Hold)
 	case v1alpha1.ClusterAvailable:
@@ -149,27 +151,28 @@ func (s *summary) reason(c *Cluster, state v1alpha1.ClusterState) string {
 	}
 	switch {
 	case c.Revision != s.goal || !c.Current:
-		return cmp.Or(c.Waits, "Its Works are being written.")
+		return cmp.Or(c.Waits, "The Works are being written.")
 	case !c.upToDate():
-		return "Its agent has not reported on it yet."
+		return "The agent has not reported on the Works yet."
 	}
-	return said(c.worst())
+	return workMessage(c.worst())
 }
 
-func leaving(c *Cluster) string {
+func leavingReason(c *Cluster) string {
 	if !c.Reachable {
-		return "The cluster cannot be reached."
+		return "The cluster is unreachable."
 	}
 	for i := range c.Works {
 		if w := &c.Works[i]; w.Deleting && w.Observed == w.Generation && w.Message != "" {
 			return w.Message
 		}
 	}
-	return "Its Works are being deleted."
+	return "The Works are being deleted."
 }
 
-// said returns the message of a Work. A Work without a message may be reported by an agent of another implementation.
-func said(w *Work) string {
+// workMessage returns the message of a Work. A Work without a message may be reported by an agent of another
+// implementation.
+func workMessage(w *Work) string {
 	switch {
 	case w == nil:
 		return ""
@@ -178,27 +181,27 @@ func said(w *Work) string {
 	case w.Reason != "":
 		return w.Reason + "."
 	}
-	return "Its agent does not say why."
+	return "The agent reported no message."
 }
 
 func blockedMessage(reason rollout.HoldReason) string {
 	switch reason {
 	case rollout.HoldConcurrency:
-		return "Waits until fewer clusters are on their way."
+		return "Waiting until fewer clusters are being updated."
 	case rollout.HoldOrder:
-		return "Waits for those before it."
+		return "Waiting for clusters that are earlier in the order of the rollout."
 	case rollout.HoldApproval:
-		return "Waits for an approval."
+		return "Waiting for an approval of the stage."
 	case rollout.HoldTime:
-		return "Waits for a time to pass."
+		return "Waiting until the waitSeconds of the stage have passed."
 	case rollout.HoldPaused:
-		return "Waits, for the rollout is paused."
+		return "Waiting: the rollout is paused."
 	case rollout.HoldStopped:
-		return "Waits, for the rollout is stopped."
+		return "Waiting: the rollout is stopped."
 	case rollout.HoldFailures:
-		return "Waits, for too many clusters have failed."
+		return "Waiting: too many clusters have failed."
 	}
-	return fmt.Sprintf("Waits: %s.", reason)
+	return fmt.Sprintf("Waiting: %s.", reason)
 }
 
 func (s *summary) of(n int) string { return fmt.Sprintf("%d of %s", n, clusters(int(s.counts.Total))) }
@@ -210,9 +213,9 @@ func clusters(n int) string {
 	return fmt.Sprintf("%d clusters", n)
 }
 
-// join joins the sentences that are not empty.
-func join(sentences ...string) string {
-	return strings.Join(slices.DeleteFunc(sentences, func(one string) bool { return one == "" }), " ")
+// join joins the parts that are not empty.
+func join(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(one string) bool { return one == "" }), " ")
 }
 
 // limitMessage returns a text with a full stop, so that another sentence can follow.

@@ -62,7 +62,7 @@ func Status(o Observed) v1alpha1.WorkSetStatus {
 		Objects:            int32(o.Objects),
 		Counts:             s.counts,
 		Rollout:            o.Rollout,
-		Feedback:           sumUp(s.heard()),
+		Feedback:           sumUp(s.reporting()),
 		Conditions:         s.conditions(),
 	}
 	status.Clusters, status.OmittedClusters = s.clusters()
@@ -80,14 +80,14 @@ type summary struct {
 	Observed
 	goal string // the revision that clusters must have: Revision, or the one to which they are rolled back
 
-	counts  v1alpha1.ClusterCounts
-	at      map[string]int32 // the number of clusters by revision
-	states  map[v1alpha1.ClusterState][]*Cluster
-	lacking group // clusters that lack content that they must have now
-	unready group // clusters that are not available
-	untold  group // clusters to which no revision can be assigned
-	failed  group
-	leaving group
+	counts     v1alpha1.ClusterCounts
+	at         map[string]int32 // the number of clusters by revision
+	states     map[v1alpha1.ClusterState][]*Cluster
+	lacking    group // clusters that lack content that they must have now
+	unready    group // clusters that are not available
+	unassigned group // clusters to which no revision can be assigned
+	failed     group
+	leaving    group
 }
 
 // group counts clusters, and contains the one that messages name.
@@ -141,7 +141,7 @@ func (s *summary) count() {
 			s.counts.Unknown++
 		}
 		if c.Problem != "" {
-			s.untold.add(c, state)
+			s.unassigned.add(c, state)
 		}
 	}
 	if s.Revision != "" {
@@ -162,7 +162,7 @@ func (s *summary) clusters() (listed []v1alpha1.ClusterSummary, omitted int32) {
 		for _, c := range some[:min(room, len(some))] {
 			listed = append(listed, v1alpha1.ClusterSummary{
 				Name: c.Name, State: state, Revision: bounded.Text(c.Revision, maxRevision), Replicas: c.Replicas,
-				Message: s.words(c, state),
+				Message: s.clusterMessage(c, state),
 			})
 		}
 	}
@@ -187,15 +187,15 @@ func (s *summary) revisions() []v1alpha1.RevisionSummary {
 	return history
 }
 
-// heard returns the clusters whose members report: those that are chosen and can be reached.
-func (s *summary) heard() []*Cluster {
-	heard := make([]*Cluster, 0, len(s.Clusters))
+// reporting returns the clusters whose members report: those that are chosen and can be reached.
+func (s *summary) reporting() []*Cluster {
+	clusters := make([]*Cluster, 0, len(s.Clusters))
 	for i := range s.Clusters {
 		if c := &s.Clusters[i]; c.Chosen && c.Reachable && !s.Deleting {
-			heard = append(heard, c)
+			clusters = append(clusters, c)
 		}
 	}
-	return heard
+	return clusters
 }
 
 // compareProblems sorts problems by severity: a problem that prevents others from being relevant is first.

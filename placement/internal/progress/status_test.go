@@ -60,11 +60,13 @@ func TestStatus(t *testing.T) {
 	waits := func(c *Cluster) { c.Hold = rollout.HoldApproval }
 	unchosen := func(c *Cluster) { c.Chosen = false }
 	well, ill := assigned(says(allWell)), assigned(saying(rejected, "apps/Deployment shop/web: Invalid."))
-	leaves := assigned(saying("Applied=False/CleaningUp Progressing=True/CleaningUp", "2 objects to go.").but(deleting)).
+	leaves := assigned(saying("Applied=False/CleaningUp Progressing=True/CleaningUp",
+		"Waiting for the deletion of 2 objects.").but(deleting)).
 		but(
 			unchosen)
-	done := phase(v1alpha1.PhaseSucceeded, "Done: 2 of 2 clusters at r2.")
-	back := phase(v1alpha1.PhaseRolledBack, "Rolled back: 2 of 2 clusters at r1. 1 cluster failed, where 0 may: a.")
+	done := phase(v1alpha1.PhaseSucceeded, "Complete: 2 of 2 clusters at r2.")
+	back := phase(v1alpha1.PhaseRolledBack, "Rolled back: 2 of 2 clusters at r1. 1 cluster failed, and maxFailures "+
+		"allows 0: a.")
 	back.StableRevision, back.Rollback = "r1", &v1alpha1.RollbackStatus{}
 	invalid := Problem{v1alpha1.ReasonInvalid, "spec.rollout.stages: is required"}
 
@@ -79,161 +81,161 @@ func TestStatus(t *testing.T) {
 			"all is well",
 			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{named("a", well), named("b", well)}},
 			"Applied=True/Applied Available=True/Available Progressing=False/Succeeded Degraded=False/AsDesired",
-			"All 2 clusters have revision r2, and all of it is ready.",
+			"Revision r2 is available on all 2 clusters.",
 			v1alpha1.ClusterCounts{Total: 2, Updated: 2, Applied: 2, Available: 2},
 		},
 		{
 			"one is a matter of grammar",
 			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{well}},
 			"Applied=True/Applied Available=True/Available Progressing=False/Succeeded Degraded=False/AsDesired",
-			"1 cluster has revision r2, and all of it is ready.",
+			"Revision r2 is available on 1 cluster.",
 			v1alpha1.ClusterCounts{Total: 1, Updated: 1, Applied: 1, Available: 1},
 		},
 		{
 			"where nobody is chosen nothing is available, and who waits for that goes on waiting",
-			Observed{Revision: "r2", Rollout: phase(v1alpha1.PhaseSucceeded, "There are no clusters.")},
+			Observed{Revision: "r2", Rollout: phase(v1alpha1.PhaseSucceeded, "The rollout has no clusters.")},
 			"Applied=False/NoClusters Available=False/NoClusters Progressing=False/Succeeded Degraded=False/AsDesired",
 			noClusters,
 			v1alpha1.ClusterCounts{},
 		},
 		{
-			"who waits with what they were told lacks nothing by now; a gate for a person is part of the way",
+			"a pending cluster with an older revision lacks nothing; an approval does not degrade the WorkSet",
 			Observed{
 				Revision: "r2", Rollout: phase(v1alpha1.PhaseWaitingForApproval, "Waiting for the approval after stage canary."),
 				Clusters: []Cluster{named("a", well), named("b", well).but(old).but(waits)},
 			},
 			"Applied=True/Applied Available=True/Available Progressing=True/WaitingForApproval Degraded=False/AsDesired",
-			"Revision r2 is on 1 of 2 clusters: 1 ready, 1 waiting. Waiting for the approval after stage canary.",
+			"Revision r2 is assigned to 1 of 2 clusters: 1 available, 1 pending. Waiting for the approval after stage canary.",
 			v1alpha1.ClusterCounts{Total: 2, Updated: 1, Applied: 2, Available: 2},
 		},
 		{
-			"who waits with nothing lacks all of it: nobody who waits for Applied wants to be told that nothing is applied " +
-				"there",
+			"a pending cluster without a revision lacks all content, so Applied is False",
 			Observed{
 				Revision: "r2", Rollout: phase(v1alpha1.PhasePaused, "Paused: 1 of 2 clusters at r2."),
 				Clusters: []Cluster{named("a", well), named("b", well).but(none).but(waits)},
 			},
 			"Applied=False/NotApplied Available=False/NotAvailable Progressing=False/Paused Degraded=False/AsDesired",
-			"Revision r2 is on 1 of 2 clusters: 1 ready, 1 waiting. The rollout is paused.",
+			"Revision r2 is assigned to 1 of 2 clusters: 1 available, 1 pending. The rollout is paused.",
 			v1alpha1.ClusterCounts{Total: 2, Updated: 1, Applied: 1, Available: 1},
 		},
 		{
-			"a rollout that is paused from the beginning has applied nothing",
+			"a rollout that is paused before its first cluster has applied nothing",
 			Observed{
 				Revision: "r2", Rollout: phase(v1alpha1.PhasePaused, "Paused: 0 of 1 cluster at r2."),
 				Clusters: []Cluster{named("a", well).but(none).but(waits)},
 			},
 			"Applied=False/NotApplied Available=False/NotAvailable Progressing=False/Paused Degraded=False/AsDesired",
-			"Revision r2 is on 0 of 1 cluster: 1 waiting. The rollout is paused.",
+			"Revision r2 is assigned to 0 of 1 cluster: 1 pending. The rollout is paused.",
 			v1alpha1.ClusterCounts{Total: 1},
 		},
 		{
-			"who is being told lacks it",
+			"a cluster that is being updated lacks content",
 			Observed{
-				Revision: "r2", Rollout: phase(v1alpha1.PhaseProgressing, "Updating: 0 of 1 cluster at r2, and 1 on the way."),
+				Revision: "r2", Rollout: phase(v1alpha1.PhaseProgressing, "Updating: 0 of 1 cluster at r2, 1 progressing."),
 				Clusters: []Cluster{well.but(old)},
 			},
 			"Applied=False/NotApplied Available=True/Available Progressing=True/Progressing Degraded=False/AsDesired",
-			"Revision r2 is on 0 of 1 cluster: 1 on the way.",
+			"Revision r2 is assigned to 0 of 1 cluster: 1 progressing.",
 			v1alpha1.ClusterCounts{Total: 1, Applied: 1, Available: 1},
 		},
 		{
-			"what is applied is not yet ready",
+			"the objects are applied, but not available",
 			Observed{Revision: "r2", Rollout: phase(v1alpha1.PhaseProgressing, ""),
 				Clusters: []Cluster{assigned(says(onItsWay))}},
 			"Applied=True/Applied Available=False/NotAvailable Progressing=True/Progressing Degraded=False/AsDesired",
-			"Revision r2 is on 1 of 1 cluster: 1 on the way.",
+			"Revision r2 is assigned to 1 of 1 cluster: 1 progressing.",
 			v1alpha1.ClusterCounts{Total: 1, Updated: 1, Applied: 1},
 		},
 		{
-			"who cannot be reached has it by the last word, but is not available, and nobody can do anything about it here",
+			"an unreachable cluster counts as applied by its last report, but not as available",
 			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{named("a", well), named("b", well).but(outOfReach)}},
 			"Applied=True/Applied Available=False/NotAvailable Progressing=False/Succeeded Degraded=False/AsDesired",
-			"Revision r2 is on 2 of 2 clusters: 1 ready, 1 out of reach.",
+			"Revision r2 is assigned to 2 of 2 clusters: 1 available, 1 unreachable.",
 			v1alpha1.ClusterCounts{Total: 2, Updated: 2, Applied: 2, Available: 1, Unknown: 1},
 		},
 		{
-			"a failure that is tolerated is told of first, by the first name, and then how far it is",
+			"the message starts with the tolerated failures, and names the first failed cluster",
 			Observed{
 				Revision: "r2", Rollout: phase(v1alpha1.PhaseProgressing, ""),
 				Clusters: []Cluster{named("c", ill), named("b", ill), named("a", well)},
 			},
 			"Applied=False/NotApplied Available=False/NotAvailable Progressing=True/Progressing Degraded=True/ClustersFailed",
-			"2 of 3 clusters failed, first b: apps/Deployment shop/web: Invalid. Revision r2 is on 3 of 3 clusters: 1 ready, " +
-				"2 failed.",
+			"2 of 3 clusters failed, first b: apps/Deployment shop/web: Invalid. Revision r2 is assigned to 3 of 3 clusters: " +
+				"1 available, 2 failed.",
 			v1alpha1.ClusterCounts{Total: 3, Updated: 3, Applied: 1, Available: 1, Failed: 2},
 		},
 		{
-			"who cannot be told is a matter of the spec, and goes before who fails",
+			"an override error is reported before failed clusters",
 			Observed{
 				Revision: "r2", Rollout: phase(v1alpha1.PhaseProgressing, ""),
 				Clusters: []Cluster{named("a", ill), named("b", well).but(problem), named("c", well)},
 			},
 			"Applied=False/NotApplied Available=False/NotAvailable Progressing=True/Progressing Degraded=True/OverrideFailed",
-			"1 of 3 clusters cannot be told what to have, b: override 1: the label is not there. Revision r2 is on 3 of 3 " +
-				"clusters: 1 ready, 2 failed.",
+			"No revision can be assigned to 1 of 3 clusters, b: override 1: the label is not there. Revision r2 is assigned " +
+				"to 3 of 3 clusters: 1 available, 2 failed.",
 			v1alpha1.ClusterCounts{Total: 3, Updated: 3, Applied: 1, Available: 1, Failed: 2},
 		},
 		{
-			"who cannot be told lacks something, also while it would have to wait",
+			"a cluster with an override error lacks content, also while the rollout is paused",
 			Observed{Revision: "r2", Rollout: phase(v1alpha1.PhasePaused, "Paused."),
 				Clusters: []Cluster{well.but(none).but(waits).but(problem)}},
 			"Applied=False/NotApplied Available=False/NotAvailable Progressing=False/Paused Degraded=True/OverrideFailed",
-			"1 of 1 cluster cannot be told what to have, east: override 1: the label is not there. Revision r2 is on 0 of 1 " +
-				"cluster: 1 failed. The rollout is paused.",
+			"No revision can be assigned to 1 of 1 cluster, east: override 1: the label is not there. Revision r2 is assigned " +
+				"to 0 of 1 cluster: 1 failed. The rollout is paused.",
 			v1alpha1.ClusterCounts{Total: 1, Failed: 1},
 		},
 		{
-			"who takes too long is not only on the way",
+			"a cluster that exceeds the progress deadline is reported in addition",
 			Observed{
 				Revision: "r2", Clusters: []Cluster{named("a", well), named("b", assigned(says(onItsWay)))},
 				Rollout: v1alpha1.RolloutStatus{Revision: "r2", Phase: v1alpha1.PhaseSoaking, Message: "Waiting.",
 					RolloutCounts: v1alpha1.RolloutCounts{TimedOut: 1}},
 			},
 			"Applied=True/Applied Available=False/NotAvailable Progressing=True/Soaking Degraded=False/AsDesired",
-			"Revision r2 is on 2 of 2 clusters: 1 ready, 1 on the way. Not ready in time: 1 cluster. Waiting.",
+			"Revision r2 is assigned to 2 of 2 clusters: 1 available, 1 progressing. Progress deadline exceeded on 1 cluster. " +
+				"Waiting.",
 			v1alpha1.ClusterCounts{Total: 2, Updated: 2, Applied: 2, Available: 1},
 		},
 		{
-			"a halt needs somebody",
+			"a halted rollout degrades the WorkSet",
 			Observed{
-				Revision: "r2", Rollout: phase(v1alpha1.PhaseFailed, "1 cluster failed, where 0 may: a."),
+				Revision: "r2", Rollout: phase(v1alpha1.PhaseFailed, "1 cluster failed, and maxFailures allows 0: a."),
 				Clusters: []Cluster{named("a", ill), named("b", well).but(old).but(waits)},
 			},
 			"Applied=False/NotApplied Available=False/NotAvailable Progressing=False/Failed Degraded=True/RolloutHalted",
-			"The rollout is halted. 1 cluster failed, where 0 may: a. a: apps/Deployment shop/web: Invalid. The rollout " +
-				"continues when fewer clusters fail, or with another revision. " +
-				"Revision r2 is on 1 of 2 clusters: 1 waiting, 1 failed.",
+			"The rollout is halted. 1 cluster failed, and maxFailures allows 0: a. a: apps/Deployment shop/web: Invalid. The " +
+				"rollout continues when fewer clusters fail, or with another revision. Revision r2 is assigned to 1 of 2 " +
+				"clusters: 1 pending, 1 failed.",
 			v1alpha1.ClusterCounts{Total: 2, Updated: 1, Applied: 1, Available: 1, Failed: 1},
 		},
 		{
-			"a halt of the revision before is none of this one",
+			"the halt of an earlier revision is ignored",
 			Observed{
-				Revision: "r3", Rollout: phase(v1alpha1.PhaseFailed, "1 cluster failed, where 0 may: a."),
+				Revision: "r3", Rollout: phase(v1alpha1.PhaseFailed, "1 cluster failed, and maxFailures allows 0: a."),
 				Clusters: []Cluster{well.but(waits)},
 			},
 			"Applied=True/Applied Available=True/Available Progressing=False/Pending Degraded=False/AsDesired",
-			"Revision r3 is on 0 of 1 cluster: 1 waiting.",
+			"Revision r3 is assigned to 0 of 1 cluster: 1 pending.",
 			v1alpha1.ClusterCounts{Total: 1, Applied: 1, Available: 1},
 		},
 		{
-			"who was taken back is where it is to be, and does not wait; that it was is still a matter for somebody",
+			"after a rollback the clusters are up to date, but the WorkSet stays degraded",
 			Observed{Revision: "r2", Rollout: back, Clusters: []Cluster{named("a", well).but(old), named("b", well).but(old)}},
 			"Applied=True/Applied Available=True/Available Progressing=False/RolledBack Degraded=True/RolloutHalted",
-			"Rolled back: 2 of 2 clusters at r1. 1 cluster failed, where 0 may: a. Revision r2 is not tried again, " +
-				"but another one would be.",
+			"Rolled back: 2 of 2 clusters at r1. 1 cluster failed, and maxFailures allows 0: a. Revision r2 is not retried. " +
+				"Change the WorkSet to roll out another revision.",
 			v1alpha1.ClusterCounts{Total: 2, Applied: 2, Available: 2},
 		},
 		{
-			"with a problem what clusters have is not what the spec says, however well it is",
+			"a problem of the WorkSet makes Applied False, although the clusters are available",
 			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{well},
 				Problems: []Problem{{v1alpha1.ReasonWriteFailed, "no"}, invalid}},
 			"Applied=False/Invalid Available=True/Available Progressing=False/Succeeded Degraded=True/Invalid",
-			"spec.rollout.stages: is required (1 more problem). 1 cluster has revision r2, and all of it is ready.",
+			"spec.rollout.stages: is required (1 more problem). Revision r2 is available on 1 cluster.",
 			v1alpha1.ClusterCounts{Total: 1, Updated: 1, Applied: 1, Available: 1},
 		},
 		{
-			"a placement that is not there has not chosen none; and there is no rollout yet",
+			"a missing Placement is reported instead of missing clusters",
 			Observed{Problems: []Problem{
 				{v1alpha1.ReasonPlacementNotFound, "Placement eu is not there: create it, or remove the reference."}}},
 			"Applied=False/PlacementNotFound Available=False/NoClusters Progressing=False/Pending " +
@@ -242,34 +244,34 @@ func TestStatus(t *testing.T) {
 			v1alpha1.ClusterCounts{},
 		},
 		{
-			"a problem without a reason must not make a status that the API refuses",
+			"a problem without a reason gets a valid reason",
 			Observed{Problems: []Problem{{"", "Something is wrong."}}},
 			"Applied=False/Invalid Available=False/NoClusters Progressing=False/Pending Degraded=True/Invalid",
 			"Something is wrong.",
 			v1alpha1.ClusterCounts{},
 		},
 		{
-			"who leaves does not count in total, nor does it keep anything from being there",
+			"clusters that are left are not part of the total",
 			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{named("a", well), named("b", leaves),
 				named("c", leaves).but(func(c *Cluster) { c.Works = nil })}},
 			"Applied=True/Applied Available=True/Available Progressing=False/Succeeded Degraded=False/AsDesired",
-			"1 cluster has revision r2, and all of it is ready. Objects are still to be taken back from 1 cluster, b: " +
-				"2 objects to go.",
+			"Revision r2 is available on 1 cluster. Objects are being removed from 1 cluster, b: " +
+				"Waiting for the deletion of 2 objects.",
 			v1alpha1.ClusterCounts{Total: 1, Updated: 1, Applied: 1, Available: 1, Leaving: 1},
 		},
 		{
-			"a WorkSet that is being deleted leaves all of them, and no failure of before matters",
+			"a WorkSet that is being deleted leaves all clusters, and ignores failures",
 			Observed{
-				Revision: "r2", Rollout: phase(v1alpha1.PhaseFailed, "1 cluster failed, where 0 may: a."), Deleting: true,
+				Revision: "r2", Rollout: phase(v1alpha1.PhaseFailed, "1 cluster failed, and maxFailures allows 0: "+
+					"a."), Deleting: true,
 				Clusters: []Cluster{named("a", ill).but(outOfReach), named("b", leaves)},
 			},
 			"Applied=False/Deleting Available=False/Deleting Progressing=True/Deleting Degraded=False/AsDesired",
-			"The WorkSet is being deleted. Objects are still to be taken back from 2 clusters, first a: The cluster cannot be " +
-				"reached.",
+			"The WorkSet is being deleted. Objects are being removed from 2 clusters, first a: The cluster is unreachable.",
 			v1alpha1.ClusterCounts{Leaving: 2},
 		},
 		{
-			"what keeps it from being deleted is a problem",
+			"a problem that blocks the deletion is reported",
 			Observed{Deleting: true, Problems: []Problem{{v1alpha1.ReasonWriteFailed, "Work web-0 of a cannot be deleted."}}},
 			"Applied=False/Deleting Available=False/Deleting Progressing=True/Deleting Degraded=True/WriteFailed",
 			"Work web-0 of a cannot be deleted. The WorkSet is being deleted.",
@@ -311,13 +313,15 @@ func TestStatus_ListsClusters(t *testing.T) {
 	want := []v1alpha1.ClusterSummary{
 		{Name: "a", State: v1alpha1.ClusterFailed, Revision: "r2", Message: "Rejected."},
 		{Name: "b", State: v1alpha1.ClusterFailed, Revision: "r2", Message: "worse"},
-		{Name: "c", State: v1alpha1.ClusterUnknown, Revision: "r2", Message: "The cluster cannot be reached."},
-		{Name: "d", State: v1alpha1.ClusterLeaving, Revision: "r2", Message: "Its Works are being deleted."},
+		{Name: "c", State: v1alpha1.ClusterUnknown, Revision: "r2", Message: "The cluster is unreachable."},
+		{Name: "d", State: v1alpha1.ClusterLeaving, Revision: "r2", Message: "The Works are being deleted."},
 		{Name: "e", State: v1alpha1.ClusterProgressing, Revision: "r2", Message: "1 of 3 replicas are ready"},
-		{Name: "f", State: v1alpha1.ClusterProgressing, Revision: "r2", Message: "Its Works are being written."},
-		{Name: "fa", State: v1alpha1.ClusterProgressing, Revision: "r1", Message: "Its Works are being written."},
-		{Name: "g", State: v1alpha1.ClusterProgressing, Revision: "r2", Message: "Its agent has not reported on it yet."},
-		{Name: "h", State: v1alpha1.ClusterPending, Revision: "r1", Message: "Waits until fewer clusters are on their way."},
+		{Name: "f", State: v1alpha1.ClusterProgressing, Revision: "r2", Message: "The Works are being written."},
+		{Name: "fa", State: v1alpha1.ClusterProgressing, Revision: "r1", Message: "The Works are being written."},
+		{Name: "g", State: v1alpha1.ClusterProgressing, Revision: "r2",
+			Message: "The agent has not reported on the Works yet."},
+		{Name: "h", State: v1alpha1.ClusterPending, Revision: "r1",
+			Message: "Waiting until fewer clusters are being updated."},
 		{Name: "i", State: v1alpha1.ClusterAvailable, Revision: "r2", Replicas: new(int32(3))},
 	}
 	if diff := cmp.Diff(want, got.Clusters); diff != "" {
@@ -333,8 +337,8 @@ func TestConditions_ReportTheWorst(t *testing.T) {
 		named("b", assigned(saying(rejected, "never"))), named("c", assigned(says(onItsWay))),
 	}})
 	said := func(kind string) string { return meta.FindStatusCondition(got.Conditions, kind).Message }
-	require.Equal(t, "Not all is there on 3 of 4 clusters, first b: never.", said(v1alpha1.ConditionApplied))
-	require.Equal(t, "Not all is ready on 4 of 4 clusters, first b: never.", said(v1alpha1.ConditionAvailable))
+	require.Equal(t, "Objects are not applied on 3 of 4 clusters, first b: never.", said(v1alpha1.ConditionApplied))
+	require.Equal(t, "Objects are not available on 4 of 4 clusters, first b: never.", said(v1alpha1.ConditionAvailable))
 	require.Equal(t, "2 of 4 clusters failed, first b: never.", said(v1alpha1.ConditionDegraded))
 }
 
@@ -348,7 +352,7 @@ func TestHoldReasonsHaveWords(t *testing.T) {
 		require.False(t, seen[words], words)
 		seen[words] = true
 	}
-	require.True(t, seen["Waits: Moon."], "what is not known is told as it is")
+	require.True(t, seen["Waiting: Moon."], "an unknown reason is part of the message")
 }
 
 func TestStatusHasTheHistory(t *testing.T) {
@@ -365,14 +369,14 @@ func TestStatusHasTheHistory(t *testing.T) {
 	got := Status(o)
 	require.Len(t, got.Revisions, maxRevisions)
 	require.Equal(t, "r66", got.Revisions[0].Name, "the newest first")
-	require.Equal(t, int32(99), o.Revisions[0].Clusters, "what was given is not changed")
+	require.Equal(t, int32(99), o.Revisions[0].Clusters, "the input is not changed")
 	counted := map[string]int32{}
 	for _, revision := range got.Revisions {
 		if revision.Clusters > 0 {
 			counted[revision.Name] = revision.Clusters
 		}
 	}
-	require.Equal(t, map[string]int32{"r60": 1, "r66": 1}, counted, "who leaves does not count")
+	require.Equal(t, map[string]int32{"r60": 1, "r66": 1}, counted, "clusters that are left are not counted")
 }
 
 // TestConditionsKeepTheirTimes checks that a condition keeps its time while its status does not change, and that

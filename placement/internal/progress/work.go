@@ -151,7 +151,7 @@ func length(id workv1alpha1.ResourceIdentifier) int {
 // upToDate reports whether the status is about the current generation of the Work, and the Work is not being deleted.
 func (w *Work) upToDate() bool { return w.Observed == w.Generation && !w.Deleting }
 
-// fine reports whether the Work is applied, available and not degraded.
-func (w *Work) fine() bool {
+// healthy reports whether the Work is applied, available and not degraded.
+func (w *Work) healthy() bool {
 	return w.Applied == metav1.ConditionTrue && w.Available == metav1.ConditionTrue && w.Degraded != metav1.ConditionTrue
 }

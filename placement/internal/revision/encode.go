@@ -17,14 +17,14 @@ import (
 // Errors of [Store.Load].
 var (
 	// ErrNotFound is the error for a revision that the WorkSet does not have.
-	ErrNotFound = errors.New("the WorkSet has no such revision")
+	ErrNotFound = errors.New("the revision does not exist")
 	// ErrIncomplete is the error for a revision with a missing part: the revision is still being saved, or a user deleted
 	// the part. Saving the content again completes it.
-	ErrIncomplete = errors.New("a part of it is missing")
+	ErrIncomplete = errors.New("a part of the revision is missing")
 	// ErrCorrupt is the error for a revision whose content is not the one that was saved. It can only be deleted.
 	ErrCorrupt = errors.New("the content does not match its hash")
 	// ErrLater is the error for a revision that a later release has written.
-	ErrLater = errors.New("a later release has written it")
+	ErrLater = errors.New("the revision was written by a later release")
 )
 
 // format is the version of document. A document with another version, or with an unknown field, was written by a later
@@ -90,7 +90,8 @@ func read(part []byte) (*document, error) {
 		return nil, ErrCorrupt // the cause may have a secret in it
 	}
 	if version.Format != format {
-		return nil, fmt.Errorf("%w: it has format %d, and this release knows only %d", ErrLater, version.Format, format)
+		return nil, fmt.Errorf("%w: the revision has format %d, and this release supports format %d "+
+			"only", ErrLater, version.Format, format)
 	}
 	d := &document{}
 	if err := strictly(part, d); err != nil {
@@ -109,7 +110,7 @@ func strictly(text []byte, into any) error {
 	if json.Unmarshal(text, into) != nil {
 		return ErrCorrupt
 	}
-	return fmt.Errorf("%w: it has fields that this release does not know", ErrLater)
+	return fmt.Errorf("%w: the revision has fields that this release does not support", ErrLater)
 }
 
 // decode returns the Content of the sorted parts of a revision, and verifies that it is the one that was saved. The

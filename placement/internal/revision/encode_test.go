@@ -124,11 +124,13 @@ func TestDecodeRefuses(t *testing.T) {
 		{"no object", `"content":{`, `"content":[],"other":{`, ErrCorrupt, ""},
 		{"nothing", `"content":{`, `"content":null,"other":{`, ErrCorrupt, ""},
 		{"a field of the wrong type", `"mode":"CreateOnly"`, `"mode":5`, ErrCorrupt, ""},
-		{"a later format", `"format":1`, `"format":2,"more":true`, nil, "it has format 2, and this release knows only 1"},
-		{"no format", `"format":1,`, ``, nil, "it has format 0"},
+		{"a later format", `"format":1`, `"format":2,"more":true`, nil, "the revision has format 2, and this release " +
+			"supports format 1 only"},
+		{"no format", `"format":1,`, ``, nil, "the revision has format 0"},
 		{"a field of a later release", `"work":{`, `"work":{"more":true,`, nil,
-			"it has fields that this release does not know"},
-		{"another", `"format":1`, `"format":1,"more":true`, nil, "it has fields that this release does not know"},
+			"the revision has fields that this release does not support"},
+		{"another", `"format":1`, `"format":1,"more":true`, nil, "the revision has fields that this release does not " +
+			"support"},
 	} {
 		changed := strings.Replace(whole, test.old, test.new, 1)
 		require.NotEqual(t, whole, changed, test.reason)

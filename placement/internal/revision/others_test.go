@@ -180,7 +180,7 @@ func TestCollision(t *testing.T) {
 		client.RawPatch(types.MergePatchType, []byte(patch))))
 	before := h.versions()
 	_, err := s.Save(t.Context(), workSet, content(t, "a"), 2)
-	require.ErrorContains(t, err, info.Name+" has other content, with the hash "+other)
+	require.ErrorContains(t, err, info.Name+" has different content, with the hash "+other)
 	require.Equal(t, before, h.versions())
 }
 

@@ -33,10 +33,11 @@ var (
 	// ErrForeign is the error of [Store.Save] if a WorkSetRevision with the name of the revision, or of a part of it,
 	// belongs to another owner or has another spec. The object is not changed: a user has to delete it.
 	ErrForeign = errors.New(
-		"a WorkSetRevision of that name is there that is not the WorkSet's, or has another spec: delete it")
+		"a WorkSetRevision with this name belongs to another owner, or has a different spec: delete the WorkSetRevision")
 
 	errLeftover = errors.New(
-		"a WorkSetRevision of that name is being deleted, or goes with a WorkSet that was: it is to be tried again")
+		"a WorkSetRevision with this name is being deleted, or belongs to a deleted WorkSet: retry after the " +
+			"WorkSetRevision is gone")
 )
 
 // Save stores the content as a revision of the WorkSet. The revision gets this number or, if another revision has the
@@ -70,7 +71,7 @@ func (s *Store) save(ctx context.Context, workSet *v1alpha1.WorkSet, c *Content,
 	}
 	have := all[at]
 	if have.Hash != want.Hash {
-		return Info{}, fmt.Errorf("revision %s has other content, with the hash %s", have.Name, have.Hash)
+		return Info{}, fmt.Errorf("revision %s has different content, with the hash %s", have.Name, have.Hash)
 	}
 	if at == 0 {
 		want.Number = have.Number

@@ -81,7 +81,8 @@ func TestSilentAboutWhatNeverTravels(t *testing.T) {
 	got := r.selects("one", named("Secret", "abcdef"))
 	require.Equal(t, []string{selection.ReasonRefused}, reasons(got))
 	require.Equal(t, "Secret "+h.namespace+
-		"/abcdef does not travel: it lets clusters or nodes join the hub: remove the selector", got.Problems[0].Message)
+		"/abcdef cannot be distributed: the token lets clusters or nodes join the hub: remove the "+
+		"selector", got.Problems[0].Message)
 	require.NoError(t, h.client.Delete(t.Context(), token))
 	r.hears("one", 1)
 	require.Equal(t, []string{selection.ReasonNotFound}, reasons(r.selects("one", named("Secret", "abcdef"))))
@@ -121,7 +122,8 @@ func TestObjectsComeAndGo(t *testing.T) {
 	got = r.selects("one", named("ConfigMap", "a"))
 	require.Equal(t, []selection.Problem{{
 		Reason: selection.ReasonNotFound,
-		Message: fmt.Sprintf("there is no ConfigMap %s/a: create it, or remove the selector to take it from the clusters",
+		Message: fmt.Sprintf("ConfigMap %s/a does not exist: create the object, or remove the selector to delete the "+
+			"object from the clusters",
 			h.namespace),
 	}}, got.Problems, "who has named it may be about to make it again")
 

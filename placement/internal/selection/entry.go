@@ -22,8 +22,8 @@ type entry struct {
 	controlled bool  // whether a controller owns the object
 }
 
-// errNotAsked is the error of an object that the API server sent although the object does not match the selector.
-var errNotAsked = errors.New("the API server sent an object that was not requested")
+// errNotRequested is the error of an object that the API server sent although the object does not match the selector.
+var errNotRequested = errors.New("the API server sent an object that was not requested")
 
 // GetObjectMeta lets the reflector store the entries of an incomplete list by name.
 func (e *entry) GetObjectMeta() metav1.Object {
@@ -36,8 +36,8 @@ func (t *watch) entryOf(object any) *entry {
 		return e
 	}
 	u := object.(*unstructured.Unstructured)
-	e := &entry{err: errNotAsked, controlled: metav1.GetControllerOfNoCopy(u) != nil}
-	if t.asksFor(u) {
+	e := &entry{err: errNotRequested, controlled: metav1.GetControllerOfNoCopy(u) != nil}
+	if t.matchesTarget(u) {
 		e.Object, e.err = bundle.Clean(u)
 	}
 	// The buffer of the text has spare capacity, and its copy has none. All objects of a target have the same kind.
@@ -50,18 +50,18 @@ func (t *watch) entryOf(object any) *entry {
 	return e
 }
 
-// asksFor reports whether an object matches the target. Extension API servers can ignore selectors.
-func (t *watch) asksFor(u *unstructured.Unstructured) bool {
+// matchesTarget reports whether an object matches the target. Extension API servers can ignore selectors.
+func (t *watch) matchesTarget(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind() == t.target.GroupVersion().WithKind(t.target.Kind) &&
 		u.GetNamespace() == t.target.Namespace &&
 		(t.target.Name == "" || t.target.Name == u.GetName()) &&
 		(t.labels.Empty() || t.labels.Matches(labels.Set(u.GetLabels())))
 }
 
-// keeps reports whether an entry is kept. Objects that do not match the selector are dropped. Objects of kinds that are
-// never distributed are kept only if the selector names them.
-func (t *watch) keeps(e *entry) bool {
-	if errors.Is(e.err, errNotAsked) {
+// mustKeep reports whether an entry is kept. Objects that do not match the selector are dropped. Objects of kinds that
+// are never distributed are kept only if the selector names them.
+func (t *watch) mustKeep(e *entry) bool {
+	if errors.Is(e.err, errNotRequested) {
 		return false
 	}
 	_, never := errors.AsType[*bundle.RefusedError](e.err)
@@ -93,7 +93,7 @@ func (t *watch) Transformer() cache.TransformFunc {
 func (t *watch) Add(object any) error {
 	switch e := t.entryOf(object); {
 	case e.Namespace != t.target.Namespace: // another object can have this name
-	case t.keeps(e):
+	case t.mustKeep(e):
 		t.put(e.Name, e)
 	default:
 		t.put(e.Name, nil)
@@ -133,7 +133,7 @@ func (t *watch) put(name string, e *entry) {
 func (t *watch) Replace(objects []any, _ string) error {
 	entries := make(map[string]*entry, len(objects))
 	for _, object := range objects {
-		if e := t.entryOf(object); t.keeps(e) {
+		if e := t.entryOf(object); t.mustKeep(e) {
 			entries[e.Name] = e
 		}
 	}

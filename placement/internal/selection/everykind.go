@@ -44,10 +44,10 @@ func neverSelected(kind schema.GroupKind) bool {
 	}
 }
 
-// expand reads selectors. A selector of every kind becomes one ask for each kind, and one for the Namespace.
+// expand reads selectors. A selector of every kind becomes one parsedSelector for each kind, and one for the Namespace.
 func (w *Watcher) expand(owner types.NamespacedName, selectors []v1alpha1.ResourceSelector,
-	await func(<-chan struct{}, time.Time)) []ask {
-	var asks []ask
+	await func(<-chan struct{}, time.Time)) []parsedSelector {
+	var parsed []parsedSelector
 	every := slices.ContainsFunc(selectors, func(s v1alpha1.ResourceSelector) bool { return s.Kind == v1alpha1.EveryKind })
 	if e := w.wantEveryKind(owner, every); e != nil {
 		await(e.done, e.began)
@@ -57,22 +57,22 @@ func (w *Watcher) expand(owner types.NamespacedName, selectors []v1alpha1.Resour
 		if s.Kind != v1alpha1.EveryKind {
 			a := read(owner, s)
 			a.selector = i
-			asks = append(asks, a)
+			parsed = append(parsed, a)
 			continue
 		}
 		if s.Group != "" || s.Version != "" || s.Name != "" {
-			asks = append(asks, ask{selector: i, problem: problem{ReasonInvalid,
+			parsed = append(parsed, parsedSelector{selector: i, problem: problem{ReasonInvalid,
 				"a selector of every kind has no group, no version and no name"}})
 			continue
 		}
 		if cmp.Or(s.Namespace, owner.Namespace) == "" {
-			asks = append(asks, ask{selector: i, problem: problem{ReasonInvalid,
-				"a selector of every kind is of one namespace: say which"}})
+			parsed = append(parsed, parsedSelector{selector: i, problem: problem{ReasonInvalid,
+				"the namespace is required for a selector of every kind"}})
 			continue
 		}
 		kinds, unknown := w.knownKinds()
 		if !unknown.none() {
-			asks = append(asks, ask{selector: i, problem: unknown})
+			parsed = append(parsed, parsedSelector{selector: i, problem: unknown})
 			continue
 		}
 		for _, kind := range kinds {
@@ -80,15 +80,15 @@ func (w *Watcher) expand(owner types.NamespacedName, selectors []v1alpha1.Resour
 			one.Group, one.Kind = kind.Group, kind.Kind
 			a := read(owner, &one)
 			a.selector, a.every = i, true
-			asks = append(asks, a)
+			parsed = append(parsed, a)
 		}
 		if name := cmp.Or(s.Namespace, owner.Namespace); s.LabelSelector == nil && !ofEachCluster(name) {
 			a := read(owner, &v1alpha1.ResourceSelector{Kind: "Namespace", Name: name})
 			a.selector, a.every = i, true
-			asks = append(asks, a)
+			parsed = append(parsed, a)
 		}
 	}
-	return asks
+	return parsed
 }
 
 // ofEachCluster reports whether every cluster has its own namespace of this name.
@@ -110,7 +110,7 @@ func (w *Watcher) wantEveryKind(owner types.NamespacedName, wants bool) *everyKi
 		return nil
 	}
 	if w.every == nil {
-		e := &everyKind{users: users{}, began: w.options.Clock.Now(), done: make(chan struct{}), problem: unasked}
+		e := &everyKind{users: users{}, began: w.options.Clock.Now(), done: make(chan struct{}), problem: notDiscovered}
 		w.every = e
 		w.ended.Go(func() { w.listKinds(e) })
 	}
@@ -145,7 +145,7 @@ func (w *Watcher) listKinds(e *everyKind) {
 			case err == nil:
 				e.kinds, e.problem = kinds, problem{}
 			case e.kinds == nil:
-				e.problem = problem{ReasonNotSynced, "the hub does not say what kinds it has, and is asked again: " + cause(err)}
+				e.problem = problem{ReasonNotSynced, "discovering the kinds of the hub fails and is retried: " + errorText(err)}
 			}
 			return was.reason != e.problem.reason || !slices.Equal(before, e.kinds)
 		})

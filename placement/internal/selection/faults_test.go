@@ -47,10 +47,12 @@ func TestForbidden(t *testing.T) {
 	require.Equal(t, []string{"ConfigMap a"}, names(got), "a rule with the name is enough for a selector with it")
 	require.Equal(t, []selection.Problem{
 		{Selector: 0, Reason: selection.ReasonForbidden,
-			Message: "the hub's controller may not read it: grant list and watch on secrets in namespace " + h.namespace +
+			Message: "the hub's controller is not allowed to read the objects: grant list and watch on secrets in " +
+				"namespace " + h.namespace +
 				" to " + user},
 		{Selector: 2, Reason: selection.ReasonForbidden,
-			Message: "the hub's controller may not read it: grant list and watch on configmaps in namespace " + h.namespace +
+			Message: "the hub's controller is not allowed to read the objects: grant list and watch on configmaps in " +
+				"namespace " + h.namespace +
 				" to " + user},
 	}, got.Problems)
 	asked := r.wire.requests("LIST secrets")
@@ -134,7 +136,7 @@ func TestSlow(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	want := []selection.Problem{{Reason: selection.ReasonNotSynced,
-		Message: "the hub has not listed configmaps in namespace " + h.namespace + " yet: wait, or see why it is slow"}}
+		Message: "configmaps in namespace " + h.namespace + " are not listed yet: wait, or check why the API server is slow"}}
 	require.Equal(t, want, r.Select(ctx, h.owner("hurried"), of(all("ConfigMap"))).Problems)
 	require.Empty(t, reasons(r.selects("other", all("Secret"))), "others do not wait")
 
@@ -182,8 +184,8 @@ func TestStale(t *testing.T) {
 	require.Empty(t, reasons(r.selects("web", all("ConfigMap"))))
 	require.Equal(t, []selection.Problem{{
 		Reason: selection.ReasonNotSynced,
-		Message: "the hub cannot list configmaps \"b\" in namespace " + h.namespace +
-			", which is tried again: conversion webhook failed",
+		Message: "listing configmaps \"b\" in namespace " + h.namespace +
+			" fails and is retried: conversion webhook failed",
 	}}, r.selects("new", named("ConfigMap", "b")).Problems, "what has not been listed is another matter")
 
 	clock.Step(2 * time.Minute)
@@ -192,8 +194,8 @@ func TestStale(t *testing.T) {
 	require.Equal(t, []string{"ConfigMap a"}, names(got))
 	require.Equal(t, []selection.Problem{{
 		Reason: selection.ReasonStale,
-		Message: "changes of configmaps in namespace " + h.namespace +
-			" cannot be seen, which is tried again: conversion webhook failed",
+		Message: "watching configmaps in namespace " + h.namespace +
+			" fails and is retried: conversion webhook failed",
 	}}, got.Problems)
 
 	h.create(h.configMap("b", nil))
@@ -273,7 +275,7 @@ func TestStop(t *testing.T) {
 	calls := r.called("web")
 	got := r.selects("web", all("ConfigMap"))
 	require.Equal(t, []selection.Problem{{Reason: selection.ReasonNotSynced,
-		Message: "this instance of the hub's controller is stopping: wait for another one"}}, got.Problems)
+		Message: "this instance of the hub's controller is stopping: wait for the next leader"}}, got.Problems)
 	r.Forget(h.owner("web"))
 	require.Equal(t, calls, r.called("web"))
 }

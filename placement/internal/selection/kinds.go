@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// lookAgainAfter is the interval between lookups of missing kinds. Up to a fifth of it is added.
-	lookAgainAfter = 30 * time.Second
+	// missingKindsInterval is the interval between lookups of missing kinds. Up to a fifth of it is added.
+	missingKindsInterval = 30 * time.Second
 	// discoveryTimeout limits one discovery request.
 	discoveryTimeout = 10 * time.Second
 )
@@ -44,10 +44,10 @@ func (k *kind) lookUp(mapper meta.RESTMapper) (*meta.RESTMapping, error) {
 }
 
 // wantKinds registers an owner for the kinds of selectors, and returns them.
-func (w *Watcher) wantKinds(owner types.NamespacedName, asks []ask) []*kind {
+func (w *Watcher) wantKinds(owner types.NamespacedName, parsed []parsedSelector) []*kind {
 	var keys []schema.GroupVersionKind
-	for i := range asks {
-		if a := &asks[i]; a.problem.none() && !slices.Contains(keys, a.kind) {
+	for i := range parsed {
+		if a := &parsed[i]; a.problem.none() && !slices.Contains(keys, a.kind) {
 			keys = append(keys, a.kind)
 		}
 	}
@@ -58,7 +58,7 @@ func (w *Watcher) wantKinds(owner types.NamespacedName, asks []ask) []*kind {
 	}
 	w.kinds.Want(owner, keys, func(key schema.GroupVersionKind) *kind {
 		k := &kind{GroupVersionKind: key, users: users{}, began: w.options.Clock.Now(), done: make(chan struct{}),
-			problem: unasked}
+			problem: notDiscovered}
 		w.ended.Go(func() {
 			mapping, err := k.lookUp(w.options.Mapper)
 			w.found(k, mapping, err)
@@ -81,7 +81,7 @@ func (w *Watcher) mapping(key schema.GroupVersionKind) (*meta.RESTMapping, probl
 // found records the result of a lookup.
 func (w *Watcher) found(k *kind, mapping *meta.RESTMapping, err error) {
 	w.change(k.users, func() bool {
-		first := k.problem == unasked
+		first := k.problem == notDiscovered
 		if first {
 			close(k.done)
 		}
@@ -93,8 +93,8 @@ func (w *Watcher) found(k *kind, mapping *meta.RESTMapping, err error) {
 		case k.mapping != nil:
 			return false
 		}
-		w.lookAgain()
-		now := unmapped(k.GroupVersionKind, err)
+		w.retryMissingKinds()
+		now := mappingProblem(k.GroupVersionKind, err)
 		if !first && now.reason == k.problem.reason {
 			return false
 		}
@@ -103,15 +103,16 @@ func (w *Watcher) found(k *kind, mapping *meta.RESTMapping, err error) {
 	})
 }
 
-// lookAgain starts a goroutine that looks up missing kinds after lookAgainAfter. The caller holds the lock.
-func (w *Watcher) lookAgain() {
+// retryMissingKinds starts a goroutine that looks up missing kinds after missingKindsInterval. The caller holds the
+// lock.
+func (w *Watcher) retryMissingKinds() {
 	if w.retrying || w.closed {
 		return
 	}
 	w.retrying = true
 	w.ended.Go(func() {
 		for {
-			timer := w.options.Clock.NewTimer(wait.Jitter(lookAgainAfter, 0.2))
+			timer := w.options.Clock.NewTimer(wait.Jitter(missingKindsInterval, 0.2))
 			select {
 			case <-timer.C():
 			case <-w.life.Done():
@@ -124,7 +125,7 @@ func (w *Watcher) lookAgain() {
 			}
 			groups, err := restmapper.GetAPIGroupResources(w.discovery)
 			if err != nil {
-				w.options.Log.Info("Kinds are missing and the hub does not say what it has; asking again.", "error", err.Error())
+				w.options.Log.Info("Failed to discover missing kinds, retrying", "error", err.Error())
 				continue
 			}
 			mapper := restmapper.NewDiscoveryRESTMapper(groups)
@@ -148,7 +149,7 @@ func (w *Watcher) missing() []*kind {
 	}
 	var missing []*kind
 	for _, k := range w.kinds.All() {
-		if k.mapping == nil && k.problem != unasked || k.mapping != nil && gone[k.mapping.Resource] {
+		if k.mapping == nil && k.problem != notDiscovered || k.mapping != nil && gone[k.mapping.Resource] {
 			missing = append(missing, k)
 		}
 	}

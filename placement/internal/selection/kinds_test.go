@@ -80,8 +80,9 @@ func TestKindsComeAndGo(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Now())
 	r := h.start(on(clock))
 	widgets := v1alpha1.ResourceSelector{Group: h.namespace + ".example.com", Kind: "Widget"}
-	missing := []selection.Problem{{Reason: selection.ReasonUnknownKind, Message: "the hub has no kind Widget of " +
-		widgets.Group + ": install it, or correct the selector"}}
+	missing := []selection.Problem{{Reason: selection.ReasonUnknownKind,
+		Message: "the hub does not serve kind Widget of " +
+			widgets.Group + ": install its CustomResourceDefinition, or correct the selector"}}
 	require.Equal(t, missing, r.selects("web", widgets).Problems)
 	gizmos := widgets
 	gizmos.Kind = "Gizmo"
@@ -120,8 +121,8 @@ func TestKindsComeAndGo(t *testing.T) {
 		got = r.selects("web", widgets)
 		return len(got.Problems) == 1 && got.Problems[0].Reason == selection.ReasonUnknownKind
 	})
-	require.Equal(t, "the hub has no widgets."+widgets.Group+
-		" of version v1 now: install the kind again, or correct the selector", got.Problems[0].Message)
+	require.Equal(t, "the hub no longer serves widgets."+widgets.Group+
+		" of version v1: install the kind again, or correct the selector", got.Problems[0].Message)
 
 	require.Equal(t, asked, r.wire.requests("DISCOVER"))
 	eventually(t, "it is to look for the kind again", clock.HasWaiters)
@@ -211,7 +212,7 @@ func TestMapperHangs(t *testing.T) {
 		}
 	})
 	require.Equal(t, []selection.Problem{{Reason: selection.ReasonNotSynced,
-		Message: "the hub has not said yet what kinds it has: wait, or see why it is slow"}}, got.Problems)
+		Message: "the kinds of the hub are not discovered yet: wait, or check why the API server is slow"}}, got.Problems)
 	close(answers)
 	r.hears("web", 0)
 	require.Equal(t, []string{"ConfigMap a"}, names(r.selects("web", all("ConfigMap"))))

@@ -25,34 +25,38 @@ const staleAfter = time.Minute
 
 // Problems before the first discovery, and while the Watcher stops. They are not failures.
 var (
-	unasked  = problem{ReasonNotSynced, "the hub has not said yet what kinds it has: wait, or see why it is slow"}
-	stopping = problem{ReasonNotSynced, "this instance of the hub's controller is stopping: wait for another one"}
+	notDiscovered = problem{ReasonNotSynced,
+		"the kinds of the hub are not discovered yet: wait, or check why the API server is slow"}
+	stopping = problem{ReasonNotSynced, "this instance of the hub's controller is stopping: wait for the next leader"}
 )
 
-func unlisted(target Target) problem {
-	return problem{ReasonNotSynced, fmt.Sprintf("the hub has not listed %s yet: wait, or see why it is slow", target)}
+func notListed(target Target) problem {
+	return problem{ReasonNotSynced, fmt.Sprintf("%s are not listed yet: wait, or check why the API server is "+
+		"slow", target)}
 }
 
-// unwatched returns the problem of a target whose list or watch failed. It returns no problem if the target was listed
-// before, has not failed for longer than staleAfter, and the error may be transient.
-func unwatched(target Target, listed bool, failing time.Duration, err error) problem {
+// watchProblem returns the problem of a target whose list or watch failed. It returns no problem if the target was
+// listed before, has not failed for longer than staleAfter, and the error may be transient.
+func watchProblem(target Target, listed bool, failing time.Duration, err error) problem {
 	switch {
 	case apierrors.IsForbidden(err):
-		return problem{ReasonForbidden, fmt.Sprintf("the hub's controller may not read it: grant list and watch on %s to %s",
+		return problem{ReasonForbidden, fmt.Sprintf("the hub's controller is not allowed to read the objects: grant list "+
+			"and watch on %s to %s",
 			target, userOf(err))}
 	case apierrors.IsNotFound(err):
 		return problem{ReasonUnknownKind,
-			fmt.Sprintf("the hub has no %s of version %s now: install the kind again, or correct the selector",
+			fmt.Sprintf("the hub no longer serves %s of version %s: install the kind again, or correct the selector",
 				target.GroupResource(), target.Version)}
 	case apierrors.IsMethodNotSupported(err):
 		return problem{ReasonInvalid, fmt.Sprintf("%s cannot be listed and watched: remove the selector",
 			target.GroupResource())}
 	case apierrors.IsBadRequest(err), apierrors.IsInvalid(err):
-		return problem{ReasonInvalid, fmt.Sprintf("the hub does not list %s: %s: correct the selector", target, cause(err))}
+		return problem{ReasonInvalid, fmt.Sprintf("the API server rejects the list of %s: %s: correct the "+
+			"selector", target, errorText(err))}
 	case !listed:
-		return problem{ReasonNotSynced, fmt.Sprintf("the hub cannot list %s, which is tried again: %s", target, cause(err))}
+		return problem{ReasonNotSynced, fmt.Sprintf("listing %s fails and is retried: %s", target, errorText(err))}
 	case failing > staleAfter:
-		return problem{ReasonStale, fmt.Sprintf("changes of %s cannot be seen, which is tried again: %s", target, cause(err))}
+		return problem{ReasonStale, fmt.Sprintf("watching %s fails and is retried: %s", target, errorText(err))}
 	default:
 		return problem{}
 	}
@@ -65,21 +69,21 @@ func userOf(err error) string {
 	if found := user.FindStringSubmatch(err.Error()); found != nil {
 		return found[1]
 	}
-	return "it"
+	return "the controller"
 }
 
-// cause returns the text of an error without the URL of the request, which differs between retries.
-func cause(err error) string {
+// errorText returns the text of an error without the URL of the request, which differs between retries.
+func errorText(err error) string {
 	if request, is := errors.AsType[*url.Error](err); is {
 		return request.Err.Error()
 	}
 	return err.Error()
 }
 
-// unmapped returns the problem of a kind that was not found.
-func unmapped(kind schema.GroupVersionKind, err error) problem {
+// mappingProblem returns the problem of a kind that was not found.
+func mappingProblem(kind schema.GroupVersionKind, err error) problem {
 	if !meta.IsNoMatchError(err) {
-		return problem{ReasonNotSynced, "the hub does not say what kinds it has, and is asked again: " + cause(err)}
+		return problem{ReasonNotSynced, "discovering the kinds of the hub fails and is retried: " + errorText(err)}
 	}
 	of := kind.GroupVersion().String()
 	if kind.Version == "" {
@@ -88,26 +92,28 @@ func unmapped(kind schema.GroupVersionKind, err error) problem {
 	if of == "" {
 		of = "the core group"
 	}
-	return problem{ReasonUnknownKind, fmt.Sprintf("the hub has no kind %s of %s: install it, or correct the selector",
+	return problem{ReasonUnknownKind, fmt.Sprintf("the hub does not serve kind %s of %s: install its "+
+		"CustomResourceDefinition, or correct the selector",
 		kind.Kind, of)}
 }
 
-func notFound(target Target) problem {
+func notFoundProblem(target Target) problem {
 	id := workv1alpha1.ResourceIdentifier{Group: target.Group, Kind: target.Kind, Namespace: target.Namespace,
 		Name: target.Name}
 	return problem{ReasonNotFound,
-		fmt.Sprintf("there is no %s: create it, or remove the selector to take it from the clusters", id)}
+		fmt.Sprintf("%s does not exist: create the object, or remove the selector to delete the object from the "+
+			"clusters", id)}
 }
 
-// refused returns the problem of a target with objects that cannot be distributed. err describes the first of them, and
-// others is the number of the other ones.
-func refused(err error, others int) problem {
+// refusedProblem returns the problem of a target with objects that cannot be distributed. err describes the first of
+// them, and others is the number of the other ones.
+func refusedProblem(err error, others int) problem {
 	if _, never := errors.AsType[*bundle.RefusedError](err); never {
 		return problem{ReasonRefused, err.Error() + ": remove the selector"}
 	}
 	message := err.Error() + ": change the object, or the selector so that it does not match"
 	if others > 0 {
-		message = fmt.Sprintf("%s; there are %d more like it", message, others)
+		message = fmt.Sprintf("%s; %d more objects have a problem", message, others)
 	}
 	return problem{ReasonRefused, message}
 }

@@ -27,44 +27,46 @@ func TestUnwatched(t *testing.T) {
 		{
 			"what to grant, and to whom", apierrors.NewForbidden(secrets, "",
 				errors.New(`User "system:serviceaccount:muster:hub" cannot list resource "secrets"`)), unlisted, 0,
-			problem{ReasonForbidden, `the hub's controller may not read it: grant list and watch on secrets "key" in ` +
+			problem{ReasonForbidden, `the hub's controller is not allowed to read the objects: grant list and watch ` +
+				`on secrets "key" in ` +
 				`namespace shop to system:serviceaccount:muster:hub`},
 		},
 		{
 			"an authorizer in other words", apierrors.NewForbidden(secrets, "", errors.New("no")), listed, 0,
 			problem{ReasonForbidden,
-				`the hub's controller may not read it: grant list and watch on secrets "key" in namespace shop to it`},
+				`the hub's controller is not allowed to read the objects: grant list and watch on secrets "key" in ` +
+					`namespace shop to the controller`},
 		},
 		{
 			"a kind that is gone", apierrors.NewGenericServerResponse(404, "list", secrets, "", "", 0, true), listed, 0,
 			problem{ReasonUnknownKind,
-				"the hub has no secrets of version v1 now: install the kind again, or correct the selector"},
+				"the hub no longer serves secrets of version v1: install the kind again, or correct the selector"},
 		},
 		{"a kind that one can only create", apierrors.NewMethodNotSupported(secrets, "list"), unlisted, 0,
 			problem{ReasonInvalid, "secrets cannot be listed and watched: remove the selector"}},
 		{
 			"a selector that this server does not take", apierrors.NewBadRequest("field label not supported: metadata.name"),
 			unlisted, 0,
-			problem{ReasonInvalid, `the hub does not list secrets "key" in namespace shop: field label not supported: ` +
-				`metadata.name: correct the selector`},
+			problem{ReasonInvalid, `the API server rejects the list of secrets "key" in namespace shop: ` +
+				`field label not supported: metadata.name: correct the selector`},
 		},
 		{
 			"the address is another one at each try", refused, unlisted, 0,
 			problem{ReasonNotSynced,
-				`the hub cannot list secrets "key" in namespace shop, which is tried again: connection refused`},
+				`listing secrets "key" in namespace shop fails and is retried: connection refused`},
 		},
 		{"a restart of the hub is nothing to speak of", refused, listed, time.Minute, problem{}},
 		{
 			"one that takes long is", refused, listed, time.Minute + 1,
 			problem{ReasonStale,
-				`changes of secrets "key" in namespace shop cannot be seen, which is tried again: connection refused`},
+				`watching secrets "key" in namespace shop fails and is retried: connection refused`},
 		},
 		{"a credential that is being renewed", apierrors.NewUnauthorized("token has expired"), listed, time.Second,
 			problem{}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			target := Target{GroupVersionResource: secrets.WithVersion("v1"), Kind: "Secret", Namespace: "shop", Name: "key"}
-			require.Equal(t, tc.want, unwatched(target, tc.listed, tc.failing, tc.err))
+			require.Equal(t, tc.want, watchProblem(target, tc.listed, tc.failing, tc.err))
 		})
 	}
 }
@@ -78,17 +80,20 @@ func TestUnmapped(t *testing.T) {
 		want   problem
 	}{
 		{"a version that is not served", schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Widget"}, none,
-			problem{ReasonUnknownKind, "the hub has no kind Widget of example.com/v2: install it, or correct the selector"}},
+			problem{ReasonUnknownKind, "the hub does not serve kind Widget of example.com/v2: install its " +
+				"CustomResourceDefinition, or correct the selector"}},
 		{"any version", schema.GroupVersionKind{Group: "example.com", Kind: "Widget"}, none,
-			problem{ReasonUnknownKind, "the hub has no kind Widget of example.com: install it, or correct the selector"}},
+			problem{ReasonUnknownKind, "the hub does not serve kind Widget of example.com: install its " +
+				"CustomResourceDefinition, or correct the selector"}},
 		{"the group was forgotten", schema.GroupVersionKind{Kind: "Deployment"}, none,
-			problem{ReasonUnknownKind, "the hub has no kind Deployment of the core group: install it, or correct the selector"}},
+			problem{ReasonUnknownKind, "the hub does not serve kind Deployment of the core group: install its " +
+				"CustomResourceDefinition, or correct the selector"}},
 		{
 			"nobody knows", schema.GroupVersionKind{Kind: "Deployment"},
 			&url.Error{Op: "Get", URL: "https://hub/apis", Err: syscall.ECONNREFUSED},
-			problem{ReasonNotSynced, "the hub does not say what kinds it has, and is asked again: connection refused"},
+			problem{ReasonNotSynced, "discovering the kinds of the hub fails and is retried: connection refused"},
 		},
 	} {
-		t.Run(tc.reason, func(t *testing.T) { require.Equal(t, tc.want, unmapped(tc.kind, tc.err)) })
+		t.Run(tc.reason, func(t *testing.T) { require.Equal(t, tc.want, mappingProblem(tc.kind, tc.err)) })
 	}
 }

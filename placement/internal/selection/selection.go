@@ -155,15 +155,15 @@ func (w *Watcher) Start(ctx context.Context) error {
 // missing, forbidden or slow is a Problem. Later calls do not wait for it: Changed is called when the problem ends.
 func (w *Watcher) Select(ctx context.Context, owner types.NamespacedName,
 	selectors []v1alpha1.ResourceSelector) Selected {
-	asks := w.expand(owner, selectors, func(done <-chan struct{}, began time.Time) { w.await(ctx, done, began) })
-	for _, k := range w.wantKinds(owner, asks) {
+	parsed := w.expand(owner, selectors, func(done <-chan struct{}, began time.Time) { w.await(ctx, done, began) })
+	for _, k := range w.wantKinds(owner, parsed) {
 		w.await(ctx, k.done, k.began)
 	}
-	w.aim(owner, asks)
-	for _, t := range w.wantWatches(owner, asks) {
+	w.setTargets(owner, parsed)
+	for _, t := range w.wantWatches(owner, parsed) {
 		w.await(ctx, t.done, t.began)
 	}
-	return w.snapshot(owner, asks)
+	return w.snapshot(owner, parsed)
 }
 
 // Forget removes the selectors of an owner. Watches that no owner needs any more end.
@@ -184,12 +184,12 @@ func (w *Watcher) await(ctx context.Context, done <-chan struct{}, began time.Ti
 	sharedwatch.Deadline{Clock: w.options.Clock, Began: began, Timeout: timeout, Stopped: w.life.Done()}.Await(ctx, done)
 }
 
-// aim sets the target of each selector, and checks whether the owner may select it.
-func (w *Watcher) aim(owner types.NamespacedName, asks []ask) {
-	for i := range asks {
-		a := &asks[i]
+// setTargets sets the target of each selector, and checks whether the owner may select it.
+func (w *Watcher) setTargets(owner types.NamespacedName, parsed []parsedSelector) {
+	for i := range parsed {
+		a := &parsed[i]
 		if a.problem.none() {
-			a.aim(w.mapping(a.kind))
+			a.setTarget(w.mapping(a.kind))
 		}
 		if !a.problem.none() {
 			continue

@@ -10,7 +10,7 @@ import (
 )
 
 // snapshot returns the current selection of an owner. Changed is called for later changes.
-func (w *Watcher) snapshot(owner types.NamespacedName, asks []ask) Selected {
+func (w *Watcher) snapshot(owner types.NamespacedName, parsed []parsedSelector) Selected {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, k := range w.kinds.Wanted(owner) {
@@ -21,13 +21,13 @@ func (w *Watcher) snapshot(owner types.NamespacedName, asks []ask) Selected {
 	}
 	var selected Selected
 	var found []*entry
-	for i := range asks {
+	for i := range parsed {
 		report := func(t problem) {
 			if !t.none() {
-				selected.Problems = append(selected.Problems, Problem{asks[i].selector, t.reason, t.message})
+				selected.Problems = append(selected.Problems, Problem{parsed[i].selector, t.reason, t.message})
 			}
 		}
-		a := &asks[i]
+		a := &parsed[i]
 		report(a.problem)
 		if !a.problem.none() {
 			continue
@@ -50,10 +50,10 @@ func (w *Watcher) snapshot(owner types.NamespacedName, asks []ask) Selected {
 			}
 		}
 		if len(faults) > 0 {
-			report(refused(faults[0], len(faults)-1))
+			report(refusedProblem(faults[0], len(faults)-1))
 		}
 		if t.failure.problem.none() && a.name != "" && len(t.entries) == 0 {
-			report(notFound(t.target))
+			report(notFoundProblem(t.target))
 		}
 	}
 	selected.Objects = objects(found)

@@ -34,7 +34,7 @@ func still(target Target, selector labels.Selector) (t *watch, calls *int, clock
 		closed: true}
 	target.LabelSelector = selector.String()
 	t = &watch{Watcher: w, users: users{}, target: target, labels: selector, done: make(chan struct{}),
-		stop: func() {}, failure: failure{problem: unlisted(target)}}
+		stop: func() {}, failure: failure{problem: notListed(target)}}
 	w.watches.Want(owner, []Target{target}, func(Target) *watch { return t })
 	return t, calls, clock
 }
@@ -79,7 +79,7 @@ func deep(levels int) any {
 // existing objects, and that Changed is called if and only if the selection differs from the one before.
 func TestChangedWhenSomethingElseIsSelected(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		a := ask{labels: labels.Everything()}
+		a := parsedSelector{labels: labels.Everything()}
 		switch rapid.IntRange(0, 2).Draw(r, "selector") {
 		case 0:
 			a.name = "a"
@@ -95,9 +95,9 @@ func TestChangedWhenSomethingElseIsSelected(t *testing.T) {
 				there[o.GetName()] = o
 			}
 		}
-		before := watch.snapshot(owner, []ask{a})
+		before := watch.snapshot(owner, []parsedSelector{a})
 		check := func(r *rapid.T) {
-			now := watch.snapshot(owner, []ask{a})
+			now := watch.snapshot(owner, []parsedSelector{a})
 			if changed := !cmp.Equal(before, now); changed != (*calls > 0) {
 				r.Fatalf("selected something else: %v, but called %d times", changed, *calls)
 			}
@@ -181,7 +181,7 @@ func TestChangedWhenSomethingElseIsSelected(t *testing.T) {
 }
 
 // naive returns the objects of the namespace that an ask selects, computed directly.
-func naive(a ask, there map[string]*unstructured.Unstructured, listed bool) []string {
+func naive(a parsedSelector, there map[string]*unstructured.Unstructured, listed bool) []string {
 	out := []string{}
 	for _, name := range slices.Sorted(maps.Keys(there)) {
 		o := there[name]
@@ -208,7 +208,7 @@ func TestSelect_ChangedIsNotCalledBefore(t *testing.T) {
 	watch, calls, _ := still(secrets(""), labels.Everything())
 	require.NoError(t, watch.Replace(nil, "1"))
 	require.Zero(t, *calls)
-	watch.snapshot(owner, []ask{{target: watch.target}})
+	watch.snapshot(owner, []parsedSelector{{target: watch.target}})
 	watch.Failed(sharedwatch.Watch, apierrors.NewForbidden(schema.GroupResource{}, "", nil))
 	require.Equal(t, 1, *calls)
 }
@@ -217,7 +217,7 @@ func TestSelect_ChangedIsNotCalledBefore(t *testing.T) {
 // found again with the same mapping.
 func TestKindIsFoundAgain(t *testing.T) {
 	watch, calls, _ := still(secrets(""), labels.Everything())
-	k := &kind{users: users{owner: true}, done: make(chan struct{}), problem: unasked}
+	k := &kind{users: users{owner: true}, done: make(chan struct{}), problem: notDiscovered}
 	found := func(scope meta.RESTScope) int {
 		*calls = 0
 		watch.found(k, &meta.RESTMapping{Resource: watch.target.GroupVersionResource, Scope: scope}, nil)
@@ -242,10 +242,10 @@ func TestTooDeep(t *testing.T) {
 	}
 	require.NoError(t, watch.Replace(objects, "1"))
 	watch.recovered(sharedwatch.Watch)
-	got := watch.snapshot(owner, []ask{{target: watch.target}})
+	got := watch.snapshot(owner, []parsedSelector{{target: watch.target}})
 	require.Equal(t, []Problem{{
 		Reason: ReasonRefused,
-		Message: "Secret shop/a: its maps and lists are nested more than 100 deep: change the object, or the selector so " +
-			"that it does not match; there are 2 more like it",
+		Message: "Secret shop/a: maps and lists must not be nested more than 100 levels deep: change the object, or the " +
+			"selector so that it does not match; 2 more objects have a problem",
 	}}, got.Problems)
 }

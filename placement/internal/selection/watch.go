@@ -47,11 +47,11 @@ func (t *watch) Users() users { return t.users }
 func (t *watch) Close() { t.stop() }
 
 // wantWatches registers an owner for the targets of selectors, and returns their watches.
-func (w *Watcher) wantWatches(owner types.NamespacedName, asks []ask) []*watch {
+func (w *Watcher) wantWatches(owner types.NamespacedName, parsed []parsedSelector) []*watch {
 	var keys []Target
 	selectors := map[Target]labels.Selector{}
-	for i := range asks {
-		if a := &asks[i]; a.problem.none() && !slices.Contains(keys, a.target) {
+	for i := range parsed {
+		if a := &parsed[i]; a.problem.none() && !slices.Contains(keys, a.target) {
 			keys = append(keys, a.target)
 			selectors[a.target] = a.labels
 		}
@@ -65,7 +65,7 @@ func (w *Watcher) wantWatches(owner types.NamespacedName, asks []ask) []*watch {
 		ctx, stop := context.WithCancel(w.life)
 		t := &watch{
 			Watcher: w, users: users{}, target: target, labels: selectors[target], began: w.options.Clock.Now(),
-			done: make(chan struct{}), stop: stop, failure: failure{problem: unlisted(target)},
+			done: make(chan struct{}), stop: stop, failure: failure{problem: notListed(target)},
 		}
 		of := sharedwatch.Target{GroupVersionResource: target.GroupVersionResource, Namespace: target.Namespace,
 			Name: target.Name, LabelSelector: target.LabelSelector}
@@ -97,16 +97,16 @@ func (t *watch) Failed(request sharedwatch.Request, err error) {
 			t.failure.since = now
 		}
 		t.failure.request = max(t.failure.request, request)
-		first := t.settle()
-		problem := unwatched(t.target, t.entries != nil, now.Sub(t.failure.since), err)
+		first := t.markRequested()
+		problem := watchProblem(t.target, t.entries != nil, now.Sub(t.failure.since), err)
 		if problem.none() || problem.reason == t.failure.problem.reason && !first {
 			return false
 		}
 		if problem.reason == ReasonUnknownKind {
-			t.lookAgain()
+			t.retryMissingKinds()
 		}
 		t.failure.problem = problem
-		t.options.Log.Info("What WorkSets select cannot be watched; trying again.", "target", t.target.String(), "reason",
+		t.options.Log.Info("Failed to watch the objects of a selector, retrying", "target", t.target.String(), "reason",
 			problem.reason, "error", err.Error())
 		return true
 	})
@@ -114,20 +114,21 @@ func (t *watch) Failed(request sharedwatch.Request, err error) {
 
 // recovered records that a request has succeeded, and reports whether that ended a problem. The caller holds the lock.
 func (t *watch) recovered(request sharedwatch.Request) bool {
-	t.settle()
+	t.markRequested()
 	if request < t.failure.request {
 		return false
 	}
 	had := t.failure.problem
 	t.failure = failure{}
-	if !had.none() && had != unlisted(t.target) {
-		t.options.Log.Info("What WorkSets select is watched again.", "target", t.target.String())
+	if !had.none() && had != notListed(t.target) {
+		t.options.Log.Info("Watch of the objects of a selector recovered", "target", t.target.String())
 	}
 	return !had.none()
 }
 
-// settle ends the wait for the first request, and reports whether it is the first one. The caller holds the lock.
-func (t *watch) settle() bool {
+// markRequested ends the wait for the first request, and reports whether it is the first one. The caller holds the
+// lock.
+func (t *watch) markRequested() bool {
 	select {
 	case <-t.done:
 		return false

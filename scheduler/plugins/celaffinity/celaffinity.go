@@ -86,7 +86,7 @@ func (r *requirement) Mismatch(cluster *scheduler.Cluster) string {
 		return fmt.Sprintf("needs more than the cost limit of %d for %s", r.costLimit, r.expression)
 	case err != nil:
 		// The error may quote values that the cluster has reported, so it is truncated.
-		return fmt.Sprintf("has no answer to %s: %.200s", r.expression, err.Error())
+		return fmt.Sprintf("fails to evaluate %s: %.200s", r.expression, err.Error())
 	case !result:
 		return "does not match " + r.expression
 	default:

@@ -54,5 +54,5 @@ func Example() {
 	// berlin Chosen
 	// oslo Chosen
 	// lima Rejected does not match cluster.available["cpu"] >= quantity("1") || cluster.labels["tier"] == "edge"
-	// quito Rejected has no answer to cluster.available["cpu"] >= quantity("1") || cluster.labels["tier"] == "edge": no such key: cpu
+	// quito Rejected fails to evaluate cluster.available["cpu"] >= quantity("1") || cluster.labels["tier"] == "edge": no such key: cpu
 }

@@ -161,7 +161,8 @@ func TestTerms_UnknownFields(t *testing.T) {
 	request := schedulertest.Request(t, requires(eu, v1alpha1.ClusterSelectorTerm{CEL: []string{"true"}}))
 	_, err := s.Schedule(t.Context(), schedulertest.Snapshot(clusters()...), request)
 	require.EqualError(t, err,
-		"plugin ClusterAffinity, PreFilter: policy.affinity.required[1]: asks for nothing that this profile knows")
+		"plugin ClusterAffinity, PreFilter: policy.affinity.required[1]: has no requirement that a plugin of this profile "+
+			"evaluates")
 }
 
 func Example() {

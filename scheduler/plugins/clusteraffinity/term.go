@@ -37,7 +37,7 @@ func compile(matchers []Matcher, spec *v1alpha1.ClusterSelectorTerm, path *field
 		out = append(out, requirements...)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%s: asks for nothing that this profile knows", path)
+		return nil, fmt.Errorf("%s: has no requirement that a plugin of this profile evaluates", path)
 	}
 	return out, nil
 }

@@ -36,7 +36,7 @@ func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
 		return nil, err
 	}
 	if len(a.Scores) == 0 {
-		return nil, errors.New("scores: there must be one at least")
+		return nil, errors.New("scores: must have at least one score")
 	}
 	p := &plugin{scores: a.Scores}
 	names := make([]string, len(a.Scores))

@@ -44,7 +44,7 @@ func TestExternalScore(t *testing.T) {
 
 func TestArgs(t *testing.T) {
 	for _, test := range []struct{ reason, args, want string }{
-		{"there is nothing to score by", "", "scores: there must be one at least"},
+		{"there is nothing to score by", "", "scores: must have at least one score"},
 		{"a score without a name", `{"scores":[{"weight":1}]}`, "scores[0].name: must not be empty"},
 		{"a weight that is too great", `{"scores":[{"name":"a"},{"name":"b","weight":101}]}`,
 			"scores[1].weight: 101 is not from 1 to 100"},

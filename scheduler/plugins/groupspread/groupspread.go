@@ -40,7 +40,7 @@ func (plugin) Select(_ context.Context, state *scheduler.CycleState, request *sc
 	}
 	s := &selection{candidates: candidates, snapshot: state.Snapshot(), bound: state.Placed(), kept: candidates.Kept()}
 	for i := range spec.GroupSpread {
-		if status := s.narrow(&spec.GroupSpread[i]); status != nil {
+		if status := s.limitGroups(&spec.GroupSpread[i]); status != nil {
 			return status
 		}
 	}
@@ -58,8 +58,9 @@ type selection struct {
 	kept       scheduler.Set // the clusters that were chosen before and stay
 }
 
-// narrow drops the clusters outside of at most maxGroups groups. The groups of clusters that stay are always included.
-func (s *selection) narrow(constraint *v1alpha1.GroupSpreadConstraint) *scheduler.Status {
+// limitGroups drops the clusters outside of at most maxGroups groups. The groups of clusters that stay are always
+// included.
+func (s *selection) limitGroups(constraint *v1alpha1.GroupSpreadConstraint) *scheduler.Status {
 	groups, left := s.snapshot.Label(constraint.Label), s.candidates.Left()
 	sizes := make([]int, groups.Len()+1) // by group, starting with None
 	stay := make([]bool, groups.Len()+1)
@@ -86,13 +87,14 @@ func (s *selection) narrow(constraint *v1alpha1.GroupSpreadConstraint) *schedule
 	wanted := s.candidates.Wanted()
 	switch {
 	case count < least:
-		return scheduler.Rejectf("finds only %d of the %d groups of label %s that there have to be", count, least,
+		return scheduler.Rejectf("finds only %d of the %d required groups of label %s", count, least,
 			constraint.Label)
 	case wanted >= 0 && wanted < least:
-		return scheduler.Rejectf("wants clusters of %d groups of label %s where %d in all are wanted", least,
+		return scheduler.Rejectf("requires clusters of %d groups of label %s, but the policy selects only %d clusters", least,
 			constraint.Label, wanted)
 	case wanted >= 0 && wanted-s.kept.Len() < least-stayed:
-		return scheduler.Rejectf("needs clusters of %d more groups of label %s where %d more in all are wanted",
+		return scheduler.Rejectf("requires clusters of %d more groups of label %s, but the policy selects only %d more "+
+			"clusters",
 			least-stayed, constraint.Label, wanted-s.kept.Len())
 	case most <= 0 || count <= most:
 		return nil
@@ -141,7 +143,7 @@ func (s *selection) check(constraints []v1alpha1.GroupSpreadConstraint) *schedul
 		}
 		if count < int(c.MinGroups) {
 			return scheduler.Rejectf(
-				"finds only %d of the %d groups of label %s that there have to be, given the other constraints", count, c.MinGroups,
+				"finds only %d of the %d required groups of label %s, given the other constraints", count, c.MinGroups,
 				c.Label)
 		}
 	}

@@ -131,13 +131,13 @@ func TestSelect(t *testing.T) {
 			name: "a provider is lost", reason: "the clusters of the other one stay, although two groups are wanted",
 			policy: pick(4, groups("provider", 2, 0)), fleet: "g1 5 provider=gcp\ng2 5 provider=gcp\ng3 5 provider=gcp",
 			bound: []string{"a1", "a2", "g1", "g2"}, want: "g1 g2",
-			refused: "finds only 1 of the 2 groups of label provider that there have to be",
+			refused: "finds only 1 of the 2 required groups of label provider",
 		},
 		{
 			name: "a provider is lost, and all are wanted", reason: "the clusters of the other one stay",
 			policy: all(groups("provider", 2, 0)), fleet: "g1 5 provider=gcp\ng2 5 provider=gcp\ng3 5 provider=gcp",
 			bound: []string{"a1", "g1", "g2"}, want: "g1 g2",
-			refused: "finds only 1 of the 2 groups of label provider that there have to be",
+			refused: "finds only 1 of the 2 required groups of label provider",
 		},
 		{
 			name: "a better provider joins", reason: "the maximum is for those that come, and the group that is chosen goes on",
@@ -155,7 +155,7 @@ func TestSelect(t *testing.T) {
 		{
 			name: "there is no room for the groups that are missing", reason: "nothing comes, and nothing goes",
 			policy: pick(3, groups("provider", 3, 0)), fleet: providers, bound: []string{"a1", "a2"}, want: "a1 a2",
-			refused: "needs clusters of 2 more groups of label provider where 1 more in all are wanted",
+			refused: "requires clusters of 2 more groups of label provider, but the policy selects only 1 more clusters",
 		},
 		{
 			name: "no bounds", reason: "all that is asked for is the label",
@@ -223,12 +223,12 @@ func TestSelect(t *testing.T) {
 		},
 		{
 			name: "too few groups", reason: "a group that is down altogether is none",
-			refused: "finds only 2 of the 3 groups of label provider that there have to be",
+			refused: "finds only 2 of the 3 required groups of label provider",
 			policy:  pick(3, groups("provider", 3, 0)), fleet: strings.Replace(providers, "zone=4", "down", 1), want: "",
 		},
 		{
 			name: "fewer clusters than groups", reason: "each would have to be of a group of its own",
-			refused: "wants clusters of 3 groups of label provider where 2 in all are wanted",
+			refused: "requires clusters of 3 groups of label provider, but the policy selects only 2 clusters",
 			policy:  pick(2, groups("provider", 3, 0)), fleet: providers, want: "",
 		},
 		{
@@ -238,7 +238,7 @@ func TestSelect(t *testing.T) {
 		},
 		{
 			name: "PickAll with too few", reason: "a minimum is for PickAll as well",
-			refused: "finds only 3 of the 4 groups of label provider that there have to be",
+			refused: "finds only 3 of the 4 required groups of label provider",
 			policy:  all(groups("provider", 4, 0)), fleet: providers, want: "",
 		},
 		{
@@ -280,13 +280,13 @@ func TestSelect(t *testing.T) {
 		},
 		{
 			name: "constraints at odds", reason: "in one region there is one provider",
-			refused: "finds only 1 of the 2 groups of label provider that there have to be, given the other constraints",
+			refused: "finds only 1 of the 2 required groups of label provider, given the other constraints",
 			policy:  all(groups("provider", 2, 0), groups("region", 0, 1)),
 			fleet:   "a1 5 provider=aws region=eu\ng1 4 provider=gcp region=us", want: "",
 		},
 		{
 			name: "constraints at odds with PickN", reason: "in one region there is one provider",
-			refused: "finds only 1 of the 2 groups of label provider that there have to be, given the other constraints",
+			refused: "finds only 1 of the 2 required groups of label provider, given the other constraints",
 			policy:  pick(2, groups("provider", 2, 0), groups("region", 0, 1)),
 			fleet:   "a1 5 provider=aws region=eu\ng1 4 provider=gcp region=us", want: "",
 		},

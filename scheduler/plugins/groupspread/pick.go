@@ -15,8 +15,8 @@ type minimum struct {
 	missing    int
 }
 
-// serve records that a cluster was chosen.
-func (m *minimum) serve(slot int) {
+// recordChosen records that a cluster was chosen.
+func (m *minimum) recordChosen(slot int) {
 	if group := m.groups.Of(slot); group != scheduler.None && !m.served[group] {
 		m.served[group] = true
 		m.missing--
@@ -37,7 +37,7 @@ func (s *selection) pick(constraints []v1alpha1.GroupSpreadConstraint) *schedule
 		chosen.Add(slot)
 	}
 	minima := s.missing(constraints, staying)
-	contenders := s.contenders(minima)
+	contenders := s.nextCandidates(minima)
 	for n := len(staying); n < wanted; n++ {
 		best := s.next(minima, contenders)
 		if best < 0 {
@@ -50,14 +50,14 @@ func (s *selection) pick(constraints []v1alpha1.GroupSpreadConstraint) *schedule
 		}
 		chosen.Add(best)
 		for i := range minima {
-			minima[i].serve(best)
+			minima[i].recordChosen(best)
 		}
 	}
 	for i := range minima {
 		if m := &minima[i]; m.missing > 0 {
 			c := m.constraint
 			return scheduler.Rejectf(
-				"finds only %d of the %d groups of label %s that there have to be, given the other constraints",
+				"finds only %d of the %d required groups of label %s, given the other constraints",
 				int(c.MinGroups)-m.missing, c.MinGroups, c.Label)
 		}
 	}
@@ -83,7 +83,7 @@ func (s *selection) missing(constraints []v1alpha1.GroupSpreadConstraint, chosen
 		groups := s.snapshot.Label(c.Label)
 		m := minimum{constraint: c, groups: groups, served: make([]bool, groups.Len()), missing: int(c.MinGroups)}
 		for _, slot := range chosen {
-			m.serve(int(slot))
+			m.recordChosen(int(slot))
 		}
 		if m.missing > 0 {
 			out = append(out, m)
@@ -92,8 +92,9 @@ func (s *selection) missing(constraints []v1alpha1.GroupSpreadConstraint, chosen
 	return out
 }
 
-// contenders returns the clusters that may be chosen next. For a single minimum this is the best cluster of each group.
-func (s *selection) contenders(minima []minimum) scheduler.Set {
+// nextCandidates returns the clusters that may be chosen next. For a single minimum this is the best cluster of each
+// group.
+func (s *selection) nextCandidates(minima []minimum) scheduler.Set {
 	left := s.candidates.Left().Clone()
 	left.Discard(s.kept)
 	if len(minima) > 1 {

@@ -157,7 +157,7 @@ func (r *ranking) choose(wanted int) map[int]bool {
 	if wanted >= 0 {
 		all := r.possible(wanted)
 		if len(r.groups)*r.most*all*all <= maxSteps {
-			r.greatest(all, chosen)
+			r.maximizeTotal(all, chosen)
 		} else {
 			r.highest(all, chosen)
 		}
@@ -211,9 +211,9 @@ func (r *ranking) highest(all int, chosen map[int]bool) {
 	}
 }
 
-// greatest chooses the groups with the maximum total for the given number of clusters. It uses dynamic programming: the
-// number of clusters of a group determines a smaller problem for the following groups.
-func (r *ranking) greatest(all int, chosen map[int]bool) {
+// maximizeTotal chooses the groups with the maximum total for the given number of clusters. It uses dynamic
+// programming: the number of clusters of a group determines a smaller problem for the following groups.
+func (r *ranking) maximizeTotal(all int, chosen map[int]bool) {
 	most := min(r.most, len(r.groups), all)
 	// best is indexed by the number of groups and clusters still to choose: the maximum worth by the groups processed so
 	// far. A negative bound means that the combination is impossible.

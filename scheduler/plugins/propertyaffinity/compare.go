@@ -32,11 +32,11 @@ func newTest(spec *v1alpha1.PropertyRequirement, path *field.Path) (test, error)
 		most = len(spec.Values)
 	default:
 		if signs[spec.Operator] == "" {
-			return nil, fmt.Errorf("%s: there is no operator %q", path.Child("operator"), spec.Operator)
+			return nil, fmt.Errorf("%s: operator %q is not supported", path.Child("operator"), spec.Operator)
 		}
 	}
 	if n := len(spec.Values); n < fewest || n > most {
-		return nil, fmt.Errorf("%s: %d are too many or too few for the operator %s", values, n, spec.Operator)
+		return nil, fmt.Errorf("%s: %d values are too many or too few for the operator %s", values, n, spec.Operator)
 	}
 	if spec.Operator == v1alpha1.PropertyExists {
 		return func(string) comparison { return match }, nil
@@ -52,12 +52,12 @@ func newTest(spec *v1alpha1.PropertyRequirement, path *field.Path) (test, error)
 	case v1alpha1.PropertyString:
 		switch spec.Operator {
 		case v1alpha1.PropertyGt, v1alpha1.PropertyGe, v1alpha1.PropertyLt, v1alpha1.PropertyLe:
-			return nil, fmt.Errorf("%s: %q has no order that the operator %s could go by", values.Index(0), spec.Values[0],
+			return nil, fmt.Errorf("%s: %q has no order, which the operator %s requires", values.Index(0), spec.Values[0],
 				spec.Operator)
 		}
 		return testOf(spec, asIs, strings.Compare, values)
 	default:
-		return nil, fmt.Errorf("%s: there is no type %q", path.Child("type"), spec.Type)
+		return nil, fmt.Errorf("%s: type %q is not supported", path.Child("type"), spec.Type)
 	}
 }
 

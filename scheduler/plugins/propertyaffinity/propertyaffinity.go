@@ -42,7 +42,7 @@ type requirement struct {
 
 func compile(spec *v1alpha1.PropertyRequirement, path *field.Path) (*requirement, error) {
 	if spec.Name == "" {
-		return nil, fmt.Errorf("%s: must be that of a property", path.Child("name"))
+		return nil, fmt.Errorf("%s: must be the name of a property", path.Child("name"))
 	}
 	test, err := newTest(spec, path)
 	if err != nil {

@@ -39,12 +39,12 @@ func (p *plugin) Name() string { return Name }
 
 // demand is the compiled resource request of a policy.
 type demand struct {
-	resources []demanded // by name
+	resources []resourceDemand // by name
 	scored    []scored
 	weights   float64
 }
 
-type demanded struct {
+type resourceDemand struct {
 	name     corev1.ResourceName
 	quantity resource.Quantity
 	tooFew   *scheduler.Status
@@ -66,7 +66,7 @@ func (p *plugin) demand(r *scheduler.Request) *demand {
 			if quantity.IsZero() {
 				continue
 			}
-			d.resources = append(d.resources, demanded{
+			d.resources = append(d.resources, resourceDemand{
 				name: name, quantity: quantity,
 				tooFew: scheduler.Rejectf("has less than %s of %s available", quantity.String(), name),
 				enough: fmt.Sprintf("resourcefit:%s>=%s", name, quantity.String()),
@@ -111,7 +111,7 @@ func (p *plugin) Filter(_ context.Context, state *scheduler.CycleState, request 
 	return nil
 }
 
-func (r *demanded) fits(cluster *scheduler.Cluster) bool {
+func (r *resourceDemand) fits(cluster *scheduler.Cluster) bool {
 	available := cluster.Available[r.name]
 	return available.Cmp(r.quantity) >= 0
 }
@@ -197,5 +197,5 @@ func (p *plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
 }
 
 func (d *demand) fits(cluster *scheduler.Cluster) bool {
-	return !slices.ContainsFunc(d.resources, func(r demanded) bool { return !r.fits(cluster) })
+	return !slices.ContainsFunc(d.resources, func(r resourceDemand) bool { return !r.fits(cluster) })
 }

@@ -56,28 +56,28 @@ func TestResourceFit(t *testing.T) {
 		{
 			reason: "clusters with less are left out, and those with more come first", cpu: "2",
 			want: map[string]float64{"idle": 80, "half": 30, "odd": 0},
-			why:  "3 of 5 clusters chosen where 5 are wanted; 2 have less than 2 of cpu available",
+			why:  "3 of 5 clusters chosen, but 5 are desired; 2 have less than 2 of cpu available",
 		},
 		{
 			reason: "exactly as much is enough", cpu: "5000m",
 			want: map[string]float64{"idle": 50, "half": 0},
-			why:  "2 of 5 clusters chosen where 5 are wanted; 3 have less than 5 of cpu available",
+			why:  "2 of 5 clusters chosen, but 5 are desired; 3 have less than 5 of cpu available",
 		},
 		{
 			reason: "the fullest first", cpu: "2", args: `{"strategy":"MostAllocated"}`,
 			want: map[string]float64{"odd": 100, "half": 70, "idle": 20},
-			why:  "3 of 5 clusters chosen where 5 are wanted; 2 have less than 2 of cpu available",
+			why:  "3 of 5 clusters chosen, but 5 are desired; 2 have less than 2 of cpu available",
 		},
 		{
 			reason: "what is there needs no more room", cpu: "2", bound: []string{"full"},
 			want: map[string]float64{"idle": 80, "half": 30, "full": 10, "odd": 0},
-			why:  "4 of 5 clusters chosen where 5 are wanted; 1 has less than 2 of cpu available",
+			why:  "4 of 5 clusters chosen, but 5 are desired; 1 has less than 2 of cpu available",
 		},
 		{
 			reason: "the arguments say which resources count", cpu: "2",
 			args: `{"resources":[{"name":"cpu","weight":3},{"name":"memory"}]}`,
 			want: map[string]float64{"idle": 85, "half": 42.5, "odd": 0},
-			why:  "3 of 5 clusters chosen where 5 are wanted; 2 have less than 2 of cpu available",
+			why:  "3 of 5 clusters chosen, but 5 are desired; 2 have less than 2 of cpu available",
 		},
 		{
 			reason: "nothing is asked for", cpu: "0",

@@ -67,7 +67,9 @@ func (plugin) Filter(_ context.Context, state *scheduler.CycleState, request *sc
 
 func (p plugin) FilterAll(ctx context.Context, state *scheduler.CycleState, request *scheduler.Request,
 	feasible scheduler.Set) *scheduler.Status {
-	tainted := state.Snapshot().Where("tainttoleration:no", func(c *scheduler.Cluster) bool { return has(c, keepsAway) })
+	tainted := state.Snapshot().Where("tainttoleration:no", func(c *scheduler.Cluster) bool {
+		return has(c, rejectsPlacements)
+	})
 	for slot := range tainted.All() {
 		if feasible.Has(slot) && p.Filter(ctx, state, request, state.Snapshot().Cluster(slot)) != nil {
 			feasible.Remove(slot)
@@ -76,11 +78,11 @@ func (p plugin) FilterAll(ctx context.Context, state *scheduler.CycleState, requ
 	return nil
 }
 
-func keepsAway(t *corev1.Taint) bool {
+func rejectsPlacements(t *corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 }
 
-func prefers(t *corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule }
+func isPreferNoSchedule(t *corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule }
 
 func has(c *scheduler.Cluster, which func(*corev1.Taint) bool) bool {
 	for i := range c.Taints {
@@ -95,8 +97,8 @@ func has(c *scheduler.Cluster, which func(*corev1.Taint) bool) bool {
 // (membership.TaintUnreachable and membership.TaintNotReady).
 var healthTaints = []string{"membership.muster.dev/unreachable", "membership.muster.dev/not-ready"}
 
-// stays reports whether a bound cluster stays although the taint rejects new placements.
-func stays(t *corev1.Taint, failover bool) bool {
+// toleratesBound reports whether a bound cluster stays although the taint rejects new placements.
+func toleratesBound(t *corev1.Taint, failover bool) bool {
 	return t.Effect == corev1.TaintEffectNoSchedule || !failover && slices.Contains(healthTaints, t.Key)
 }
 
@@ -107,7 +109,7 @@ func untolerated(
 ) (taint *corev1.Taint, until time.Time) {
 	for i := range taints {
 		t := &taints[i]
-		if !keepsAway(t) || bound && stays(t, failover) {
+		if !rejectsPlacements(t) || bound && toleratesBound(t, failover) {
 			continue
 		}
 		end, tolerated := tolerates(tolerations, t, bound)
@@ -160,22 +162,24 @@ func matches(t *v1alpha1.Toleration, taint *corev1.Taint) bool {
 
 func (plugin) PreScore(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request,
 	_ scheduler.Set) *scheduler.Status {
-	if disliked(state).Empty() {
+	if preferNoScheduleClusters(state).Empty() {
 		return scheduler.NothingToDo()
 	}
 	return nil
 }
 
-// disliked returns the set of the clusters with a taint of effect PreferNoSchedule.
-func disliked(state *scheduler.CycleState) scheduler.Set {
-	return state.Snapshot().Where("tainttoleration:prefer", func(c *scheduler.Cluster) bool { return has(c, prefers) })
+// preferNoScheduleClusters returns the set of the clusters with a taint of effect PreferNoSchedule.
+func preferNoScheduleClusters(state *scheduler.CycleState) scheduler.Set {
+	return state.Snapshot().Where("tainttoleration:prefer", func(c *scheduler.Cluster) bool {
+		return has(c, isPreferNoSchedule)
+	})
 }
 
 func (plugin) Score(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request,
 	cluster *scheduler.Cluster) (float64, *scheduler.Status) {
 	count := 0
 	for i := range cluster.Taints {
-		if taint := &cluster.Taints[i]; prefers(taint) {
+		if taint := &cluster.Taints[i]; isPreferNoSchedule(taint) {
 			if _, tolerated := tolerates(request.Policy.Spec().Tolerations, taint, true); !tolerated {
 				count++
 			}
@@ -189,7 +193,7 @@ func (p plugin) ScoreAll(ctx context.Context, state *scheduler.CycleState, reque
 	for slot := range feasible.All() {
 		scores[slot] = scheduler.MaxScore
 	}
-	for slot := range disliked(state).All() {
+	for slot := range preferNoScheduleClusters(state).All() {
 		if feasible.Has(slot) {
 			scores[slot], _ = p.Score(ctx, state, request, state.Snapshot().Cluster(slot))
 		}
@@ -200,7 +204,7 @@ func (p plugin) ScoreAll(ctx context.Context, state *scheduler.CycleState, reque
 // Local returns true as long as no cluster has a PreferNoSchedule taint. Time only affects bound clusters, through
 // Until.
 func (plugin) Local(state *scheduler.CycleState, _ *scheduler.Request) bool {
-	return disliked(state).Empty()
+	return preferNoScheduleClusters(state).Empty()
 }
 
 // Hint reports whether the cluster has no taint that rejects the request, and had one before or is new.

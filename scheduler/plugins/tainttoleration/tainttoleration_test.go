@@ -196,6 +196,6 @@ func TestScores(t *testing.T) {
 	require.Equal(t, map[string]float64{"clean": 100, "slow": 50, "slow-twice": 100.0 / 3}, got)
 	diagnosis, err := result.Diagnose(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, "3 of 7 clusters chosen where 9 are wanted; 3 have taint unreachable, 1 has taint full=yes",
+	require.Equal(t, "3 of 7 clusters chosen, but 9 are desired; 3 have taint unreachable, 1 has taint full=yes",
 		diagnosis.String())
 }

@@ -9,13 +9,13 @@ import (
 // choice and improves it step by step. No step violates a DoNotSchedule constraint.
 type crossing struct {
 	*spread
-	sorted []int    // cells in descending order of their best members
-	next   []int    // by cell: number of chosen members, the best first
-	taken  [][]int  // by axis and part: number of chosen members
-	worth  worth    // of the current choice
-	kept   []int    // by cell: the value of next in the best choice so far
-	now    position // of the best choice so far
-	looks  int
+	sorted      []int    // cells in descending order of their best members
+	next        []int    // by cell: number of chosen members, the best first
+	taken       [][]int  // by axis and part: number of chosen members
+	worth       worth    // of the current choice
+	kept        []int    // by cell: the value of next in the best choice so far
+	now         position // of the best choice so far
+	evaluations int
 }
 
 // position is the worth of a choice and the excess of each constraint.
@@ -29,8 +29,8 @@ func (s position) compare(t position) int {
 	return cmp.Or(s.count-t.count, t.lacks-s.lacks, slices.Compare(t.excess[:], s.excess[:]), s.worth.compare(t.worth))
 }
 
-// maxLooks is the maximum number of exchanges.
-const maxLooks = 1 << 17
+// maxEvaluations is the maximum number of exchanges.
+const maxEvaluations = 1 << 17
 
 func newCrossing(s *spread, picked []member) *crossing {
 	c := &crossing{spread: s, next: make([]int, len(s.cells)), kept: make([]int, len(s.cells)), taken: s.none()}
@@ -44,17 +44,17 @@ func newCrossing(s *spread, picked []member) *crossing {
 		c.move(+1, int(m.cell))
 	}
 	copy(c.kept, c.next)
-	c.now, _ = c.look()
+	c.now, _ = c.evaluate()
 	return c
 }
 
 // solve tries exchanges of few members before exchanges of more members, and starts again with few after an
 // improvement.
 func (c *crossing) solve() []member {
-	c.fill()
-	for changes := 2; changes <= len(c.order) && !c.over(); changes++ {
+	c.addMembers()
+	for changes := 2; changes <= len(c.order) && !c.limitReached(); changes++ {
 		if c.improve(changes) {
-			c.fill()
+			c.addMembers()
 			changes = 1
 		}
 	}
@@ -67,8 +67,8 @@ func (c *crossing) solve() []member {
 	return picked
 }
 
-// fill adds members one by one while possible.
-func (c *crossing) fill() {
+// addMembers adds members one by one while possible.
+func (c *crossing) addMembers() {
 	for c.add() {
 	}
 }
@@ -117,23 +117,23 @@ next:
 		return false
 	}
 	c.move(+1, best)
-	return c.settle()
+	return c.acceptIfBetter()
 }
 
 // exchange adds in members from the cells at index from and later, and then removes out members. It reports whether the
 // result is better. Otherwise it restores the choice.
 func (c *crossing) exchange(from, in, out int) bool {
-	c.looks++
+	c.evaluations++
 	if in+out == 0 {
-		return c.settle()
+		return c.acceptIfBetter()
 	}
 	change := +1
 	if in == 0 {
 		change = -1
 	}
-	for i := from; i < len(c.sorted) && !c.over(); i++ {
+	for i := from; i < len(c.sorted) && !c.limitReached(); i++ {
 		cell := c.sorted[i]
-		if !c.can(change, cell) {
+		if !c.canMove(change, cell) {
 			continue
 		}
 		c.move(change, cell)
@@ -154,11 +154,11 @@ func (c *crossing) exchange(from, in, out int) bool {
 	return false
 }
 
-// over reports whether the limit of exchanges is reached or the context has ended.
-func (c *crossing) over() bool { return c.looks >= maxLooks || c.err() != nil }
+// limitReached reports whether the limit of exchanges is reached or the context has ended.
+func (c *crossing) limitReached() bool { return c.evaluations >= maxEvaluations || c.err() != nil }
 
-// can reports whether a cell can get one more member, or can lose one and has not got one in this exchange.
-func (c *crossing) can(change, cell int) bool {
+// canMove reports whether a cell can get one more member, or can lose one and has not got one in this exchange.
+func (c *crossing) canMove(change, cell int) bool {
 	if change > 0 {
 		return c.next[cell] < len(c.cells[cell].best)
 	}
@@ -179,13 +179,13 @@ func (c *crossing) move(change, cell int) {
 	}
 }
 
-// settle accepts the current choice if it is better than the best one so far.
-func (c *crossing) settle() bool {
-	after, possible := c.look()
+// acceptIfBetter accepts the current choice if it is better than the best one so far.
+func (c *crossing) acceptIfBetter() bool {
+	after, possible := c.evaluate()
 	if !possible {
 		return false
 	}
-	if by := after.compare(c.now); by < 0 || by == 0 && !c.ahead() {
+	if by := after.compare(c.now); by < 0 || by == 0 && !c.hasBestMember() {
 		return false
 	}
 	c.now = after
@@ -193,8 +193,8 @@ func (c *crossing) settle() bool {
 	return true
 }
 
-// ahead reports whether the best member that is in only one of the two choices is in the current one.
-func (c *crossing) ahead() bool {
+// hasBestMember reports whether the best member that is in only one of the two choices is in the current one.
+func (c *crossing) hasBestMember() bool {
 	best, ahead := member{slot: -1}, false
 	for i, n := range c.next {
 		if n == c.kept[i] {
@@ -208,8 +208,8 @@ func (c *crossing) ahead() bool {
 	return ahead
 }
 
-// look returns the position of the current choice, and whether the choice is valid.
-func (c *crossing) look() (position, bool) {
+// evaluate returns the position of the current choice, and whether the choice is valid.
+func (c *crossing) evaluate() (position, bool) {
 	s := position{worth: c.worth}
 	for i := range c.axes {
 		a := &c.axes[i]

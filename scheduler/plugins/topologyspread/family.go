@@ -33,18 +33,18 @@ func (s *spread) families() (first, second family, possible bool) {
 			side := others << 1 >> place & 1
 			of[side] = append(of[side], i)
 		}
-		if first, possible = s.nest(of[0]); !possible {
+		if first, possible = s.nestedFamily(of[0]); !possible {
 			continue
 		}
-		if second, possible = s.nest(of[1]); possible {
+		if second, possible = s.nestedFamily(of[1]); possible {
 			return first, second, true
 		}
 	}
 	return first, second, false
 }
 
-// nest returns the family of the axes. It reports whether their domains nest.
-func (s *spread) nest(axes []int) (family, bool) {
+// nestedFamily returns the family of the axes. It reports whether their domains nest.
+func (s *spread) nestedFamily(axes []int) (family, bool) {
 	nodes := 1
 	for _, i := range axes {
 		nodes += len(s.axes[i].sizes)

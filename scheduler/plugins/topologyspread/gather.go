@@ -74,9 +74,9 @@ func gather(state *scheduler.CycleState, candidates *scheduler.Candidates, const
 	}
 	s.members = left.Len()
 	if len(s.axes) == 1 {
-		s.cutOnce(left)
+		s.computeAxisCells(left)
 	} else {
-		s.cut(left)
+		s.computeCells(left)
 	}
 	s.measure()
 	return s
@@ -90,8 +90,8 @@ func labeled(snapshot *scheduler.Snapshot, key string) scheduler.Set {
 	})
 }
 
-// cutOnce computes the cells of a single axis. The cells are its parts.
-func (s *spread) cutOnce(left scheduler.Set) {
+// computeAxisCells computes the cells of a single axis. The cells are its parts.
+func (s *spread) computeAxisCells(left scheduler.Set) {
 	a := &s.axes[0]
 	s.cells = make([]cell, len(a.sizes))
 	cells, groups := s.cells, a.groups
@@ -103,8 +103,8 @@ func (s *spread) cutOnce(left scheduler.Set) {
 	}
 }
 
-// cut computes the cells of several axes.
-func (s *spread) cut(left scheduler.Set) {
+// computeCells computes the cells of several axes.
+func (s *spread) computeCells(left scheduler.Set) {
 	s.at = make([]int32, s.snapshot.Slots())
 	known := map[[maxConstraints]int32]int32{}
 	for slot := range left.All() {

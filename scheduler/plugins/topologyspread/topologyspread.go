@@ -42,7 +42,7 @@ type constraint struct {
 func (p plugin) compiled(r *scheduler.Request) ([]constraint, error) {
 	return scheduler.Compiled(r.Policy, p, func(spec *v1alpha1.PlacementPolicy) ([]constraint, error) {
 		if n := len(spec.TopologySpread); n > maxConstraints {
-			return nil, fmt.Errorf("policy.topologySpread: has %d constraints where %d are possible", n, maxConstraints)
+			return nil, fmt.Errorf("policy.topologySpread: has %d constraints, but at most %d are allowed", n, maxConstraints)
 		}
 		var out []constraint
 		for _, c := range spec.TopologySpread {
@@ -104,7 +104,7 @@ func (p plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
 	constraints, err := p.compiled(request)
 	return err == nil && slices.ContainsFunc(constraints, func(c constraint) bool {
 		was, is := has(event.Old, c.key), has(event.New, c.key)
-		return was != is || was && restless(event.Old, event.New)
+		return was != is || was && mayRemoveCandidate(event.Old, event.New)
 	})
 }
 
@@ -116,8 +116,8 @@ func has(c *scheduler.Cluster, key string) bool {
 	return has
 }
 
-// restless reports whether a change may have removed a cluster from the candidates.
-func restless(before, after *scheduler.Cluster) bool {
+// mayRemoveCandidate reports whether a change may have removed a cluster from the candidates.
+func mayRemoveCandidate(before, after *scheduler.Cluster) bool {
 	return before.Joined != after.Joined || before.Leaving != after.Leaving || before.Healthy != after.Healthy ||
 		!maps.Equal(before.Labels, after.Labels) || !slices.Equal(before.Taints, after.Taints)
 }

@@ -96,10 +96,10 @@ func OwnerOf(secret *corev1.Secret, token *v1alpha1.JoinToken) Owner {
 func Problem(secret *corev1.Secret, owner Owner, now time.Time) string {
 	name := fmt.Sprintf("Secret %s/%s", secret.Namespace, secret.Name)
 	if owner == Other {
-		return fmt.Sprintf("%s is that of a JoinToken in namespace %q: take another ID", name,
+		return fmt.Sprintf("%s belongs to a JoinToken in namespace %q: use another ID", name,
 			secret.Annotations[namespaceAnnotation])
 	}
-	name += ", which is not muster's, "
+	name += ", which muster does not manage, "
 	id, _ := bootstrapsecrets.ParseName(secret.Name)
 	if bootstrapsecrets.GetData(secret, bootstrapapi.BootstrapTokenIDKey) != id {
 		return fmt.Sprintf("%shas a token-id other than %q: correct it", name, id)
@@ -119,7 +119,7 @@ func Problem(secret *corev1.Secret, owner Owner, now time.Time) string {
 			return name + "has an expiration that is not a time such as 2006-01-02T15:04:05Z: correct it"
 		}
 		if !now.Before(at) {
-			return fmt.Sprintf("%sended at %s: make another bootstrap token, and a JoinToken of its name", name,
+			return fmt.Sprintf("%sexpired at %s: create another bootstrap token, and a JoinToken with its name", name,
 				at.UTC().Format(time.RFC3339))
 		}
 	}
@@ -146,7 +146,7 @@ func fill(token *v1alpha1.JoinToken, secret string, expiration time.Time) map[st
 		bootstrapapi.BootstrapTokenUsageSigningKey:     yes,
 		bootstrapapi.BootstrapTokenExtraGroupsKey:      group,
 		bootstrapapi.BootstrapTokenDescriptionKey: fmt.Sprintf(
-			"JoinToken %s/%s of muster: lets clusters ask to join", token.Namespace, token.Name),
+			"JoinToken %s/%s of muster: permits clusters to request to join", token.Namespace, token.Name),
 	} {
 		data[key] = []byte(value)
 	}

@@ -64,7 +64,7 @@ func TestProblem(t *testing.T) {
 	}{
 		{"it can be used", made(func(*corev1.Secret) {}), ""},
 		{"it may last for ever", made(func(s *corev1.Secret) { delete(s.Data, "expiration") }), ""},
-		{"it has ended", set("expiration", "2026-01-01T00:00:00Z"), "ended at 2026-01-01T00:00:00Z"},
+		{"it has ended", set("expiration", "2026-01-01T00:00:00Z"), "expired at 2026-01-01T00:00:00Z"},
 		{"an end that nobody understands is one for the API server", set("expiration", "hush"),
 			"an expiration that is not a time"},
 		{"a time is a time in every zone", set("expiration", "2025-12-31T19:00:01-05:00"), ""},
@@ -81,11 +81,12 @@ func TestProblem(t *testing.T) {
 			continue
 		}
 		require.Contains(t, got, test.want, test.reason)
-		require.True(t, strings.HasPrefix(got, "Secret kube-system/bootstrap-token-abc123, which is not muster's, "), got)
+		require.True(t,
+			strings.HasPrefix(got, "Secret kube-system/bootstrap-token-abc123, which muster does not manage, "), got)
 		require.NotContains(t, got, "hush", test.reason)
 	}
 	require.Contains(t, Problem(made(func(*corev1.Secret) {}), Other, now),
-		`a JoinToken in namespace "fleet": take another ID`)
+		`a JoinToken in namespace "fleet": use another ID`)
 }
 
 func TestWhole(t *testing.T) {

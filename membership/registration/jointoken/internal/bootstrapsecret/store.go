@@ -43,7 +43,7 @@ func (s *Store) Get(ctx context.Context, name string) (*corev1.Secret, error) {
 		return nil, fmt.Errorf("get Secret %s: %w", keyOf(name), err)
 	}
 	if secret.Type != bootstrapapi.SecretTypeBootstrapToken {
-		return nil, fmt.Errorf("the Secret %s is not of type %s: delete it, or take another ID", keyOf(name),
+		return nil, fmt.Errorf("the Secret %s is not of type %s: delete that Secret, or use another ID", keyOf(name),
 			bootstrapapi.SecretTypeBootstrapToken)
 	}
 	return secret, nil
@@ -60,7 +60,7 @@ func (s *Store) Write(ctx context.Context, token *v1alpha1.JoinToken, secret *co
 	if text == "" {
 		var err error
 		if text, err = s.random(); err != nil {
-			return nil, fmt.Errorf("make a bootstrap token for JoinToken %s: %w", token.Name, err)
+			return nil, fmt.Errorf("generate a bootstrap token for JoinToken %s: %w", token.Name, err)
 		}
 	}
 	if secret != nil {
@@ -102,7 +102,7 @@ func (s *Store) Close(ctx context.Context, secret *corev1.Secret, until time.Tim
 		return nil
 	}
 	if err := s.Client.Update(ctx, closed); err != nil {
-		return fmt.Errorf("end the bootstrap token of Secret %s: %w", keyOf(secret.Name), err)
+		return fmt.Errorf("expire the bootstrap token of Secret %s: %w", keyOf(secret.Name), err)
 	}
 	return nil
 }

@@ -23,10 +23,10 @@ func TestOvertaken(t *testing.T) {
 		{"none", "all went well", nil, false},
 		{"a conflict", "somebody else has written", fmt.Errorf("write the status: %w", conflict), true},
 		{"a race to create", "somebody else has created", fmt.Errorf("create: %w", exists), true},
-		{"our own word", "the look itself has found out", fmt.Errorf("Create: %w", errAgain), true},
+		{"our own word", "the look itself has found out", fmt.Errorf("Create: %w", errRetry), true},
 		{"forbidden", "that is for a person to mend", fmt.Errorf("create: %w", forbidden), false},
 		{"several of them", "of many writes each may be overtaken",
-			fmt.Errorf("members: %w", errors.Join(conflict, errors.Join(errAgain, exists))), true},
+			fmt.Errorf("members: %w", errors.Join(conflict, errors.Join(errRetry, exists))), true},
 		{"one among others", "what else is wrong must not be hidden by it", errors.Join(conflict, forbidden), false},
 		{"one among others, further down", "as above", errors.Join(errors.Join(exists, forbidden), conflict), false},
 	} {

@@ -64,8 +64,8 @@ func OwnNamespace(owner types.NamespacedName, target Target) error {
 	}
 }
 
-// ask is a parsed selector.
-type ask struct {
+// parsedSelector is a selector with its target, or the problem that it has.
+type parsedSelector struct {
 	kind            schema.GroupVersionKind // without a version: the preferred version of the hub
 	namespace, name string
 	explicit        bool // whether the selector contains the namespace
@@ -78,15 +78,15 @@ type ask struct {
 }
 
 // read parses a selector. Whether the kind is namespaced is not known yet.
-func read(owner types.NamespacedName, s *v1alpha1.ResourceSelector) ask {
-	a := ask{
+func read(owner types.NamespacedName, s *v1alpha1.ResourceSelector) parsedSelector {
+	a := parsedSelector{
 		kind: schema.GroupVersionKind{Group: s.Group, Version: s.Version, Kind: s.Kind}, namespace: s.Namespace, name: s.Name,
 		explicit: s.Namespace != "", labels: labels.Everything(),
 	}
 	if !a.explicit {
 		a.namespace = owner.Namespace
 	}
-	invalid := func(format string, args ...any) ask {
+	invalid := func(format string, args ...any) parsedSelector {
 		a.problem = problem{ReasonInvalid, fmt.Sprintf(format, args...)}
 		return a
 	}
@@ -98,21 +98,21 @@ func read(owner types.NamespacedName, s *v1alpha1.ResourceSelector) ask {
 	}
 	for _, value := range []string{s.Namespace, s.Name} {
 		if faults := content.IsPathSegmentName(value); len(faults) > 0 {
-			return invalid("no object is in or has the name %q: it %s", value, faults[0])
+			return invalid("%q is not a valid name or namespace of an object: it %s", value, faults[0])
 		}
 	}
 	if s.LabelSelector != nil {
 		selector, err := metav1.LabelSelectorAsSelector(s.LabelSelector)
 		if err != nil {
-			return invalid("its labelSelector cannot be right: %v", err)
+			return invalid("the labelSelector is invalid: %v", err)
 		}
 		a.labels = selector
 	}
 	return a
 }
 
-// aim sets the target from the mapping of the kind, or the problem if there is none.
-func (a *ask) aim(mapping *meta.RESTMapping, unmapped problem) {
+// setTarget sets the target from the mapping of the kind, or the problem if there is none.
+func (a *parsedSelector) setTarget(mapping *meta.RESTMapping, unmapped problem) {
 	if mapping == nil {
 		a.problem = unmapped
 		return
@@ -128,6 +128,6 @@ func (a *ask) aim(mapping *meta.RESTMapping, unmapped problem) {
 	case !namespaced:
 		a.target.Namespace = ""
 	case a.namespace == "": // the target would be all namespaces
-		a.problem = problem{ReasonInvalid, fmt.Sprintf("%s is namespaced: say in which namespace", a.target.GroupResource())}
+		a.problem = problem{ReasonInvalid, fmt.Sprintf("%s is namespaced: set the namespace", a.target.GroupResource())}
 	}
 }

@@ -11,41 +11,45 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// opinion contains the results of a plugin for a fleet, by cluster name.
-type opinion struct {
+// pluginResults contains the results of a plugin for a fleet, by cluster name.
+type pluginResults struct {
 	Refused map[string]string  // by rejected cluster: the reason
 	Scores  map[string]float64 // of the clusters that are not rejected
 }
 
-func (o opinion) String() string { return fmt.Sprintf("refuses %v, scores %v", o.Refused, o.Scores) }
+func (o pluginResults) String() string {
+	return fmt.Sprintf("refuses %v, scores %v", o.Refused, o.Scores)
+}
 
-// question is a call of a plugin for one fleet and one request.
-type question struct {
+// pluginCall is a call of a plugin for one fleet and one request.
+type pluginCall struct {
 	t        testing.TB
 	plugin   scheduler.Plugin
 	state    *scheduler.CycleState
 	request  *scheduler.Request
 	feasible scheduler.Set
 	batch    bool // uses the batch forms, if the plugin has them
-	opinion
+	pluginResults
 }
 
-// ask returns the results of the plugin for a fleet. If batch is true, it uses the batch forms that the plugin has.
-func (s *suite) ask(t testing.TB, snapshot *scheduler.Snapshot, request *scheduler.Request, batch bool) opinion {
+// evaluate returns the results of the plugin for a fleet. If batch is true, it uses the batch forms that the plugin
+// has.
+func (s *suite) evaluate(t testing.TB, snapshot *scheduler.Snapshot, request *scheduler.Request,
+	batch bool) pluginResults {
 	t.Helper()
-	q := &question{
+	q := &pluginCall{
 		t: t, plugin: s.made, state: scheduler.NewCycleState(snapshot, request), request: request,
 		feasible: snapshot.All().Clone(),
-		batch:    batch, opinion: opinion{map[string]string{}, map[string]float64{}},
+		batch:    batch, pluginResults: pluginResults{map[string]string{}, map[string]float64{}},
 	}
 	q.filter(context.Background())
 	if !q.feasible.Empty() {
 		q.score(context.Background())
 	}
-	return q.opinion
+	return q.pluginResults
 }
 
-func (q *question) filter(ctx context.Context) {
+func (q *pluginCall) filter(ctx context.Context) {
 	q.t.Helper()
 	if pre, is := q.plugin.(scheduler.PreFilterPlugin); is {
 		switch status := pre.PreFilter(ctx, q.state, q.request); status.Code() {
@@ -98,7 +102,7 @@ func (q *question) filter(ctx context.Context) {
 	}
 }
 
-func (q *question) score(ctx context.Context) {
+func (q *pluginCall) score(ctx context.Context) {
 	q.t.Helper()
 	plugin, is := q.plugin.(scheduler.ScorePlugin)
 	if !is {
@@ -146,8 +150,8 @@ func (q *question) score(ctx context.Context) {
 	}
 }
 
-// same reports whether two opinions are equal, except for rounding errors of sums in another order.
-func same(a, b opinion) bool {
+// same reports whether two results are equal, except for rounding errors of sums in another order.
+func same(a, b pluginResults) bool {
 	if fmt.Sprint(a.Refused) != fmt.Sprint(b.Refused) || len(a.Scores) != len(b.Scores) {
 		return false
 	}

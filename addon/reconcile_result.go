@@ -9,12 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// errAgain is the error of a step that waits for another change, which may trigger no reconcile.
-var errAgain = errors.New("another client changed the object")
+// errRetry is the error of a step that waits for another change, which may trigger no reconcile.
+var errRetry = errors.New("another client changed the object")
 
-// outcome returns the result of a reconcile. A conflict with another client is not an error: the next reconcile
+// reconcileResult returns the result of a reconcile. A conflict with another client is not an error: the next reconcile
 // observes the change. The pauses grow as those after errors, since a cache may lag for long.
-func (c *shared) outcome(request reconcile.Request, after time.Duration, err error) (reconcile.Result, error) {
+func (c *shared) reconcileResult(request reconcile.Request, after time.Duration, err error) (reconcile.Result, error) {
 	if onlyConflicts(err) {
 		return reconcile.Result{RequeueAfter: c.queues.pauses.When(request)}, nil
 	}
@@ -32,5 +32,5 @@ func onlyConflicts(err error) bool {
 	if errors.As(err, &several) {
 		return !slices.ContainsFunc(several.Unwrap(), func(one error) bool { return !onlyConflicts(one) })
 	}
-	return errors.Is(err, errAgain) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+	return errors.Is(err, errRetry) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// seen is the observed metadata of an object, as far as decisions need it.
-type seen struct {
+// observation is the observed metadata of an object, as far as decisions need it.
+type observation struct {
 	uid        types.UID
 	version    string   // the resourceVersion
 	deleting   bool     // its deletion has begun
@@ -43,9 +43,9 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:10])
 }
 
-// look returns what the metadata of an object means for an owner.
-func look(meta metav1.Object, owner Owner) *seen {
-	s := &seen{
+// observe returns what the metadata of an object means for an owner.
+func observe(meta metav1.Object, owner Owner) *observation {
+	s := &observation{
 		uid: meta.GetUID(), version: meta.GetResourceVersion(), deleting: meta.GetDeletionTimestamp() != nil,
 		finalizers: meta.GetFinalizers(), labeled: meta.GetLabels()[v1alpha1.AppliedLabel] == "true",
 		fields: appliedFields(meta.GetManagedFields(), owner.FieldOwner), entries: meta.GetManagedFields(),
@@ -59,7 +59,7 @@ func look(meta metav1.Object, owner Owner) *seen {
 }
 
 // marked reports whether a hash, or the managed fields, record that we have applied the object.
-func (s *seen) marked() bool { return s.marks.applied != "" || s.fields != nil }
+func (s *observation) marked() bool { return s.marks.applied != "" || s.fields != nil }
 
 // hash returns the hash of the manifest and its options. The object is applied when the hash changes.
 func (o Object) hash() (string, error) {
@@ -85,24 +85,24 @@ func checkManifest(manifest *unstructured.Unstructured) error {
 	for _, field := range []string{"labels", "annotations"} {
 		if _, _, err := unstructured.NestedStringMap(manifest.Object, "metadata", field); err != nil {
 			return &ManifestError{Field: "metadata." + field,
-				Problem: "must have texts as values: put quotes around numbers, true, false, yes and no"}
+				Problem: "must have strings as values: put quotes around numbers, true, false, yes and no"}
 		}
 	}
 	for _, field := range []string{"uid", "resourceVersion", "managedFields"} {
 		if _, found, _ := unstructured.NestedFieldNoCopy(manifest.Object, "metadata", field); found {
-			return &ManifestError{Field: "metadata." + field, Problem: "must not be set, since the API server writes it"}
+			return &ManifestError{Field: "metadata." + field, Problem: "must not be set because the API server sets it"}
 		}
 	}
 	if len(manifest.GetOwnerReferences()) > 0 {
 		return &ManifestError{Field: "metadata.ownerReferences",
-			Problem: "must not be set, since owners are told by UIDs of one cluster"}
+			Problem: "must not be set because the UIDs of owners are specific to one cluster"}
 	}
 	return nil
 }
 
 // intact reports whether no other manager changed the applied fields: our manager still owns all fields of the
 // manifest, or all fields that it owned after the last write of the manifest.
-func (s *seen) intact(o Object, accepted []byte) bool {
+func (s *observation) intact(o Object, accepted []byte) bool {
 	if !s.marks.ours || !s.labeled || s.fields == nil {
 		return false
 	}
@@ -113,7 +113,7 @@ func (s *seen) intact(o Object, accepted []byte) bool {
 	if err != nil {
 		return false
 	}
-	if (cover{sync.OnceValue(s.othersFields)}).covers(set, o.pared().Object) {
+	if (fieldCoverage{sync.OnceValue(s.othersFields)}).covers(set, o.pared().Object) {
 		return true
 	}
 	if accepted == nil {
@@ -124,7 +124,7 @@ func (s *seen) intact(o Object, accepted []byte) bool {
 }
 
 // othersFields returns the fields of all field managers except ours.
-func (s *seen) othersFields() *fieldpath.Set {
+func (s *observation) othersFields() *fieldpath.Set {
 	others := fieldpath.NewSet()
 	for _, entry := range s.entries {
 		if entry.FieldsV1 != nil && !bytes.Equal(entry.FieldsV1.GetRawBytes(), s.fields) {

@@ -8,25 +8,25 @@ const (
 	burst    = 10
 )
 
-// pace is the rate limit of the writes of a profile. Each write occupies 30 s of the limit. paid is the time until
+// rateLimit is the rate limit of the writes of a profile. Each write occupies 30 s of the limit. paid is the time until
 // which the writes so far occupy it. The zero value has no writes.
-type pace struct{ paid time.Time }
+type rateLimit struct{ usedUntil time.Time }
 
 // wait returns how long a write has to wait. If turned is set, the write changes the status of a condition and may use
 // the burst: it waits only while the earlier writes occupy more than nine times 30 s. Any other write waits until the
 // earlier writes occupy nothing, so it comes at least 30 s after the last write.
-func (p pace) wait(now time.Time, turned bool) time.Duration {
-	owed := max(p.paid.Sub(now), 0)
+func (p rateLimit) wait(now time.Time, turned bool) time.Duration {
+	owed := max(p.usedUntil.Sub(now), 0)
 	if turned {
 		owed -= (burst - 1) * perWrite
 	}
 	return max(owed, 0)
 }
 
-// spend returns the rate limit after another write.
-func (p pace) spend(now time.Time) pace {
-	if p.paid.Before(now) {
-		p.paid = now
+// afterWrite returns the rate limit after another write.
+func (p rateLimit) afterWrite(now time.Time) rateLimit {
+	if p.usedUntil.Before(now) {
+		p.usedUntil = now
 	}
-	return pace{p.paid.Add(perWrite)}
+	return rateLimit{p.usedUntil.Add(perWrite)}
 }
