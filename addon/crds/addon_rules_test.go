@@ -33,24 +33,24 @@ func referenceRules(at string, in func(configs string) string) []rule {
 			in(`[{` + template + `, name: a}, {` + template + `, name: b}]`),
 			in(`[{` + template + `, name: a}, ` + named("b") + `]`),
 			at,
-			"an add-on has one AddonTemplate: remove the others",
+			"an add-on must have at most one AddonTemplate: remove the others",
 		},
 		{
 			"an AddonConfig of nowhere",
 			one(config + `, name: a`),
 			one(config + `, namespace: fleet, name: a`),
 			at + "[0].namespace",
-			"an AddonConfig is in a namespace: name it",
+			"namespace is required for an AddonConfig",
 		},
 		{
 			"an AddonTemplate of somewhere",
 			one(template + `, namespace: fleet, name: a`),
 			one(template + `, namespace: "", name: a`),
 			at + "[0].namespace",
-			"an AddonTemplate is in no namespace: remove it",
+			"namespace must not be set for an AddonTemplate, which is cluster-scoped",
 		},
 	},
-		textRules(at+"[0].group", "group must be that of an API", 253, func(group string) string {
+		textRules(at+"[0].group", "group must be the group of an API", 253, func(group string) string {
 			if group == "a" {
 				return one(config + `, namespace: fleet, name: a`)
 			}
@@ -71,7 +71,7 @@ func objectNameRules(at string, in func(fields string) string) []rule {
 	return slices.Concat(
 		textRules(
 			at+".namespace",
-			"namespace must be the name of one",
+			"namespace must be the name of a namespace",
 			63,
 			func(text string) string { return in(`name: a, namespace: ` + text) },
 			"Fleet",
@@ -80,7 +80,7 @@ func objectNameRules(at string, in func(fields string) string) []rule {
 		),
 		textRules(
 			at+".name",
-			"name must be that of an object",
+			"name must be the name of an object, without / and %",
 			253,
 			func(text string) string { return in(`name: ` + text) },
 			`""`,
@@ -184,21 +184,21 @@ func addonRules() []rule {
 				one(config + `, defaults: [{namespace: fleet, name: a}, {name: a}]`),
 				one(config + `, defaults: [{namespace: fleet, name: a}]`),
 				"configs[0].defaults",
-				"an AddonConfig is in a namespace: name it",
+				"namespace is required for an AddonConfig",
 			},
 			{
 				"an AddonTemplate of somewhere",
 				one(template + `, defaults: [{namespace: fleet, name: a}]`),
 				one(template + `, defaults: [{name: a}]`),
 				"configs[0].defaults",
-				"an AddonTemplate is in no namespace: remove it",
+				"namespace must not be set for an AddonTemplate, which is cluster-scoped",
 			},
 			{
 				"two templates are two add-ons",
 				one(template + `, defaults: [{name: a}, {name: b}]`),
 				one(config + `, defaults: [{namespace: fleet, name: a}, {namespace: fleet, name: b}]`),
 				"configs[0].defaults",
-				"an add-on has one AddonTemplate: remove the others",
+				"an add-on must have at most one AddonTemplate: remove the others",
 			},
 
 			{
@@ -213,7 +213,7 @@ func addonRules() []rule {
 				`install: {placements: [{namespace: a, name: b}]}`,
 				`install: {type: Manual, placements: []}`,
 				"install.placements",
-				"placements go with type Placements only",
+				"placements may only be set with type Placements",
 			},
 			{
 				"placements without one",
@@ -299,7 +299,7 @@ func addonRules() []rule {
 				`health: {leaseDurationSeconds: 60}`,
 				`health: {type: Lease, leaseDurationSeconds: 60}`,
 				"health.leaseDurationSeconds",
-				"leaseDurationSeconds goes with type Lease only",
+				"leaseDurationSeconds may only be set with type Lease",
 			},
 			{
 				"a lease duration below the minimum",
@@ -341,7 +341,7 @@ func addonRules() []rule {
 		),
 		textRules(
 			"configs[0].group",
-			"group must be that of an API",
+			"group must be the group of an API",
 			253,
 			func(text string) string { return one(`resource: a, group: ` + text) },
 			"apps/v1",
@@ -362,7 +362,7 @@ func addonRules() []rule {
 		),
 		textRules(
 			at+".namespace",
-			"namespace must be that of a Placement",
+			"namespace must be the namespace of a Placement, or empty for a ClusterPlacement",
 			63,
 			func(text string) string { return placement(`{name: a, namespace: ` + text + `}`) },
 			"Fleet",
@@ -370,7 +370,7 @@ func addonRules() []rule {
 		),
 		textRules(
 			at+".name",
-			"name must be that of a Placement",
+			"name must be the name of a Placement",
 			253,
 			func(text string) string { return placement(`{namespace: a, name: ` + text + `}`) },
 			`""`,

@@ -137,7 +137,7 @@ var configRules = slices.Concat(
 			tolerated(`key: a, tolerationSeconds: 5`),
 			tolerated(`key: a, effect: NoExecute, tolerationSeconds: -5`),
 			"nodePlacement.tolerations[0].tolerationSeconds",
-			"tolerationSeconds goes with effect NoExecute only",
+			"tolerationSeconds may only be set with effect NoExecute",
 		},
 
 		{
@@ -317,7 +317,7 @@ var configRules = slices.Concat(
 	),
 	textRules(
 		"resources[0].container",
-		"container must be the name of one",
+		"container must be the name of a container",
 		63,
 		func(text string) string { return inContainer(`container: ` + text) },
 		"Web",

@@ -74,7 +74,7 @@ func rolloutRules(at string, in func(rollout string) string) []rule {
 				`{mandatoryGroups: [{name: a}]}`,
 				`{type: ProgressivePerGroup, mandatoryGroups: [{name: a}, {index: 0}]}`,
 				".mandatoryGroups",
-				"mandatoryGroups goes with type ProgressivePerGroup only",
+				"mandatoryGroups may only be set with type ProgressivePerGroup",
 			},
 			{
 				"too many groups",
@@ -111,7 +111,8 @@ func rolloutRules(at string, in func(rollout string) string) []rule {
 				".mandatoryGroups[0].index",
 				"index must not be negative",
 			},
-			{"stages of another type", `{stages: [{name: a}]}`, `{stages: []}`, ".stages", "stages goes with type Stages only"},
+			{"stages of another type", `{stages: [{name: a}]}`, `{stages: []}`, ".stages",
+				"stages may only be set with type Stages"},
 			{
 				"stages without one",
 				`{type: Stages, stages: []}`,
@@ -221,7 +222,7 @@ func approvalRules(at string, in func(approvals string) string) []rule {
 			in(`[{revision: "", stage: a, gate: After}]`),
 			in(`[{revision: r, stage: a, gate: After}]`),
 			at + "[0].revision",
-			"an approval is of one revision",
+			"an approval applies to one revision",
 		},
 		{
 			"a revision that none can be",

@@ -95,8 +95,8 @@ func TestNames(t *testing.T) {
 		{&v1alpha1.Addon{ObjectMeta: meta("", "a.b")}, "must be a DNS label of at most 50 characters"},
 		{&v1alpha1.Addon{ObjectMeta: meta("", "heartbeat")}, "the Lease heartbeat is the member's own"},
 		{&v1alpha1.MemberAddon{ObjectMeta: meta("default", as(50))}, ""},
-		{&v1alpha1.MemberAddon{ObjectMeta: meta("default", as(51))}, "a MemberAddon has the name of its Addon"},
-		{&v1alpha1.MemberAddon{ObjectMeta: meta("default", "a.b")}, "a MemberAddon has the name of its Addon"},
+		{&v1alpha1.MemberAddon{ObjectMeta: meta("default", as(51))}, "a MemberAddon must have the name of its Addon"},
+		{&v1alpha1.MemberAddon{ObjectMeta: meta("default", "a.b")}, "a MemberAddon must have the name of its Addon"},
 		{&v1alpha1.AddonConfig{ObjectMeta: meta("default", "a.b"+as(60))}, ""},
 		{&v1alpha1.AddonTemplate{ObjectMeta: meta("", "metrics-v1.2.3"), Spec: template(t, `manifests: []`)}, ""},
 	} {

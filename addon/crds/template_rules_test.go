@@ -50,7 +50,7 @@ var templateRules = slices.Concat(
 			`apply: {fieldOwner: me}`,
 			`apply: {fieldOwner: ""}`,
 			"apply.fieldOwner",
-			"fieldOwner cannot be set here",
+			"fieldOwner must not be set in a template",
 		},
 		{"a field manager that none can be", `apply: {fieldOwner: ` + as(129) + `}`, `apply: {}`, "apply.fieldOwner", "128"},
 		{
@@ -165,7 +165,7 @@ var templateRules = slices.Concat(
 			`registration: {rules: [{verbs: [get], apiGroups: [""], resources: [configmaps], resourceNames: [a], ` +
 				`nonResourceURLs: []}]}`,
 			"registration.rules[0].nonResourceURLs",
-			"rules in a namespace cannot be about nonResourceURLs",
+			"nonResourceURLs must not be set in the rules of a namespace",
 		},
 	},
 	textRules(

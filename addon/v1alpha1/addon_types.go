@@ -90,7 +90,7 @@ const (
 )
 
 // InstallStrategy selects the members that get an add-on.
-// +kubebuilder:validation:XValidation:rule="!has(self.placements) || size(self.placements) == 0 || has(self.type) && self.type == 'Placements'",fieldPath=".placements",reason=FieldValueForbidden,message="placements go with type Placements only: remove them, or set the type to Placements"
+// +kubebuilder:validation:XValidation:rule="!has(self.placements) || size(self.placements) == 0 || has(self.type) && self.type == 'Placements'",fieldPath=".placements",reason=FieldValueForbidden,message="placements may only be set with type Placements: remove them, or set the type to Placements"
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Placements' || has(self.placements) && size(self.placements) > 0",fieldPath=".placements",reason=FieldValueRequired,message="placements is required with type Placements: name one, or set the type to Manual, which installs the add-on on no member"
 type InstallStrategy struct {
 	// type is Manual or Placements. Default: Manual.
@@ -109,24 +109,24 @@ type InstallStrategy struct {
 }
 
 // PlacementInstall installs an add-on on the clusters of a Placement.
-// +kubebuilder:validation:XValidation:rule="!has(self.rollout) || !has(self.rollout.onFailure) || self.rollout.onFailure != 'RollBack'",fieldPath=".rollout.onFailure",reason=FieldValueForbidden,message="the rollout of an add-on cannot be rolled back, since configurations are not kept as they were: use Halt, and change the configuration back"
+// +kubebuilder:validation:XValidation:rule="!has(self.rollout) || !has(self.rollout.onFailure) || self.rollout.onFailure != 'RollBack'",fieldPath=".rollout.onFailure",reason=FieldValueForbidden,message="the rollout of an add-on cannot be rolled back, because earlier configurations are not kept: use Halt, and change the configuration back"
 type PlacementInstall struct {
 	// namespace of the Placement. If empty, name is the name of a ClusterPlacement.
 	// +required
 	// +kubebuilder:default=""
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be that of a Placement, and is empty for a ClusterPlacement"
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the namespace of a Placement, or empty for a ClusterPlacement"
 	Namespace string `json:"namespace"`
 	// name of the Placement or ClusterPlacement. If it does not exist, the add-on is not removed from any member.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[^/%]+$') && self != '.' && self != '..'",message="name must be that of a Placement"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^/%]+$') && self != '.' && self != '..'",message="name must be the name of a Placement"
 	Name string `json:"name"`
 
 	// configs replace the defaults of their kinds on these clusters.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:XValidation:rule="self.filter(c, has(c.group) && c.group == 'addon.muster.dev' && c.resource == 'addontemplates').size() <= 1",message="an add-on has one AddonTemplate: remove the others"
+	// +kubebuilder:validation:XValidation:rule="self.filter(c, has(c.group) && c.group == 'addon.muster.dev' && c.resource == 'addontemplates').size() <= 1",message="an add-on must have at most one AddonTemplate: remove the others"
 	// +optional
 	Configs []ConfigReference `json:"configs,omitempty"`
 
@@ -150,7 +150,7 @@ type PlacementInstall struct {
 	// +listMapKey=stage
 	// +listMapKey=gate
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:XValidation:rule="size(self.revision) > 0",fieldPath=".revision",message="revision must be that of the rollout, as in status.placements: an approval is of one revision"
+	// +kubebuilder:validation:items:XValidation:rule="size(self.revision) > 0",fieldPath=".revision",message="revision must be the revision of the rollout, as in status.placements: an approval applies to one revision"
 	// +kubebuilder:validation:items:XValidation:rule="self.stage.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",fieldPath=".stage",message="stage must be the name of a stage: lower-case letters, digits and '-', starting and ending with a letter or digit"
 	// +optional
 	Approvals []placementv1alpha1.RolloutApproval `json:"approvals,omitempty"`
@@ -176,7 +176,7 @@ const (
 )
 
 // HealthCheck defines how the health of an add-on is determined.
-// +kubebuilder:validation:XValidation:rule="(has(self.type) && self.type == 'Lease') || !has(self.leaseDurationSeconds)",fieldPath=".leaseDurationSeconds",reason=FieldValueForbidden,message="leaseDurationSeconds goes with type Lease only: remove it, or set the type to Lease"
+// +kubebuilder:validation:XValidation:rule="(has(self.type) && self.type == 'Lease') || !has(self.leaseDurationSeconds)",fieldPath=".leaseDurationSeconds",reason=FieldValueForbidden,message="leaseDurationSeconds may only be set with type Lease: remove it, or set the type to Lease"
 type HealthCheck struct {
 	// type is Works, Workloads, Lease, Custom or None. Default: Works.
 	// +kubebuilder:default=Works

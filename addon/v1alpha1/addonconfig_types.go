@@ -55,7 +55,7 @@ type Variable struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",message="the name of a variable must be letters, digits and '_', and not begin with a digit"
-	// +kubebuilder:validation:XValidation:rule="!(self in ['CLUSTER_NAME', 'ADDON_NAME', 'INSTALL_NAMESPACE'])",reason=FieldValueForbidden,message="CLUSTER_NAME, ADDON_NAME and INSTALL_NAMESPACE are set by the hub: take another name"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['CLUSTER_NAME', 'ADDON_NAME', 'INSTALL_NAMESPACE'])",reason=FieldValueForbidden,message="CLUSTER_NAME, ADDON_NAME and INSTALL_NAMESPACE are set by the hub: use another name"
 	Name string `json:"name"`
 	// value of the variable.
 	// +kubebuilder:validation:MaxLength=4096
@@ -75,12 +75,12 @@ type NodePlacement struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:XValidation:rule="!has(self.operator) || self.operator in ['', 'Equal', 'Exists', 'Lt', 'Gt']",fieldPath=".operator",message="operator must be Equal, Exists, Lt or Gt"
-	// +kubebuilder:validation:items:XValidation:rule="!has(self.effect) || self.effect in ['', 'NoSchedule', 'PreferNoSchedule', 'NoExecute']",fieldPath=".effect",message="effect must be NoSchedule, PreferNoSchedule or NoExecute, and is empty for all of them"
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.effect) || self.effect in ['', 'NoSchedule', 'PreferNoSchedule', 'NoExecute']",fieldPath=".effect",message="effect must be NoSchedule, PreferNoSchedule or NoExecute, or empty for all effects"
 	// +kubebuilder:validation:items:XValidation:rule="has(self.key) && size(self.key) > 0 || has(self.operator) && self.operator == 'Exists'",fieldPath=".key",reason=FieldValueRequired,message="key is required unless the operator is Exists, which tolerates every taint"
 	// +kubebuilder:validation:items:XValidation:rule="!has(self.key) || size(self.key) <= 317",fieldPath=".key",message="key must be a qualified name such as example.com/maintenance"
 	// +kubebuilder:validation:items:XValidation:rule="!has(self.value) || size(self.value) <= 63",fieldPath=".value",message="value must be up to 63 letters, digits, '-', '_' or '.', starting and ending with a letter or digit"
 	// +kubebuilder:validation:items:XValidation:rule="!has(self.operator) || self.operator != 'Exists' || !has(self.value) || size(self.value) == 0",fieldPath=".value",reason=FieldValueForbidden,message="operator Exists tolerates every value: remove value, or use operator Equal"
-	// +kubebuilder:validation:items:XValidation:rule="!has(self.tolerationSeconds) || has(self.effect) && self.effect == 'NoExecute'",fieldPath=".tolerationSeconds",reason=FieldValueForbidden,message="tolerationSeconds goes with effect NoExecute only: remove it, or set the effect to NoExecute"
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.tolerationSeconds) || has(self.effect) && self.effect == 'NoExecute'",fieldPath=".tolerationSeconds",reason=FieldValueForbidden,message="tolerationSeconds may only be set with effect NoExecute: remove it, or set the effect to NoExecute"
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }
@@ -129,7 +129,7 @@ type ContainerResources struct {
 	Workload string `json:"workload,omitempty"`
 	// container is the name of the container. If empty, all containers of the workload match.
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="container must be the name of one: lower-case letters, digits and '-', starting and ending with a letter or digit"
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="container must be the name of a container: lower-case letters, digits and '-', starting and ending with a letter or digit"
 	// +optional
 	Container string `json:"container,omitempty"`
 	// resources replace the resources of the container.

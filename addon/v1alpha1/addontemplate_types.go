@@ -42,7 +42,7 @@ type AddonTemplateSpec struct {
 	// other means before. fieldOwner cannot be set, because it is immutable and could not change from one template to the
 	// next.
 	// +kubebuilder:default={}
-	// +kubebuilder:validation:XValidation:rule="!has(self.fieldOwner) || size(self.fieldOwner) == 0",fieldPath=".fieldOwner",reason=FieldValueForbidden,message="fieldOwner cannot be set here, since it could not change from one template to the next: remove it"
+	// +kubebuilder:validation:XValidation:rule="!has(self.fieldOwner) || size(self.fieldOwner) == 0",fieldPath=".fieldOwner",reason=FieldValueForbidden,message="fieldOwner must not be set in a template, because it could not differ between templates"
 	// +optional
 	Apply workv1alpha1.ApplyPolicy `json:"apply,omitzero"`
 
@@ -110,9 +110,9 @@ type TemplateRegistration struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:XValidation:rule="size(self.verbs) > 0",fieldPath=".verbs",reason=FieldValueRequired,message="verbs is required: a rule without them grants nothing"
-	// +kubebuilder:validation:items:XValidation:rule="has(self.apiGroups) && size(self.apiGroups) > 0",fieldPath=".apiGroups",reason=FieldValueRequired,message="apiGroups is required; the core group is written as an empty text"
-	// +kubebuilder:validation:items:XValidation:rule="has(self.resources) && size(self.resources) > 0",fieldPath=".resources",reason=FieldValueRequired,message="resources is required: say of what"
-	// +kubebuilder:validation:items:XValidation:rule="!has(self.nonResourceURLs) || size(self.nonResourceURLs) == 0",fieldPath=".nonResourceURLs",reason=FieldValueForbidden,message="rules in a namespace cannot be about nonResourceURLs: remove them"
+	// +kubebuilder:validation:items:XValidation:rule="has(self.apiGroups) && size(self.apiGroups) > 0",fieldPath=".apiGroups",reason=FieldValueRequired,message="apiGroups is required; the core group is an empty string"
+	// +kubebuilder:validation:items:XValidation:rule="has(self.resources) && size(self.resources) > 0",fieldPath=".resources",reason=FieldValueRequired,message="resources is required: name at least one resource"
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.nonResourceURLs) || size(self.nonResourceURLs) == 0",fieldPath=".nonResourceURLs",reason=FieldValueForbidden,message="nonResourceURLs must not be set in the rules of a namespace: remove them"
 	// +optional
 	Rules []rbacv1.PolicyRule `json:"rules,omitempty"`
 

@@ -243,7 +243,7 @@ health: {leaseDurationSeconds: 60}
 		fmt.Println(err)
 	}
 	// Output:
-	// spec.install.placements[0].rollout.onFailure: Forbidden: the rollout of an add-on cannot be rolled back, since configurations are not kept as they were: use Halt, and change the configuration back
+	// spec.install.placements[0].rollout.onFailure: Forbidden: the rollout of an add-on cannot be rolled back, because earlier configurations are not kept: use Halt, and change the configuration back
 	// spec.install.placements[0].configs[0]: Invalid value: "configmaps": the kinds of all configs must be among spec.configs: add the kind there, or remove the config
-	// spec.health.leaseDurationSeconds: Forbidden: leaseDurationSeconds goes with type Lease only: remove it, or set the type to Lease
+	// spec.health.leaseDurationSeconds: Forbidden: leaseDurationSeconds may only be set with type Lease: remove it, or set the type to Lease
 }

@@ -65,7 +65,7 @@ type MemberAddonSpec struct {
 	// configs replace all other configurations of their kinds on this member.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:XValidation:rule="self.filter(c, has(c.group) && c.group == 'addon.muster.dev' && c.resource == 'addontemplates').size() <= 1",message="an add-on has one AddonTemplate: remove the others"
+	// +kubebuilder:validation:XValidation:rule="self.filter(c, has(c.group) && c.group == 'addon.muster.dev' && c.resource == 'addontemplates').size() <= 1",message="an add-on must have at most one AddonTemplate: remove the others"
 	// +optional
 	Configs []ConfigReference `json:"configs,omitempty"`
 
@@ -291,7 +291,7 @@ type MemberAddonStatus struct {
 // +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.status.hosting.member`,priority=1
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 50 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a MemberAddon has the name of its Addon, which is a DNS label of at most 50 characters"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 50 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a MemberAddon must have the name of its Addon: a DNS label of at most 50 characters"
 type MemberAddon struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard metadata of the object.

@@ -125,15 +125,16 @@ func scoped(group, resource, namespace string, path *field.Path) field.ErrorList
 	switch {
 	case group != GroupName:
 	case resource == configResource && namespace == "":
-		return field.ErrorList{field.Required(path, "an AddonConfig is in a namespace: name it")}
+		return field.ErrorList{field.Required(path, "namespace is required for an AddonConfig")}
 	case resource == templateResource && namespace != "":
-		return field.ErrorList{field.Forbidden(path, "an AddonTemplate is in no namespace: remove it")}
+		return field.ErrorList{field.Forbidden(path, "namespace must not be set for an AddonTemplate, which is "+
+			"cluster-scoped")}
 	}
 	return nil
 }
 
 func oneTemplate(path *field.Path) *field.Error {
-	return field.Invalid(path, field.OmitValueType{}, "an add-on has one AddonTemplate: remove the others")
+	return field.Invalid(path, field.OmitValueType{}, "an add-on must have at most one AddonTemplate: remove the others")
 }
 
 func (s *InstallStrategy) validate(path *field.Path) field.ErrorList {
@@ -141,7 +142,8 @@ func (s *InstallStrategy) validate(path *field.Path) field.ErrorList {
 	errs := oneOf(kind, path.Child("type"), InstallManual, InstallPlacements)
 	switch {
 	case len(s.Placements) > 0 && kind != InstallPlacements:
-		errs = append(errs, field.Forbidden(placements, "placements go with type Placements only: remove them, or set "+
+		errs = append(errs, field.Forbidden(placements, "placements may only be set with type Placements: remove them, or "+
+			"set "+
 			"the type to Placements"))
 	case len(s.Placements) == 0 && kind == InstallPlacements:
 		errs = append(errs, field.Required(placements, "placements is required with type Placements: name one, or set "+
@@ -170,7 +172,7 @@ func (p *PlacementInstall) validate(path *field.Path) field.ErrorList {
 	)
 	if p.Rollout.OnFailure == placementv1alpha1.FailureRollBack {
 		errs = append(errs, field.Forbidden(rollout.Child("onFailure"), "the rollout of an add-on cannot be rolled "+
-			"back, since configurations are not kept as they were: use Halt, and change the configuration back"))
+			"back, because earlier configurations are not kept: use Halt, and change the configuration back"))
 	}
 	return slices.Concat(
 		errs,
@@ -186,8 +188,8 @@ func (p *PlacementInstall) validate(path *field.Path) field.ErrorList {
 func validateApproval(a *placementv1alpha1.RolloutApproval, path *field.Path) field.ErrorList {
 	errs := longest(a.Revision, 253, path.Child("revision"))
 	if a.Revision == "" {
-		errs = append(errs, field.Invalid(path.Child("revision"), a.Revision, "revision must be that of the rollout, "+
-			"as in status.placements: an approval is of one revision"))
+		errs = append(errs, field.Invalid(path.Child("revision"), a.Revision, "revision must be the revision of the "+
+			"rollout, as in status.placements: an approval applies to one revision"))
 	}
 	return slices.Concat(errs,
 		stageName.check(a.Stage, path.Child("stage")),
@@ -203,7 +205,7 @@ func (h *HealthCheck) validate(path *field.Path) field.ErrorList {
 	}
 	seconds := path.Child("leaseDurationSeconds")
 	if kind != HealthLease {
-		errs = append(errs, field.Forbidden(seconds, "leaseDurationSeconds goes with type Lease only: remove it, or "+
+		errs = append(errs, field.Forbidden(seconds, "leaseDurationSeconds may only be set with type Lease: remove it, or "+
 			"set the type to Lease"))
 	}
 	return append(errs, between(*h.LeaseDurationSeconds, 5, 86400, seconds)...)

@@ -99,7 +99,7 @@ func validateToleration(t *corev1.Toleration, path *field.Path) field.ErrorList 
 		t.Effect,
 	) {
 		errs = append(errs, field.Invalid(path.Child("effect"), t.Effect, "effect must be NoSchedule, "+
-			"PreferNoSchedule or NoExecute, and is empty for all of them"))
+			"PreferNoSchedule or NoExecute, or empty for all effects"))
 	}
 	if t.Key == "" && t.Operator != corev1.TolerationOpExists {
 		errs = append(errs, field.Required(key, "key is required unless the operator is Exists, which tolerates every taint"))
@@ -110,8 +110,8 @@ func validateToleration(t *corev1.Toleration, path *field.Path) field.ErrorList 
 			"operator Equal"))
 	}
 	if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
-		errs = append(errs, field.Forbidden(path.Child("tolerationSeconds"), "tolerationSeconds goes with effect "+
-			"NoExecute only: remove it, or set the effect to NoExecute"))
+		errs = append(errs, field.Forbidden(path.Child("tolerationSeconds"), "tolerationSeconds may only be set with effect "+
+			"NoExecute: remove it, or set the effect to NoExecute"))
 	}
 	return errs
 }

@@ -91,14 +91,15 @@ var (
 	namespaceName   = form{63, dnsLabel, "installNamespace must be the name of a namespace" + ofLabels}
 	memberName      = form{63, dnsLabel, "the name of a member must be a DNS label" + ofLabels}
 	stageName       = form{63, dnsLabel, "stage must be the name of a stage" + ofLabels}
-	containerName   = form{63, dnsLabel, "container must be the name of one" + ofLabels}
-	objectNamespace = form{63, dnsLabel, "namespace must be the name of one, and is empty where the kind is " +
-		"cluster-scoped"}
-	placementNamespace = form{63, dnsLabel, "namespace must be that of a Placement, and is empty for a ClusterPlacement"}
-	objectName         = form{253, present(segment), "name must be that of an object, which has no / and no %"}
-	placementName      = form{253, present(segment), "name must be that of a Placement"}
-	apiGroup           = form{253, free(validation.IsDNS1123Subdomain), "group must be that of an API, such as " +
-		"addon.muster.dev, and is empty for the core group"}
+	containerName   = form{63, dnsLabel, "container must be the name of a container" + ofLabels}
+	objectNamespace = form{63, dnsLabel, "namespace must be the name of a namespace, or empty for a cluster-scoped " +
+		"kind"}
+	placementNamespace = form{63, dnsLabel, "namespace must be the namespace of a Placement, or empty for a " +
+		"ClusterPlacement"}
+	objectName    = form{253, present(segment), "name must be the name of an object, without / and %"}
+	placementName = form{253, present(segment), "name must be the name of a Placement"}
+	apiGroup      = form{253, free(validation.IsDNS1123Subdomain), "group must be the group of an API, such as " +
+		"addon.muster.dev, or empty for the core group"}
 	resourceName = form{63, free(validation.IsDNS1035Label), "resource must be the plural name of a kind in " +
 		"lower-case letters, such as addonconfigs"}
 	secretName = form{253, free(validation.IsDNS1123Subdomain), "secretName must be a DNS name: lower-case " +

@@ -38,8 +38,8 @@ func (s *AddonTemplateSpec) Validate() field.ErrorList {
 	owner := spec.Child("apply", "fieldOwner")
 	if s.Apply.FieldOwner != "" &&
 		!slices.ContainsFunc(rest, func(err *field.Error) bool { return err.Field == owner.String() }) {
-		errs = append(errs, field.Forbidden(owner, "fieldOwner cannot be set here, since it could not change from one "+
-			"template to the next: remove it"))
+		errs = append(errs, field.Forbidden(owner, "fieldOwner must not be set in a template, because it could not differ "+
+			"between templates"))
 	}
 	errs = append(errs, rest...)
 	if s.Registration != nil {
@@ -155,16 +155,16 @@ func validatePolicyRule(r *rbacv1.PolicyRule, path *field.Path) field.ErrorList 
 		values        []string
 	}{
 		{"verbs", "verbs is required: a rule without them grants nothing", r.Verbs},
-		{"apiGroups", "apiGroups is required; the core group is written as an empty text", r.APIGroups},
-		{"resources", "resources is required: say of what", r.Resources},
+		{"apiGroups", "apiGroups is required; the core group is an empty string", r.APIGroups},
+		{"resources", "resources is required: name at least one resource", r.Resources},
 	} {
 		if len(list.values) == 0 {
 			errs = append(errs, field.Required(path.Child(list.name), list.missing))
 		}
 	}
 	if len(r.NonResourceURLs) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("nonResourceURLs"), "rules in a namespace cannot be about "+
-			"nonResourceURLs: remove them"))
+		errs = append(errs, field.Forbidden(path.Child("nonResourceURLs"), "nonResourceURLs must not be set in the rules "+
+			"of a namespace: remove them"))
 	}
 	return errs
 }

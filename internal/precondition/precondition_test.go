@@ -58,8 +58,8 @@ func TestPatch(t *testing.T) {
 // excused are the functions that delete without the resourceVersion of the object, or that remove a finalizer without
 // [precondition.Patch], by package, receiver and name, and why that is safe.
 var excused = map[string]string{
-	"addon addons.addFinalizer":                        "adds the finalizer",
-	"addon memberReconciliation.addFinalizer":          "adds the finalizer",
+	"addon addons.addFinalizer":                 "adds the finalizer",
+	"addon memberReconciliation.addFinalizer":   "adds the finalizer",
 	"addon/leave forceStep":                     "its caller patches with the preconditions",
 	"examples/musterctl hubClient.Delete":       "passes on the options of its caller",
 	"examples/musterctl remove":                 "a user requests the deletion by the command",
@@ -70,7 +70,7 @@ var excused = map[string]string{
 	"addon shared.deleteWork":                   byWorkWriter,
 	"placement/workset reconciliation.withdraw": byWorkWriter,
 	"placement/workset controller.remove":       byWorkWriter,
-	"work/agent Agent.removeFinalizer":                    "patchMetadata has the preconditions",
+	"work/agent Agent.removeFinalizer":          "patchMetadata has the preconditions",
 	"work/apply dropFinalizers":                 "changes a manifest",
 	"membership/push member.withdraw":           "the name has the UID of the member",
 

@@ -268,7 +268,7 @@ func TestValidation(t *testing.T) {
 			"a member has one Membership",
 			&v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"},
 				Spec: v1alpha1.MembershipSpec{MemberName: "east", State: v1alpha1.StateJoin, HeartbeatPeriodSeconds: 1}},
-			"a Membership is named self",
+			"a Membership must be named self",
 		},
 	} {
 		err := c.Create(t.Context(), test.object, client.DryRunAll)

@@ -43,7 +43,7 @@ type JoinTokenSpec struct {
 	CredentialTTLSeconds int64 `json:"credentialTTLSeconds,omitempty"`
 
 	// maxUses is the maximum number of clusters that may join with the JoinToken, from 1 to 10000. Unset: no limit.
-	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="maxUses must be from 1 to 10000; leave it out for no bound"
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="maxUses must be from 1 to 10000; leave it out for no limit"
 	// +optional
 	MaxUses *int32 `json:"maxUses,omitempty"`
 

@@ -7,8 +7,8 @@ import (
 
 // MemberClusterSpec describes the desired state of a member.
 //
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterID) || (has(self.clusterID) && self.clusterID == oldSelf.clusterID)",message="clusterID cannot change once it is set: delete this MemberCluster, or let it leave, and join the other cluster under a name of its own"
-// +kubebuilder:validation:XValidation:rule="!has(self.joinMode) || self.joinMode == 'Pull' || has(self.kubeConfigSecretRef)",message="kubeConfigSecretRef is required when joinMode is Push or Install: the hub has to reach the member"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterID) || (has(self.clusterID) && self.clusterID == oldSelf.clusterID)",message="clusterID cannot change once it is set: delete this MemberCluster, or let it leave, and join the other cluster under another name"
+// +kubebuilder:validation:XValidation:rule="!has(self.joinMode) || self.joinMode == 'Pull' || has(self.kubeConfigSecretRef)",message="kubeConfigSecretRef is required when joinMode is Push or Install, because the hub connects to the member"
 type MemberClusterSpec struct {
 	// accepted is the decision of an administrator whether the cluster may be a member. True: accepted. False: denied.
 	// Unset: not decided. Unless the value is true, the hub immediately revokes all permissions of the member. If the

@@ -187,7 +187,7 @@ type MembershipStatus struct {
 // +kubebuilder:printcolumn:name="Orphans",type=integer,JSONPath=`.status.orphans.objects`
 // +kubebuilder:printcolumn:name="Period",type=integer,JSONPath=`.spec.heartbeatPeriodSeconds`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name == 'self'",message="a Membership is named self: there is one in each member's namespace"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name == 'self'",message="a Membership must be named self: there is one in the namespace of each member"
 type Membership struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard metadata of the object.

@@ -116,17 +116,17 @@ var refusedPolicies = []refused{
 	{
 		"N must be known",
 		v1alpha1.PlacementPolicy{Type: v1alpha1.PickN},
-		"numberOfClusters", "numberOfClusters is required with type PickN; use type PickAll for as many as there are",
+		"numberOfClusters", "numberOfClusters is required with type PickN; use type PickAll for all clusters",
 	},
 	{
 		"a number without PickN: one of the two was forgotten",
 		pickAll(func(p *v1alpha1.PlacementPolicy) { p.NumberOfClusters = new(int32(3)) }),
-		"numberOfClusters", "numberOfClusters goes with type PickN only: remove it, or set the type to PickN",
+		"numberOfClusters", "numberOfClusters may only be set with type PickN: remove it, or set the type to PickN",
 	},
 	{
 		"nothing is to be counted where clusters are named",
 		pickFixed(func(p *v1alpha1.PlacementPolicy) { p.NumberOfClusters = new(int32(1)) }),
-		"numberOfClusters", "numberOfClusters goes with type PickN only: remove it, or set the type to PickN",
+		"numberOfClusters", "numberOfClusters may only be set with type PickN: remove it, or set the type to PickN",
 	},
 	{
 		"fewer than none",
@@ -141,17 +141,17 @@ var refusedPolicies = []refused{
 	{
 		"nobody is named",
 		v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed},
-		"clusterNames", "clusterNames is required with type PickFixed: name the clusters to take",
+		"clusterNames", "clusterNames is required with type PickFixed",
 	},
 	{
 		"names without PickFixed: who reads this expects these clusters",
 		pickAll(func(p *v1alpha1.PlacementPolicy) { p.ClusterNames = []string{"east"} }),
-		"clusterNames", "clusterNames goes with type PickFixed only: remove it, or set the type to PickFixed",
+		"clusterNames", "clusterNames may only be set with type PickFixed: remove it, or set the type to PickFixed",
 	},
 	{
 		"N clusters are not these clusters",
 		pickN(func(p *v1alpha1.PlacementPolicy) { p.ClusterNames = []string{"east"} }),
-		"clusterNames", "clusterNames goes with type PickFixed only: remove it, or set the type to PickFixed",
+		"clusterNames", "clusterNames may only be set with type PickFixed: remove it, or set the type to PickFixed",
 	},
 	{
 		"a name that no member can have",
@@ -185,50 +185,51 @@ var refusedPolicies = []refused{
 	{
 		"affinity has no say where a person has chosen",
 		pickFixed(func(p *v1alpha1.PlacementPolicy) { p.Affinity = &v1alpha1.ClusterAffinity{} }),
-		"affinity", "type PickFixed chooses by clusterNames alone: remove affinity, or set the type to PickAll or PickN",
+		"affinity", "type PickFixed selects clusters by clusterNames only: remove affinity, or set the type to PickAll or " +
+			"PickN",
 	},
 	{
 		"nor have sorters",
 		pickFixed(func(p *v1alpha1.PlacementPolicy) { p.Sorters = []v1alpha1.PropertySorter{{Name: "cost"}} }),
-		"sorters", "chooses by clusterNames alone: remove sorters, or set the type",
+		"sorters", "selects clusters by clusterNames only: remove sorters, or set the type",
 	},
 	{
 		"nor have tolerations",
 		pickFixed(func(p *v1alpha1.PlacementPolicy) {
 			p.Tolerations = []v1alpha1.Toleration{{Operator: corev1.TolerationOpExists}}
 		}),
-		"tolerations", "chooses by clusterNames alone: remove tolerations, or set the type",
+		"tolerations", "selects clusters by clusterNames only: remove tolerations, or set the type",
 	},
 	{
 		"nor has topology",
 		pickFixed(func(p *v1alpha1.PlacementPolicy) {
 			p.TopologySpread = []v1alpha1.TopologySpreadConstraint{{TopologyKey: "region"}}
 		}),
-		"topologySpread", "chooses by clusterNames alone: remove topologySpread, or set the type",
+		"topologySpread", "selects clusters by clusterNames only: remove topologySpread, or set the type",
 	},
 	{
 		"nor have groups",
 		pickFixed(func(p *v1alpha1.PlacementPolicy) {
 			p.GroupSpread = []v1alpha1.GroupSpreadConstraint{{Label: "provider", MaxGroups: 1}}
 		}),
-		"groupSpread", "chooses by clusterNames alone: remove groupSpread, or set the type",
+		"groupSpread", "selects clusters by clusterNames only: remove groupSpread, or set the type",
 	},
 	{
 		"nor have prioritizers",
 		pickFixed(func(p *v1alpha1.PlacementPolicy) {
 			p.Prioritizers = []v1alpha1.Prioritizer{{Plugin: "Balance", Weight: 1}}
 		}),
-		"prioritizers", "chooses by clusterNames alone: remove prioritizers, or set the type",
+		"prioritizers", "selects clusters by clusterNames only: remove prioritizers, or set the type",
 	},
 	{
 		"nor have resources",
 		pickFixed(func(p *v1alpha1.PlacementPolicy) { p.Resources = resources("cpu", "1").Resources }),
-		"resources", "chooses by clusterNames alone: remove resources, or set the type",
+		"resources", "selects clusters by clusterNames only: remove resources, or set the type",
 	},
 	{
 		"nor have APIs",
 		pickFixed(func(p *v1alpha1.PlacementPolicy) { p.RequiredAPIs = []metav1.GroupVersionKind{deployment} }),
-		"requiredAPIs", "chooses by clusterNames alone: remove requiredAPIs, or set the type",
+		"requiredAPIs", "selects clusters by clusterNames only: remove requiredAPIs, or set the type",
 	},
 
 	// Terms.
@@ -256,7 +257,7 @@ var refusedPolicies = []refused{
 	{
 		"a preference for nothing",
 		preferring(v1alpha1.PreferredTerm{Weight: 0, Term: region}),
-		"affinity.preferred[0].weight", "weight must be from -100 to 100 and not 0; remove the term",
+		"affinity.preferred[0].weight", "weight must be from -100 to 100 and not 0; remove a term",
 	},
 	{
 		"too much of a preference",
@@ -271,7 +272,8 @@ var refusedPolicies = []refused{
 	{
 		"an expression that says nothing",
 		requiring(v1alpha1.ClusterSelectorTerm{CEL: []string{""}}),
-		"affinity.required[0].cel[0]", "an expression must not be empty: write one over the variable cluster, or remove it",
+		"affinity.required[0].cel[0]", "an expression must not be empty: write an expression on the variable cluster, or " +
+			"remove it",
 	},
 	{
 		"a program is no expression",
@@ -293,7 +295,7 @@ var refusedPolicies = []refused{
 	{
 		"no property has no name",
 		properties(property("", v1alpha1.PropertyExists)),
-		firstProperty + ".name", "name must be that of a property",
+		firstProperty + ".name", "name must be the name of a property",
 	},
 	{
 		"no property has such a name",
@@ -414,7 +416,7 @@ var refusedPolicies = []refused{
 	{
 		"sort by what?",
 		sorters(v1alpha1.PropertySorter{}),
-		"sorters[0].name", "name must be that of a property, or of a resource such as available/cpu",
+		"sorters[0].name", "name must be the name of a property, or of a resource such as available/cpu",
 	},
 	{
 		"a name beyond all names",
@@ -425,12 +427,12 @@ var refusedPolicies = []refused{
 		"available what?",
 		sorters(v1alpha1.PropertySorter{Name: "available/"}),
 		"sorters[0].name",
-		"name must have the name of a resource behind capacity/, allocatable/ or available/, such as available/cpu",
+		"name must have the name of a resource after capacity/, allocatable/ or available/, such as available/cpu",
 	},
 	{
 		"no resource has such a name",
 		sorters(v1alpha1.PropertySorter{Name: "capacity/a b"}),
-		"sorters[0].name", "name must have the name of a resource behind capacity/",
+		"sorters[0].name", "name must have the name of a resource after capacity/, allocatable/ or available/",
 	},
 	{
 		"an order that does not exist",
@@ -440,7 +442,7 @@ var refusedPolicies = []refused{
 	{
 		"the order turns a sorter around, not its weight",
 		sorters(v1alpha1.PropertySorter{Name: "p", Weight: -1}),
-		"sorters[0].weight", "weight must be from 1 to 100; leave it out for 1, and set order to turn the order around",
+		"sorters[0].weight", "weight must be from 1 to 100; leave it out for 1, and set order to reverse the order",
 	},
 	{
 		"weights are of one scale",
@@ -502,14 +504,14 @@ var refusedPolicies = []refused{
 	{
 		"nothing is moved away by NoSchedule, now or later",
 		tolerating(v1alpha1.Toleration{Key: "k", Effect: corev1.TaintEffectNoSchedule, TolerationSeconds: new(int64(60))}),
-		"tolerations[0].tolerationSeconds", "tolerationSeconds goes with effect NoExecute only, which moves away what is " +
-			"there: remove it, or set the effect to NoExecute",
+		"tolerations[0].tolerationSeconds", "tolerationSeconds may only be set with effect NoExecute: remove it, or set " +
+			"the effect to NoExecute",
 	},
 	{
 		"less than no time",
 		tolerating(v1alpha1.Toleration{Key: "k", TolerationSeconds: new(int64(-1))}),
 		"tolerations[0].tolerationSeconds",
-		"tolerationSeconds must be from 0 to 31536000 (a year); leave it out to tolerate for ever",
+		"tolerationSeconds must be from 0 to 31536000 (a year); leave it out to tolerate the taint forever",
 	},
 	{
 		"a second more than a year",
@@ -523,8 +525,8 @@ var refusedPolicies = []refused{
 		pickAll(func(p *v1alpha1.PlacementPolicy) {
 			p.TopologySpread = []v1alpha1.TopologySpreadConstraint{{TopologyKey: "region"}}
 		}),
-		"topologySpread", "topologySpread with DoNotSchedule goes with type PickN only, since PickAll leaves no cluster " +
-			"out: set whenUnsatisfiable to ScheduleAnyway, or the type to PickN",
+		"topologySpread", "topologySpread with DoNotSchedule may only be set with type PickN, because PickAll selects " +
+			"every cluster: set whenUnsatisfiable to ScheduleAnyway, or the type to PickN",
 	},
 	{
 		"spreads that cannot all be kept",
@@ -558,7 +560,8 @@ var refusedPolicies = []refused{
 		topology(v1alpha1.TopologySpreadConstraint{TopologyKey: "region", MinDomains: new(int32(2)),
 			WhenUnsatisfiable: v1alpha1.ScheduleAnyway}),
 		"topologySpread[0].minDomains",
-		"minDomains goes with whenUnsatisfiable DoNotSchedule only: remove it, or set whenUnsatisfiable to DoNotSchedule",
+		"minDomains may only be set with whenUnsatisfiable DoNotSchedule: remove it, or set whenUnsatisfiable to " +
+			"DoNotSchedule",
 	},
 	{
 		"an action that does not exist",
@@ -636,7 +639,7 @@ var refusedPolicies = []refused{
 	{
 		"a plugin is turned off, not around",
 		prioritizers(v1alpha1.Prioritizer{Plugin: "Balance", Weight: -1}),
-		"prioritizers[0].weight", "weight must be from 0 to 100; 0 turns the plugin off",
+		"prioritizers[0].weight", "weight must be from 0 to 100; 0 disables the plugin",
 	},
 	{
 		"one plugin above all others",
@@ -651,7 +654,7 @@ var refusedPolicies = []refused{
 	{
 		"less than nothing",
 		resources("cpu", "-1"),
-		"resources", "resources must not be negative: give the amount of each",
+		"resources", "resources must not be negative",
 	},
 	{
 		"a hair less than nothing",
@@ -691,27 +694,27 @@ var refusedPolicies = []refused{
 	{
 		"an API of no version",
 		apis(metav1.GroupVersionKind{Group: "apps", Kind: "Deployment"}),
-		"requiredAPIs[0].version", "version must be that of an API, such as v1",
+		"requiredAPIs[0].version", "version must be the version of an API, such as v1",
 	},
 	{
 		"an API of no kind",
 		apis(metav1.GroupVersionKind{Group: "apps", Version: "v1"}),
-		"requiredAPIs[0].kind", "kind must be that of an API, such as Deployment",
+		"requiredAPIs[0].kind", "kind must be the kind of an API, such as Deployment",
 	},
 	{
 		"no version has such a name",
 		apis(metav1.GroupVersionKind{Group: "apps", Version: long, Kind: "Deployment"}),
-		"requiredAPIs[0].version", "version must be that of an API, such as v1",
+		"requiredAPIs[0].version", "version must be the version of an API, such as v1",
 	},
 	{
 		"no kind has such a name",
 		apis(metav1.GroupVersionKind{Group: "apps", Version: "v1", Kind: long}),
-		"requiredAPIs[0].kind", "kind must be that of an API, such as Deployment",
+		"requiredAPIs[0].kind", "kind must be the kind of an API, such as Deployment",
 	},
 	{
 		"no group has such a name",
 		apis(metav1.GroupVersionKind{Group: strings.Repeat("a", 254), Version: "v1", Kind: "Deployment"}),
-		"requiredAPIs[0].group", "group must be that of an API, such as apps, and is empty for the core group",
+		"requiredAPIs[0].group", "group must be the group of an API, such as apps, or empty for the core group",
 	},
 	{
 		"an API twice",

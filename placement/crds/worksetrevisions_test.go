@@ -145,7 +145,7 @@ func TestWorkSetRevisionIsImmutable(t *testing.T) {
 		if !apierrors.IsInvalid(err) {
 			t.Errorf("%s: want the API server to refuse it, got %v", change, err)
 		} else if got := crdtest.Complaints(t, err); len(got) != 1 || got[0].Field != "spec" ||
-			!strings.Contains(got[0].Message, "a revision never changes") {
+			!strings.Contains(got[0].Message, "a revision cannot be changed") {
 			t.Errorf("%s: want one complaint about spec, got %+v", change, got)
 		}
 	}

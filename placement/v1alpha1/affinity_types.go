@@ -39,7 +39,7 @@ type ClusterSelectorTerm struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=1024
-	// +kubebuilder:validation:items:XValidation:rule="size(self) > 0",message="an expression must not be empty: write one over the variable cluster, or remove it"
+	// +kubebuilder:validation:items:XValidation:rule="size(self) > 0",message="an expression must not be empty: write an expression on the variable cluster, or remove it"
 	// +optional
 	CEL []string `json:"cel,omitempty"`
 }
@@ -48,7 +48,7 @@ type ClusterSelectorTerm struct {
 type PreferredTerm struct {
 	// weight is added to the score of a cluster that matches the term. It must be from -100 to 100, and not 0.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self >= -100 && self <= 100 && self != 0",message="weight must be from -100 to 100 and not 0; remove the term if it is to count for nothing"
+	// +kubebuilder:validation:XValidation:rule="self >= -100 && self <= 100 && self != 0",message="weight must be from -100 to 100 and not 0; remove a term that must not count"
 	Weight int32 `json:"weight"`
 
 	// term selects the clusters that get the weight.
@@ -93,17 +93,17 @@ const (
 // PropertyRequirement is a requirement for a property of a cluster.
 //
 // +kubebuilder:validation:XValidation:rule="!(self.operator in ['Gt', 'Ge', 'Eq', 'Ne', 'Lt', 'Le']) || (has(self.values) && size(self.values) == 1)",fieldPath=".values",message="values must have exactly one entry with the operators Gt, Ge, Eq, Ne, Lt and Le; use In or NotIn for several"
-// +kubebuilder:validation:XValidation:rule="!(self.operator in ['In', 'NotIn']) || (has(self.values) && size(self.values) > 0)",fieldPath=".values",message="values must have at least one entry with the operators In and NotIn; use Exists or DoesNotExist if any value will do"
+// +kubebuilder:validation:XValidation:rule="!(self.operator in ['In', 'NotIn']) || (has(self.values) && size(self.values) > 0)",fieldPath=".values",message="values must have at least one entry with the operators In and NotIn; use Exists or DoesNotExist if the value does not matter"
 // +kubebuilder:validation:XValidation:rule="!(self.operator in ['Exists', 'DoesNotExist']) || !has(self.values) || size(self.values) == 0",fieldPath=".values",message="values must be empty with the operators Exists and DoesNotExist; use In or NotIn to compare values"
 // +kubebuilder:validation:XValidation:rule="!(self.operator in ['Gt', 'Ge', 'Lt', 'Le']) || !has(self.type) || self.type != 'String'",fieldPath=".operator",message="operator must not be Gt, Ge, Lt or Le with type String, which has no order; use Eq, Ne, In or NotIn, or type Quantity or Version"
 // +kubebuilder:validation:XValidation:rule="!(self.operator in ['Gt', 'Ge', 'Lt', 'Le']) || has(self.type) || !has(self.values) || size(self.values) != 1 || self.values[0].matches('^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]{1,2})?$') || self.values[0].matches('^v?(0|[1-9][0-9]*)([.](0|[1-9][0-9]*)){2}([-+].*)?$')",fieldPath=".values",message="values must be a quantity such as 64Gi or a semantic version such as v1.31.2 with the operators Gt, Ge, Lt and Le; use Eq, Ne, In or NotIn for strings"
-// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Quantity' || !has(self.values) || size(self.values) == 0 || self.values[0].matches('^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]{1,2})?$')",fieldPath=".values",message="values must be quantities such as 500m, 1.5 or 64Gi with type Quantity, and an exponent have at most two digits; leave type out to have it found out"
-// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Version' || !has(self.values) || size(self.values) == 0 || self.values[0].matches('^v?(0|[1-9][0-9]*)([.](0|[1-9][0-9]*)){2}([-+].*)?$')",fieldPath=".values",message="values must be semantic versions of three numbers such as v1.31.2 with type Version; leave type out to have it found out"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Quantity' || !has(self.values) || size(self.values) == 0 || self.values[0].matches('^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]{1,2})?$')",fieldPath=".values",message="values must be quantities such as 500m, 1.5 or 64Gi with type Quantity, and an exponent have at most two digits; leave type out to detect it"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Version' || !has(self.values) || size(self.values) == 0 || self.values[0].matches('^v?(0|[1-9][0-9]*)([.](0|[1-9][0-9]*)){2}([-+].*)?$')",fieldPath=".values",message="values must be semantic versions of three numbers such as v1.31.2 with type Version; leave type out to detect it"
 type PropertyRequirement struct {
 	// name is the name of the property.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="name must be that of a property"
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="name must be the name of a property"
 	Name string `json:"name"`
 
 	// operator defines how the property is compared with the values.

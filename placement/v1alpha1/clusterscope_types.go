@@ -85,7 +85,7 @@ type ClusterWorkSet struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec is the desired state of the ClusterWorkSet.
-	// +kubebuilder:validation:XValidation:rule="(has(self.work.apply.fieldOwner) ? self.work.apply.fieldOwner : '') == (has(oldSelf.work.apply.fieldOwner) ? oldSelf.work.apply.fieldOwner : '')",message="work.apply.fieldOwner cannot change, since the fields of the old owner would stay: delete the WorkSet with work.delete.action Orphan and make it anew with work.apply.takeover Always",fieldPath=".work.apply.fieldOwner"
+	// +kubebuilder:validation:XValidation:rule="(has(self.work.apply.fieldOwner) ? self.work.apply.fieldOwner : '') == (has(oldSelf.work.apply.fieldOwner) ? oldSelf.work.apply.fieldOwner : '')",message="work.apply.fieldOwner cannot change, because the fields of the former owner would remain: delete the WorkSet with work.delete.action Orphan and create it again with work.apply.takeover Always",fieldPath=".work.apply.fieldOwner"
 	// +required
 	Spec WorkSetSpec `json:"spec"`
 	// status is the observed state of the ClusterWorkSet.

@@ -60,7 +60,7 @@ type PlacementEvictionSpec struct {
 	// ttlSecondsAfterExecution is the number of seconds between the execution and the deletion of the eviction, from 0 to
 	// 31536000. After the deletion, the placement may select the cluster again. Unset: the eviction is not deleted
 	// automatically.
-	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 31536000",message="ttlSecondsAfterExecution must be from 0 to 31536000 (a year); leave it out to keep the eviction until somebody deletes it"
+	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 31536000",message="ttlSecondsAfterExecution must be from 0 to 31536000 (a year); leave it out to keep the eviction until it is deleted"
 	// +optional
 	TTLSecondsAfterExecution *int32 `json:"ttlSecondsAfterExecution,omitempty"`
 }

@@ -61,8 +61,8 @@ func ExamplePlacementPolicy_Validate() {
 		fmt.Println(err)
 	}
 	// Output:
-	// spec.policy.numberOfClusters: Required value: numberOfClusters is required with type PickN; use type PickAll for as many as there are
-	// spec.policy.sorters[0].weight: Invalid value: 200: weight must be from 1 to 100; leave it out for 1, and set order to turn the order around
+	// spec.policy.numberOfClusters: Required value: numberOfClusters is required with type PickN; use type PickAll for all clusters
+	// spec.policy.sorters[0].weight: Invalid value: 200: weight must be from 1 to 100; leave it out for 1, and set order to reverse the order
 }
 
 // The WorkSet distributes the objects of the shop to the clusters of the Placement fleet: first to the clusters of the
@@ -156,7 +156,7 @@ func ExampleWorkSetSpec_Validate() {
 		fmt.Println(err)
 	}
 	// Output:
-	// spec.resources[0].group: Invalid value: "apps/v1": group must be that of an API, such as apps, and is empty for the core group
+	// spec.resources[0].group: Invalid value: "apps/v1": group must be the group of an API, such as apps, or empty for the core group
 	// spec.replicas.weights[0].clusters: Invalid value: an empty selector matches every cluster: give it names, a labelSelector or cel, or remove it
 	// spec.rollout.stages: Required value: stages is required with type Stages; use type Progressive for a rollout without them
 }

@@ -41,9 +41,9 @@ type Overrides struct {
 
 // OverrideRule changes some objects on some clusters. If a rule has both patches, the JSON patch is applied first.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.jsonPatch) && size(self.jsonPatch) > 0 || has(self.mergePatch) || has(self.delete) && self.delete",message="a rule must do something: give it a jsonPatch or a mergePatch, or set delete"
-// +kubebuilder:validation:XValidation:rule="!has(self.delete) || !self.delete || !(has(self.jsonPatch) && size(self.jsonPatch) > 0 || has(self.mergePatch))",fieldPath=".delete",reason=FieldValueForbidden,message="an object that is deleted cannot be patched: remove the patches, or delete"
-// +kubebuilder:validation:XValidation:rule="!has(self.delete) || !self.delete || has(self.objects) && size(self.objects) > 0",fieldPath=".objects",reason=FieldValueRequired,message="objects is required with delete: say which, since no selector stands for all objects"
+// +kubebuilder:validation:XValidation:rule="has(self.jsonPatch) && size(self.jsonPatch) > 0 || has(self.mergePatch) || has(self.delete) && self.delete",message="a rule requires jsonPatch, mergePatch or delete"
+// +kubebuilder:validation:XValidation:rule="!has(self.delete) || !self.delete || !(has(self.jsonPatch) && size(self.jsonPatch) > 0 || has(self.mergePatch))",fieldPath=".delete",reason=FieldValueForbidden,message="patches must not be set with delete: remove the patches, or delete"
+// +kubebuilder:validation:XValidation:rule="!has(self.delete) || !self.delete || has(self.objects) && size(self.objects) > 0",fieldPath=".objects",reason=FieldValueRequired,message="objects is required with delete: select the objects to delete, because an empty selector does not select all objects"
 type OverrideRule struct {
 	// clusters select the clusters that the rule applies to: those that match any of the selectors. Empty: all clusters.
 	// +listType=atomic
@@ -144,7 +144,7 @@ const (
 // Only a test may use the paths apiVersion, kind, metadata.name and metadata.namespace, and the fields that a manifest
 // cannot have: status, metadata.generateName and metadata.ownerReferences. A copy may read from these paths.
 //
-// +kubebuilder:validation:XValidation:rule="self.op in ['move', 'copy'] == has(self.from)",fieldPath=".from",message="from is required with move and copy, and goes with no other op"
+// +kubebuilder:validation:XValidation:rule="self.op in ['move', 'copy'] == has(self.from)",fieldPath=".from",message="from is required with move and copy, and must not be set with another op"
 // +kubebuilder:validation:XValidation:rule="self.op == 'test' || size(self.path) > 0 && !(self.path in ['/metadata', '/apiVersion', '/kind', '/status', '/metadata/name', '/metadata/namespace', '/metadata/generateName', '/metadata/ownerReferences']) && !self.path.startsWith('/apiVersion/') && !self.path.startsWith('/kind/') && !self.path.startsWith('/status/') && !self.path.startsWith('/metadata/name/') && !self.path.startsWith('/metadata/namespace/') && !self.path.startsWith('/metadata/generateName/') && !self.path.startsWith('/metadata/ownerReferences/')",fieldPath=".path",reason=FieldValueForbidden,message="path must not be, contain or be within apiVersion, kind, status, or the name, namespace, generateName or ownerReferences of metadata"
 // +kubebuilder:validation:XValidation:rule="self.op != 'move' || !has(self.from) || size(self.from) > 0 && !(self.from in ['/metadata', '/apiVersion', '/kind', '/status', '/metadata/name', '/metadata/namespace', '/metadata/generateName', '/metadata/ownerReferences']) && !self.from.startsWith('/apiVersion/') && !self.from.startsWith('/kind/') && !self.from.startsWith('/status/') && !self.from.startsWith('/metadata/name/') && !self.from.startsWith('/metadata/namespace/') && !self.from.startsWith('/metadata/generateName/') && !self.from.startsWith('/metadata/ownerReferences/')",fieldPath=".from",reason=FieldValueForbidden,message="from must not be, contain or be within apiVersion, kind, status, or the name, namespace, generateName or ownerReferences of metadata"
 type JSONPatchOperation struct {

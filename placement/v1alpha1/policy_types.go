@@ -36,19 +36,19 @@ const (
 //
 // PickFixed selects the clusters by their names, so the fields that filter or score clusters are forbidden.
 //
-// +kubebuilder:validation:XValidation:rule="self.type != 'PickN' || has(self.numberOfClusters)",fieldPath=".numberOfClusters",reason=FieldValueRequired,message="numberOfClusters is required with type PickN; use type PickAll for as many as there are"
-// +kubebuilder:validation:XValidation:rule="self.type == 'PickN' || !has(self.numberOfClusters)",fieldPath=".numberOfClusters",reason=FieldValueForbidden,message="numberOfClusters goes with type PickN only: remove it, or set the type to PickN"
-// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || (has(self.clusterNames) && size(self.clusterNames) > 0)",fieldPath=".clusterNames",reason=FieldValueRequired,message="clusterNames is required with type PickFixed: name the clusters to take, or set another type"
-// +kubebuilder:validation:XValidation:rule="self.type == 'PickFixed' || !has(self.clusterNames) || size(self.clusterNames) == 0",fieldPath=".clusterNames",reason=FieldValueForbidden,message="clusterNames goes with type PickFixed only: remove it, or set the type to PickFixed"
-// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.affinity)",fieldPath=".affinity",reason=FieldValueForbidden,message="type PickFixed chooses by clusterNames alone: remove affinity, or set the type to PickAll or PickN"
-// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.sorters) || size(self.sorters) == 0",fieldPath=".sorters",reason=FieldValueForbidden,message="type PickFixed chooses by clusterNames alone: remove sorters, or set the type to PickAll or PickN"
-// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.tolerations) || size(self.tolerations) == 0",fieldPath=".tolerations",reason=FieldValueForbidden,message="type PickFixed chooses by clusterNames alone: remove tolerations, or set the type to PickAll or PickN"
-// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.topologySpread) || size(self.topologySpread) == 0",fieldPath=".topologySpread",reason=FieldValueForbidden,message="type PickFixed chooses by clusterNames alone: remove topologySpread, or set the type to PickAll or PickN"
-// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.groupSpread) || size(self.groupSpread) == 0",fieldPath=".groupSpread",reason=FieldValueForbidden,message="type PickFixed chooses by clusterNames alone: remove groupSpread, or set the type to PickAll or PickN"
-// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.prioritizers) || size(self.prioritizers) == 0",fieldPath=".prioritizers",reason=FieldValueForbidden,message="type PickFixed chooses by clusterNames alone: remove prioritizers, or set the type to PickAll or PickN"
-// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.resources) || size(self.resources) == 0",fieldPath=".resources",reason=FieldValueForbidden,message="type PickFixed chooses by clusterNames alone: remove resources, or set the type to PickAll or PickN"
-// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.requiredAPIs) || size(self.requiredAPIs) == 0",fieldPath=".requiredAPIs",reason=FieldValueForbidden,message="type PickFixed chooses by clusterNames alone: remove requiredAPIs, or set the type to PickAll or PickN"
-// +kubebuilder:validation:XValidation:rule="self.type != 'PickAll' || !has(self.topologySpread) || self.topologySpread.all(c, c.whenUnsatisfiable != 'DoNotSchedule')",fieldPath=".topologySpread",message="topologySpread with DoNotSchedule goes with type PickN only, since PickAll leaves no cluster out: set whenUnsatisfiable to ScheduleAnyway, or the type to PickN"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickN' || has(self.numberOfClusters)",fieldPath=".numberOfClusters",reason=FieldValueRequired,message="numberOfClusters is required with type PickN; use type PickAll for all clusters"
+// +kubebuilder:validation:XValidation:rule="self.type == 'PickN' || !has(self.numberOfClusters)",fieldPath=".numberOfClusters",reason=FieldValueForbidden,message="numberOfClusters may only be set with type PickN: remove it, or set the type to PickN"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || (has(self.clusterNames) && size(self.clusterNames) > 0)",fieldPath=".clusterNames",reason=FieldValueRequired,message="clusterNames is required with type PickFixed: name the clusters, or set another type"
+// +kubebuilder:validation:XValidation:rule="self.type == 'PickFixed' || !has(self.clusterNames) || size(self.clusterNames) == 0",fieldPath=".clusterNames",reason=FieldValueForbidden,message="clusterNames may only be set with type PickFixed: remove it, or set the type to PickFixed"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.affinity)",fieldPath=".affinity",reason=FieldValueForbidden,message="type PickFixed selects clusters by clusterNames only: remove affinity, or set the type to PickAll or PickN"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.sorters) || size(self.sorters) == 0",fieldPath=".sorters",reason=FieldValueForbidden,message="type PickFixed selects clusters by clusterNames only: remove sorters, or set the type to PickAll or PickN"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.tolerations) || size(self.tolerations) == 0",fieldPath=".tolerations",reason=FieldValueForbidden,message="type PickFixed selects clusters by clusterNames only: remove tolerations, or set the type to PickAll or PickN"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.topologySpread) || size(self.topologySpread) == 0",fieldPath=".topologySpread",reason=FieldValueForbidden,message="type PickFixed selects clusters by clusterNames only: remove topologySpread, or set the type to PickAll or PickN"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.groupSpread) || size(self.groupSpread) == 0",fieldPath=".groupSpread",reason=FieldValueForbidden,message="type PickFixed selects clusters by clusterNames only: remove groupSpread, or set the type to PickAll or PickN"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.prioritizers) || size(self.prioritizers) == 0",fieldPath=".prioritizers",reason=FieldValueForbidden,message="type PickFixed selects clusters by clusterNames only: remove prioritizers, or set the type to PickAll or PickN"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.resources) || size(self.resources) == 0",fieldPath=".resources",reason=FieldValueForbidden,message="type PickFixed selects clusters by clusterNames only: remove resources, or set the type to PickAll or PickN"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.requiredAPIs) || size(self.requiredAPIs) == 0",fieldPath=".requiredAPIs",reason=FieldValueForbidden,message="type PickFixed selects clusters by clusterNames only: remove requiredAPIs, or set the type to PickAll or PickN"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickAll' || !has(self.topologySpread) || self.topologySpread.all(c, c.whenUnsatisfiable != 'DoNotSchedule')",fieldPath=".topologySpread",message="topologySpread with DoNotSchedule may only be set with type PickN, because PickAll selects every cluster: set whenUnsatisfiable to ScheduleAnyway, or the type to PickN"
 type PlacementPolicy struct {
 	// type defines how many clusters are selected: PickAll selects every eligible cluster, PickN selects numberOfClusters
 	// of them, and PickFixed selects the clusters in clusterNames.
@@ -58,7 +58,7 @@ type PlacementPolicy struct {
 
 	// numberOfClusters is the number of clusters that PickN selects, from 0 to 10000. Required with PickN, and forbidden
 	// otherwise.
-	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 10000",message="numberOfClusters must be from 0 to 10000; use type PickAll for as many as there are"
+	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 10000",message="numberOfClusters must be from 0 to 10000; use type PickAll for all clusters"
 	// +optional
 	NumberOfClusters *int32 `json:"numberOfClusters,omitempty"`
 
@@ -120,7 +120,7 @@ type PlacementPolicy struct {
 
 	// resources are the amounts of resources that a cluster must have available.
 	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int ? self[name] >= 0 : !self[name].startsWith('-'))",message="resources must not be negative: give the amount of each that a cluster must have available"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int ? self[name] >= 0 : !self[name].startsWith('-'))",message="resources must not be negative: set the amount of each resource that a cluster must have available"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="resources must have qualified names such as cpu or nvidia.com/gpu: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int || !self[name].matches(r'e.\\d'))",message="resources must not have exponents that are signed or have more than one digit: write a suffix such as m, k, M, G, Ki, Mi or Gi"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int || !self[name].matches(r'E.\\d'))",message="resources must not have exponents that are signed or have more than one digit: write a suffix such as m, k, M, G, Ki, Mi or Gi"
@@ -135,9 +135,9 @@ type PlacementPolicy struct {
 	// +listMapKey=version
 	// +listMapKey=kind
 	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:items:XValidation:rule="size(self.version) > 0 && size(self.version) <= 63",fieldPath=".version",message="version must be that of an API, such as v1"
-	// +kubebuilder:validation:items:XValidation:rule="size(self.kind) > 0 && size(self.kind) <= 63",fieldPath=".kind",message="kind must be that of an API, such as Deployment"
-	// +kubebuilder:validation:items:XValidation:rule="size(self.group) <= 253",fieldPath=".group",message="group must be that of an API, such as apps, and is empty for the core group"
+	// +kubebuilder:validation:items:XValidation:rule="size(self.version) > 0 && size(self.version) <= 63",fieldPath=".version",message="version must be the version of an API, such as v1"
+	// +kubebuilder:validation:items:XValidation:rule="size(self.kind) > 0 && size(self.kind) <= 63",fieldPath=".kind",message="kind must be the kind of an API, such as Deployment"
+	// +kubebuilder:validation:items:XValidation:rule="size(self.group) <= 253",fieldPath=".group",message="group must be the group of an API, such as apps, or empty for the core group"
 	// +optional
 	RequiredAPIs []metav1.GroupVersionKind `json:"requiredAPIs,omitempty"`
 
@@ -167,8 +167,8 @@ type PropertySorter struct {
 	// "allocatable/" or "available/", such as "available/cpu".
 	// +required
 	// +kubebuilder:validation:MaxLength=329
-	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="name must be that of a property, or of a resource such as available/cpu"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^(capacity|allocatable|available)/') || self.matches('^[a-z]+/([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="name must have the name of a resource behind capacity/, allocatable/ or available/, such as available/cpu or capacity/nvidia.com/gpu"
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="name must be the name of a property, or of a resource such as available/cpu"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^(capacity|allocatable|available)/') || self.matches('^[a-z]+/([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="name must have the name of a resource after capacity/, allocatable/ or available/, such as available/cpu or capacity/nvidia.com/gpu"
 	Name string `json:"name"`
 
 	// order defines which clusters get the highest score: with Descending those with the highest value, with Ascending
@@ -179,7 +179,7 @@ type PropertySorter struct {
 
 	// weight is the weight of this sorter relative to the others, from 1 to 100. Default: 1.
 	// +kubebuilder:default=1
-	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 100",message="weight must be from 1 to 100; leave it out for 1, and set order to turn the order around"
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 100",message="weight must be from 1 to 100; leave it out for 1, and set order to reverse the order"
 	// +optional
 	Weight int32 `json:"weight,omitempty"`
 }
@@ -188,7 +188,7 @@ type PropertySorter struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.operator == 'Exists' || (has(self.key) && size(self.key) > 0)",fieldPath=".key",reason=FieldValueRequired,message="key is required with operator Equal; use operator Exists to tolerate every taint"
 // +kubebuilder:validation:XValidation:rule="self.operator != 'Exists' || !has(self.value) || size(self.value) == 0",fieldPath=".value",reason=FieldValueForbidden,message="operator Exists tolerates every value: remove value, or use operator Equal"
-// +kubebuilder:validation:XValidation:rule="!has(self.tolerationSeconds) || !has(self.effect) || self.effect == 'NoExecute'",fieldPath=".tolerationSeconds",reason=FieldValueForbidden,message="tolerationSeconds goes with effect NoExecute only, which moves away what is there: remove it, or set the effect to NoExecute"
+// +kubebuilder:validation:XValidation:rule="!has(self.tolerationSeconds) || !has(self.effect) || self.effect == 'NoExecute'",fieldPath=".tolerationSeconds",reason=FieldValueForbidden,message="tolerationSeconds may only be set with effect NoExecute: remove it, or set the effect to NoExecute"
 type Toleration struct {
 	// key is the key of the tolerated taints. Empty, with operator Exists: every key.
 	// +kubebuilder:validation:MaxLength=317
@@ -219,7 +219,7 @@ type Toleration struct {
 	// kept. Unset: the cluster is kept without a limit. For the taints membership.muster.dev/unreachable and
 	// membership.muster.dev/not-ready it has an effect only if the placement sets spec.failover: without failover these
 	// taints remove no cluster.
-	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 31536000",message="tolerationSeconds must be from 0 to 31536000 (a year); leave it out to tolerate for ever"
+	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 31536000",message="tolerationSeconds must be from 0 to 31536000 (a year); leave it out to tolerate the taint forever"
 	// +optional
 	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty"`
 }
@@ -239,7 +239,7 @@ const (
 // TopologySpreadConstraint distributes the selected clusters evenly among domains. The clusters with the same value of
 // a label form a domain.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.minDomains) || self.whenUnsatisfiable == 'DoNotSchedule'",fieldPath=".minDomains",reason=FieldValueForbidden,message="minDomains goes with whenUnsatisfiable DoNotSchedule only: remove it, or set whenUnsatisfiable to DoNotSchedule"
+// +kubebuilder:validation:XValidation:rule="!has(self.minDomains) || self.whenUnsatisfiable == 'DoNotSchedule'",fieldPath=".minDomains",reason=FieldValueForbidden,message="minDomains may only be set with whenUnsatisfiable DoNotSchedule: remove it, or set whenUnsatisfiable to DoNotSchedule"
 type TopologySpreadConstraint struct {
 	// topologyKey is the label whose values are the domains. A cluster without the label is in no domain, and
 	// DoNotSchedule does not select it.
@@ -298,6 +298,6 @@ type Prioritizer struct {
 
 	// weight is the weight of the plugin relative to the others, from 0 to 100. 0: the plugin has no effect.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 100",message="weight must be from 0 to 100; 0 turns the plugin off"
+	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 100",message="weight must be from 0 to 100; 0 disables the plugin"
 	Weight int32 `json:"weight"`
 }

@@ -58,8 +58,8 @@ const (
 // the first failure, it updates no cluster that is added later.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.maxConcurrency) || (has(self.type) && self.type != 'All')",fieldPath=".maxConcurrency",reason=FieldValueForbidden,message="type All updates all clusters at once: remove maxConcurrency, or set the type to Progressive"
-// +kubebuilder:validation:XValidation:rule="!has(self.mandatoryGroups) || size(self.mandatoryGroups) == 0 || (has(self.type) && self.type == 'ProgressivePerGroup')",fieldPath=".mandatoryGroups",reason=FieldValueForbidden,message="mandatoryGroups goes with type ProgressivePerGroup only: remove it, or set the type to ProgressivePerGroup"
-// +kubebuilder:validation:XValidation:rule="!has(self.stages) || size(self.stages) == 0 || (has(self.type) && self.type == 'Stages')",fieldPath=".stages",reason=FieldValueForbidden,message="stages goes with type Stages only: remove it, or set the type to Stages"
+// +kubebuilder:validation:XValidation:rule="!has(self.mandatoryGroups) || size(self.mandatoryGroups) == 0 || (has(self.type) && self.type == 'ProgressivePerGroup')",fieldPath=".mandatoryGroups",reason=FieldValueForbidden,message="mandatoryGroups may only be set with type ProgressivePerGroup: remove it, or set the type to ProgressivePerGroup"
+// +kubebuilder:validation:XValidation:rule="!has(self.stages) || size(self.stages) == 0 || (has(self.type) && self.type == 'Stages')",fieldPath=".stages",reason=FieldValueForbidden,message="stages may only be set with type Stages: remove it, or set the type to Stages"
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Stages' || (has(self.stages) && size(self.stages) > 0)",fieldPath=".stages",reason=FieldValueRequired,message="stages is required with type Stages; use type Progressive for a rollout without them"
 type RolloutStrategy struct {
 	// type defines the order of updates: All updates all clusters at once, Progressive some clusters at a time,

@@ -58,23 +58,23 @@ func (p *PlacementPolicy) validateType(path *field.Path) field.ErrorList {
 	switch {
 	case p.NumberOfClusters == nil && kind == PickN:
 		errs = append(errs,
-			field.Required(number, "numberOfClusters is required with type PickN; use type PickAll for as many as there are"))
+			field.Required(number, "numberOfClusters is required with type PickN; use type PickAll for all clusters"))
 	case p.NumberOfClusters != nil && kind != PickN:
 		errs = append(errs,
-			field.Forbidden(number, "numberOfClusters goes with type PickN only: remove it, or set the type to PickN"))
+			field.Forbidden(number, "numberOfClusters may only be set with type PickN: remove it, or set the type to PickN"))
 	case p.NumberOfClusters != nil && (*p.NumberOfClusters < 0 || *p.NumberOfClusters > 10000):
 		errs = append(errs, field.Invalid(number, *p.NumberOfClusters,
-			"numberOfClusters must be from 0 to 10000; use type PickAll for as many as there are"))
+			"numberOfClusters must be from 0 to 10000; use type PickAll for all clusters"))
 	}
 
 	names := path.Child("clusterNames")
 	switch {
 	case len(p.ClusterNames) == 0 && kind == PickFixed:
 		errs = append(errs, field.Required(names,
-			"clusterNames is required with type PickFixed: name the clusters to take, or set another type"))
+			"clusterNames is required with type PickFixed: name the clusters, or set another type"))
 	case len(p.ClusterNames) > 0 && kind != PickFixed:
 		errs = append(errs,
-			field.Forbidden(names, "clusterNames goes with type PickFixed only: remove it, or set the type to PickFixed"))
+			field.Forbidden(names, "clusterNames may only be set with type PickFixed: remove it, or set the type to PickFixed"))
 	}
 	errs = append(errs, each(p.ClusterNames, 1000, names, func(name *string, path *field.Path) field.ErrorList {
 		return dnsLabel.check(*name, path, "the name of a cluster must be a DNS label: lower-case letters, digits and '-', "+
@@ -98,14 +98,15 @@ func (p *PlacementPolicy) validateType(path *field.Path) field.ErrorList {
 		if kind == PickFixed && other.set {
 			errs = append(errs,
 				field.Forbidden(path.Child(other.name), fmt.Sprintf(
-					"type PickFixed chooses by clusterNames alone: remove %s, or set the type to PickAll or PickN", other.name)))
+					"type PickFixed selects clusters by clusterNames only: remove %s, or set the type to PickAll or "+
+						"PickN", other.name)))
 		}
 	}
 
 	for i, constraint := range p.TopologySpread {
 		if kind == PickAll && constraint.action() == DoNotSchedule {
 			errs = append(errs, field.Invalid(path.Child("topologySpread").Index(i).Child("whenUnsatisfiable"), DoNotSchedule,
-				"topologySpread with DoNotSchedule goes with type PickN only, since PickAll leaves no cluster out: "+
+				"topologySpread with DoNotSchedule may only be set with type PickN, because PickAll selects every cluster: "+
 					"set whenUnsatisfiable to ScheduleAnyway, or the type to PickN"))
 		}
 	}
@@ -119,16 +120,17 @@ func (s *PropertySorter) validate(path *field.Path) field.ErrorList {
 	)
 	if weight := cmp.Or(s.Weight, 1); weight < 1 || weight > 100 {
 		errs = append(errs, field.Invalid(path.Child("weight"), weight,
-			"weight must be from 1 to 100; leave it out for 1, and set order to turn the order around"))
+			"weight must be from 1 to 100; leave it out for 1, and set order to reverse the order"))
 	}
 	of, resource, found := strings.Cut(s.Name, "/")
 	switch {
 	case s.Name == "":
 		errs = append(errs,
-			field.Invalid(path.Child("name"), s.Name, "name must be that of a property, or of a resource such as available/cpu"))
+			field.Invalid(path.Child("name"), s.Name, "name must be the name of a property, or of a resource such as "+
+				"available/cpu"))
 	case found && slices.Contains([]string{"capacity", "allocatable", "available"}, of) &&
 		len(validation.IsQualifiedName(resource)) > 0:
-		errs = append(errs, field.Invalid(path.Child("name"), s.Name, "name must have the name of a resource behind "+
+		errs = append(errs, field.Invalid(path.Child("name"), s.Name, "name must have the name of a resource after "+
 			"capacity/, allocatable/ or available/, such as available/cpu or capacity/nvidia.com/gpu"))
 	}
 	return errs
@@ -161,11 +163,11 @@ func (t *Toleration) validate(path *field.Path) field.ErrorList {
 		seconds := path.Child("tolerationSeconds")
 		if *t.TolerationSeconds < 0 || *t.TolerationSeconds > 31536000 {
 			errs = append(errs, field.Invalid(seconds, *t.TolerationSeconds,
-				"tolerationSeconds must be from 0 to 31536000 (a year); leave it out to tolerate for ever"))
+				"tolerationSeconds must be from 0 to 31536000 (a year); leave it out to tolerate the taint forever"))
 		}
 		if t.Effect != "" && t.Effect != corev1.TaintEffectNoExecute {
-			errs = append(errs, field.Forbidden(seconds, "tolerationSeconds goes with effect NoExecute only, which moves away "+
-				"what is there: remove it, or set the effect to NoExecute"))
+			errs = append(errs, field.Forbidden(seconds, "tolerationSeconds may only be set with effect NoExecute: "+
+				"remove it, or set the effect to NoExecute"))
 		}
 	}
 	return errs
@@ -189,7 +191,8 @@ func (c *TopologySpreadConstraint) validate(path *field.Path) field.ErrorList {
 			atLeast(*c.MinDomains, 1, minimum, "minDomains must be 1 or more; leave it out for no minimum")...)
 		if c.action() != DoNotSchedule {
 			errs = append(errs, field.Forbidden(minimum,
-				"minDomains goes with whenUnsatisfiable DoNotSchedule only: remove it, or set whenUnsatisfiable to DoNotSchedule"))
+				"minDomains may only be set with whenUnsatisfiable DoNotSchedule: remove it, or set whenUnsatisfiable to "+
+					"DoNotSchedule"))
 		}
 	}
 	return errs
@@ -212,7 +215,7 @@ func (p *Prioritizer) validate(path *field.Path) field.ErrorList {
 	errs := qualified(p.Plugin, path.Child("plugin"), "plugin must be a qualified name such as example.com/carbon")
 	if p.Weight < 0 || p.Weight > 100 {
 		errs = append(errs,
-			field.Invalid(path.Child("weight"), p.Weight, "weight must be from 0 to 100; 0 turns the plugin off"))
+			field.Invalid(path.Child("weight"), p.Weight, "weight must be from 0 to 100; 0 disables the plugin"))
 	}
 	return errs
 }
@@ -234,7 +237,7 @@ func validateResources(resources corev1.ResourceList, path *field.Path) field.Er
 		switch text := quantity.String(); {
 		case quantity.Sign() < 0:
 			errs = append(errs, field.Invalid(at, text,
-				"resources must not be negative: give the amount of each that a cluster must have available"))
+				"resources must not be negative: set the amount of each resource that a cluster must have available"))
 		case exponent.MatchString(text):
 			errs = append(errs, field.Invalid(at, text, "resources must not have exponents that are signed or have more than "+
 				"one digit: write a suffix such as m, k, M, G, Ki, Mi or Gi"))
@@ -247,13 +250,15 @@ func validateAPI(kind *metav1.GroupVersionKind, path *field.Path) field.ErrorLis
 	var errs field.ErrorList
 	if kind.Group != "" && len(validation.IsDNS1123Subdomain(kind.Group)) > 0 {
 		errs = append(errs, field.Invalid(path.Child("group"), kind.Group,
-			"group must be that of an API, such as apps, and is empty for the core group"))
+			"group must be the group of an API, such as apps, or empty for the core group"))
 	}
 	if len(validation.IsDNS1035Label(kind.Version)) > 0 {
-		errs = append(errs, field.Invalid(path.Child("version"), kind.Version, "version must be that of an API, such as v1"))
+		errs = append(errs, field.Invalid(path.Child("version"), kind.Version, "version must be the version of an API, "+
+			"such as v1"))
 	}
 	if len(validation.IsDNS1035Label(strings.ToLower(kind.Kind))) > 0 {
-		errs = append(errs, field.Invalid(path.Child("kind"), kind.Kind, "kind must be that of an API, such as Deployment"))
+		errs = append(errs, field.Invalid(path.Child("kind"), kind.Kind, "kind must be the kind of an API, such as "+
+			"Deployment"))
 	}
 	return errs
 }

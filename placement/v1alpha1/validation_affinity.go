@@ -23,7 +23,7 @@ func (t *PreferredTerm) validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if t.Weight < -100 || t.Weight > 100 || t.Weight == 0 {
 		errs = append(errs, field.Invalid(path.Child("weight"), t.Weight,
-			"weight must be from -100 to 100 and not 0; remove the term if it is to count for nothing"))
+			"weight must be from -100 to 100 and not 0; remove a term that must not count"))
 	}
 	return append(errs, t.Term.validate(path.Child("term"))...)
 }
@@ -40,7 +40,7 @@ func (t *ClusterSelectorTerm) validate(path *field.Path) field.ErrorList {
 		each(t.CEL, 8, path.Child("cel"), func(expression *string, path *field.Path) field.ErrorList {
 			if *expression == "" {
 				return field.ErrorList{field.Invalid(path, *expression,
-					"an expression must not be empty: write one over the variable cluster, or remove it")}
+					"an expression must not be empty: write an expression on the variable cluster, or remove it")}
 			}
 			return longest(*expression, 1024, path)
 		}),
@@ -65,7 +65,7 @@ func validateSelector(selector *metav1.LabelSelector, path *field.Path) field.Er
 func (r *PropertyRequirement) validate(path *field.Path) field.ErrorList {
 	errs := longest(r.Name, 253, path.Child("name"))
 	if r.Name == "" {
-		errs = append(errs, field.Invalid(path.Child("name"), r.Name, "name must be that of a property"))
+		errs = append(errs, field.Invalid(path.Child("name"), r.Name, "name must be the name of a property"))
 	}
 	errs = append(errs, oneOf(r.Operator, path.Child("operator"), PropertyGt, PropertyGe, PropertyEq, PropertyNe,
 		PropertyLt, PropertyLe,
@@ -89,7 +89,7 @@ func (r *PropertyRequirement) validate(path *field.Path) field.ErrorList {
 	case PropertyIn, PropertyNotIn:
 		if len(r.Values) == 0 {
 			errs = append(errs, field.Invalid(values, r.Values, "values must have at least one entry with the operators In "+
-				"and NotIn; use Exists or DoesNotExist if any value will do"))
+				"and NotIn; use Exists or DoesNotExist if the value does not matter"))
 		}
 	case PropertyExists, PropertyDoesNotExist:
 		if len(r.Values) > 0 {
@@ -111,10 +111,10 @@ func (r *PropertyRequirement) validate(path *field.Path) field.ErrorList {
 			"semantic version such as v1.31.2 with the operators Gt, Ge, Lt and Le; use Eq, Ne, In or NotIn for strings"))
 	case wrong >= 0 && r.Type == PropertyQuantity:
 		errs = append(errs, field.Invalid(values.Index(wrong), r.Values[wrong], "values must be quantities such as 500m, "+
-			"1.5 or 64Gi with type Quantity, and an exponent have at most two digits; leave type out to have it found out"))
+			"1.5 or 64Gi with type Quantity, and an exponent have at most two digits; leave type out to detect it"))
 	case wrong >= 0 && r.Type == PropertyVersion:
 		errs = append(errs, field.Invalid(values.Index(wrong), r.Values[wrong], "values must be semantic versions of three "+
-			"numbers such as v1.31.2 with type Version; leave type out to have it found out"))
+			"numbers such as v1.31.2 with type Version; leave type out to detect it"))
 	}
 	return errs
 }

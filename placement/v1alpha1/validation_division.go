@@ -17,7 +17,7 @@ func (d *ReplicaDivision) Validate(path *field.Path) field.ErrorList {
 	weights := path.Child("weights")
 	if len(d.Weights) > 0 && d.Strategy != DivisionStaticWeight {
 		errs = append(errs, field.Forbidden(weights,
-			"weights go with strategy StaticWeight only: remove them, or set the strategy to StaticWeight"))
+			"weights may only be set with strategy StaticWeight: remove them, or set the strategy to StaticWeight"))
 	}
 	return slices.Concat(errs,
 		each(d.Weights, 32, weights, (*ClusterWeight).validate),

@@ -26,7 +26,8 @@ func TestValidateDivision(t *testing.T) {
 			[]string{"strategy", `supported values: "Duplicated", "StaticWeight", "DynamicWeight", "Aggregated"`}},
 		{"a strategy that does not exist", `{strategy: Even}`, []string{"strategy", "Unsupported value"}},
 		{"weights that would not count", `{strategy: Aggregated, weights: [{` + east + `, weight: 1}]}`,
-			[]string{"weights", "weights go with strategy StaticWeight only: remove them, or set the strategy to StaticWeight"}},
+			[]string{"weights", "weights may only be set with strategy StaticWeight: remove them, or set the strategy to " +
+				"StaticWeight"}},
 		{"a weight below 0", `{strategy: StaticWeight, weights: [{` + east + `, weight: -1}]}`,
 			[]string{"weights[0].weight", "from 0 to 1000000"}},
 		{"a weight that is too large", `{strategy: StaticWeight, weights: [{` + east + `, weight: 1}, {` + east +

@@ -48,14 +48,15 @@ func (r *OverrideRule) validate(path *field.Path) field.ErrorList {
 	switch {
 	case !patched && !r.Delete:
 		errs = append(errs, field.Invalid(path, field.OmitValueType{},
-			"a rule must do something: give it a jsonPatch or a mergePatch, or set delete"))
+			"a rule requires jsonPatch, mergePatch or delete"))
 	case patched && r.Delete:
 		errs = append(errs,
-			field.Forbidden(path.Child("delete"), "an object that is deleted cannot be patched: remove the patches, or delete"))
+			field.Forbidden(path.Child("delete"), "patches must not be set with delete: remove the patches, or delete"))
 	}
 	if r.Delete && len(r.Objects) == 0 {
 		errs = append(errs, field.Required(path.Child("objects"),
-			"objects is required with delete: say which, since no selector stands for all objects"))
+			"objects is required with delete: select the objects to delete, because an empty selector does not select all "+
+				"objects"))
 	}
 	return errs
 }
@@ -110,14 +111,15 @@ func (o *JSONPatchOperation) validate(path *field.Path) field.ErrorList {
 	valued := o.Op == JSONPatchAdd || o.Op == JSONPatchReplace || o.Op == JSONPatchTest
 	if valued != (o.Value != nil && !isNull(o.Value)) {
 		errs = append(errs, field.Invalid(path.Child("value"), field.OmitValueType{},
-			"value is required with add, replace and test, and goes with no other op; for null use op remove"))
+			"value is required with add, replace and test, and must not be set with another op; for null use op remove"))
 	}
 	if valued && len(errs) == 0 {
 		errs = append(errs, validateJSON(o.Value, path.Child("value"))...)
 	}
 	if moves != (o.From != "") {
 		errs = append(errs,
-			field.Invalid(path.Child("from"), o.From, "from is required with move and copy, and goes with no other op"))
+			field.Invalid(path.Child("from"), o.From, "from is required with move and copy, and must not be set with another "+
+				"op"))
 	}
 	const forbidden = " must not be, contain or be within apiVersion, kind, status, or the name, namespace, " +
 		"generateName or ownerReferences of metadata"

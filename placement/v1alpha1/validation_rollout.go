@@ -35,13 +35,13 @@ func (s *RolloutStrategy) Validate(path *field.Path) field.ErrorList {
 	groups, stages := path.Child("mandatoryGroups"), path.Child("stages")
 	if len(s.MandatoryGroups) > 0 && kind != RolloutProgressivePerGroup {
 		errs = append(errs, field.Forbidden(groups,
-			"mandatoryGroups goes with type ProgressivePerGroup only: remove it, or set the type to ProgressivePerGroup"))
+			"mandatoryGroups may only be set with type ProgressivePerGroup: remove it, or set the type to ProgressivePerGroup"))
 	}
 	errs = append(errs, each(s.MandatoryGroups, 32, groups, (*DecisionGroupReference).validate)...)
 	switch {
 	case len(s.Stages) > 0 && kind != RolloutStages:
 		errs = append(errs,
-			field.Forbidden(stages, "stages goes with type Stages only: remove it, or set the type to Stages"))
+			field.Forbidden(stages, "stages may only be set with type Stages: remove it, or set the type to Stages"))
 	case len(s.Stages) == 0 && kind == RolloutStages:
 		errs = append(errs,
 			field.Required(stages, "stages is required with type Stages; use type Progressive for a rollout without them"))

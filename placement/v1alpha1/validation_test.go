@@ -98,19 +98,19 @@ func TestValidateBeyondTheAPIServer(t *testing.T) {
 		{
 			"group and version in one, as in apiVersion",
 			v1alpha1.PlacementPolicy{RequiredAPIs: []metav1.GroupVersionKind{{Version: "apps/v1", Kind: "Deployment"}}},
-			"requiredAPIs[0].version", "version must be that of an API, such as v1",
+			"requiredAPIs[0].version", "version must be the version of an API, such as v1",
 		},
 		{
 			"a group is a DNS name",
 			v1alpha1.PlacementPolicy{
 				RequiredAPIs: []metav1.GroupVersionKind{{Group: "Apps", Version: "v1", Kind: "Deployment"}}},
-			"requiredAPIs[0].group", "group must be that of an API, such as apps",
+			"requiredAPIs[0].group", "group must be the group of an API, such as apps",
 		},
 		{
 			"a kind is one word",
 			v1alpha1.PlacementPolicy{
 				RequiredAPIs: []metav1.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "deployments.apps"}}},
-			"requiredAPIs[0].kind", "kind must be that of an API, such as Deployment",
+			"requiredAPIs[0].kind", "kind must be the kind of an API, such as Deployment",
 		},
 		{
 			"which of several resources is wrong",
@@ -123,7 +123,7 @@ func TestValidateBeyondTheAPIServer(t *testing.T) {
 			v1alpha1.PlacementPolicy{TopologySpread: []v1alpha1.TopologySpreadConstraint{
 				{TopologyKey: "region", WhenUnsatisfiable: v1alpha1.ScheduleAnyway}, {TopologyKey: "zone"},
 			}},
-			"topologySpread[1].whenUnsatisfiable", "goes with type PickN only",
+			"topologySpread[1].whenUnsatisfiable", "may only be set with type PickN",
 		},
 	} {
 		errs := test.policy.Validate(nil)

@@ -28,7 +28,7 @@ func (s *WorkSetSpec) Validate() field.ErrorList {
 	var errs field.ErrorList
 	if len(s.Resources) == 0 && len(s.Manifests) == 0 {
 		errs = append(errs, field.Invalid(spec, field.OmitValueType{},
-			"there is nothing to distribute: give it resources, manifests or both; to take everything back delete the WorkSet"))
+			"resources or manifests is required; to remove all objects from the clusters, delete the WorkSet"))
 	}
 	if text, err := json.Marshal(s); err == nil && len(text) > MaxWorkSetSpecBytes {
 		errs = append(errs, tooLong(spec, len(text), MaxWorkSetSpecBytes))
@@ -129,20 +129,21 @@ func (s *ResourceSelector) validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch {
 	case s.Kind != EveryKind:
-		errs = kind.check(s.Kind, path.Child("kind"), "kind must be that of an API, such as Deployment")
+		errs = kind.check(s.Kind, path.Child("kind"), "kind must be the kind of an API, such as Deployment")
 	case s.Group != "" || s.Version != "" || s.Name != "":
 		errs = append(errs, field.Invalid(path.Child("kind"), s.Kind,
-			"a selector of every kind has no group, no version and no name"))
+			"group, version and name must not be set in a selector for all kinds"))
 	}
 	for _, optional := range []struct {
 		form
 		name, value, message string
 	}{
-		{group, "group", s.Group, "group must be that of an API, such as apps, and is empty for the core group"},
+		{group, "group", s.Group, "group must be the group of an API, such as apps, or empty for the core group"},
 		{version, "version", s.Version,
-			"version must be that of an API, such as v1, and is empty for the one that the hub prefers"},
-		{dnsLabel, "namespace", s.Namespace, "namespace must be the name of one, and is empty for that of the WorkSet"},
-		{name, "name", s.Name, "name must be that of an object, which has no / and no %; use labelSelector for several"},
+			"version must be the version of an API, such as v1, or empty for the preferred version of the hub"},
+		{dnsLabel, "namespace", s.Namespace, "namespace must be the name of a namespace, or empty for the namespace of " +
+			"the WorkSet"},
+		{name, "name", s.Name, "name must be the name of an object, without / and %; use labelSelector for several objects"},
 	} {
 		if optional.value != "" {
 			errs = append(errs, optional.check(optional.value, path.Child(optional.name), optional.message)...)
@@ -150,7 +151,7 @@ func (s *ResourceSelector) validate(path *field.Path) field.ErrorList {
 	}
 	if s.Name != "" && s.LabelSelector != nil {
 		errs = append(errs,
-			field.Forbidden(path.Child("labelSelector"), "an object has one name: remove the labelSelector, or the name"))
+			field.Forbidden(path.Child("labelSelector"), "name and labelSelector must not be set together: remove one of them"))
 	}
 	return append(errs, validateSelector(s.LabelSelector, path.Child("labelSelector"))...)
 }
@@ -163,10 +164,10 @@ func (d *ReplicaDivision) validate(path *field.Path) field.ErrorList {
 	case len(d.Weights) == 0:
 	case d.Strategy != DivisionStaticWeight:
 		errs = append(errs, field.Forbidden(weights,
-			"weights go with strategy StaticWeight only: remove them, or set the strategy to StaticWeight"))
+			"weights may only be set with strategy StaticWeight: remove them, or set the strategy to StaticWeight"))
 	case !slices.ContainsFunc(d.Weights, func(w ClusterWeight) bool { return w.Weight > 0 }):
 		errs = append(errs, field.Invalid(weights, field.OmitValueType{},
-			"nothing could be placed: give at least one entry a weight above 0, or remove all for equal shares"))
+			"at least one weight must be greater than 0; remove all entries for equal shares"))
 	}
 	return slices.Concat(errs,
 		each(d.Weights, 32, weights, func(w *ClusterWeight, path *field.Path) field.ErrorList {
@@ -180,7 +181,7 @@ func (a *RolloutApproval) validate(path *field.Path) field.ErrorList {
 	errs := longest(a.Revision, 253, path.Child("revision"))
 	if a.Revision == "" {
 		errs = append(errs, field.Invalid(path.Child("revision"), a.Revision,
-			"revision must be the name of one, as in status.revisions: an approval is of one revision"))
+			"revision must be the name of a revision, as in status.revisions: an approval applies to one revision"))
 	}
 	return slices.Concat(errs,
 		dnsLabel.check(a.Stage, path.Child("stage"),

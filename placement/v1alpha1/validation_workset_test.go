@@ -66,7 +66,7 @@ func TestValidateEmptyWorkSet(t *testing.T) {
 	var spec v1alpha1.WorkSetSpec
 	errs := spec.Validate()
 	require.Len(t, errs, 2)
-	require.ErrorContains(t, errs[0], "spec: Invalid value: there is nothing to distribute")
+	require.ErrorContains(t, errs[0], "spec: Invalid value: resources or manifests is required")
 	require.ErrorContains(t, errs[1], "spec.placements: Required value: name the placements")
 }
 

@@ -30,7 +30,7 @@ type WorkSetRevisionSpec struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=9
 	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,3}/[1-9][0-9]{0,3}$`
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9]{1,4}/[0-9]{1,4}$') || int(self.split('/')[0]) <= int(self.split('/')[1])",message="part must be one of those that there are, as in 1/3"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9]{1,4}/[0-9]{1,4}$') || int(self.split('/')[0]) <= int(self.split('/')[1])",message="part must be an existing part, such as 1/3"
 	Part string `json:"part"`
 
 	// objects is the number of objects in all parts of the revision.
@@ -73,7 +73,7 @@ type WorkSetRevision struct {
 	Number int64 `json:"number"`
 
 	// spec is the desired state of the WorkSetRevision.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a revision never changes: delete it, and its WorkSet makes another where it is needed"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a revision cannot be changed: delete it, and its WorkSet creates another one if necessary"
 	// +required
 	Spec WorkSetRevisionSpec `json:"spec"`
 }

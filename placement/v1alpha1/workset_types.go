@@ -39,7 +39,7 @@ const (
 
 // WorkSetSpec defines which objects are distributed to which clusters, and how.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.resources) && size(self.resources) > 0 || has(self.manifests) && size(self.manifests) > 0",message="there is nothing to distribute: give it resources, manifests or both; to take everything back delete the WorkSet"
+// +kubebuilder:validation:XValidation:rule="has(self.resources) && size(self.resources) > 0 || has(self.manifests) && size(self.manifests) > 0",message="resources or manifests is required; to remove all objects from the clusters, delete the WorkSet"
 type WorkSetSpec struct {
 	// placements are the Placements whose clusters get the objects. A cluster that several Placements select gets the
 	// objects once.
@@ -95,7 +95,7 @@ type WorkSetSpec struct {
 	// +listMapKey=stage
 	// +listMapKey=gate
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:XValidation:rule="size(self.revision) > 0",fieldPath=".revision",message="revision must be the name of one, as in status.revisions: an approval is of one revision"
+	// +kubebuilder:validation:items:XValidation:rule="size(self.revision) > 0",fieldPath=".revision",message="revision must be the name of a revision, as in status.revisions: an approval applies to one revision"
 	// +kubebuilder:validation:items:XValidation:rule="self.stage.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",fieldPath=".stage",message="stage must be the name of a stage: lower-case letters, digits and '-', starting and ending with a letter or digit"
 	// +optional
 	Approvals []RolloutApproval `json:"approvals,omitempty"`
@@ -133,38 +133,38 @@ type PlacementReference struct {
 // Namespace itself. It leaves out objects that have a controller, and the kinds of muster. For allowEmpty, each kind
 // counts as a selector.
 //
-// +kubebuilder:validation:XValidation:rule="self.kind != '*' || (!has(self.group) || size(self.group) == 0) && (!has(self.version) || size(self.version) == 0) && (!has(self.name) || size(self.name) == 0)",fieldPath=".kind",message="a selector of every kind has no group, no version and no name"
-// +kubebuilder:validation:XValidation:rule="!has(self.labelSelector) || !has(self.name) || size(self.name) == 0",fieldPath=".labelSelector",reason=FieldValueForbidden,message="an object has one name: remove the labelSelector, or the name"
+// +kubebuilder:validation:XValidation:rule="self.kind != '*' || (!has(self.group) || size(self.group) == 0) && (!has(self.version) || size(self.version) == 0) && (!has(self.name) || size(self.name) == 0)",fieldPath=".kind",message="group, version and name must not be set in a selector for all kinds"
+// +kubebuilder:validation:XValidation:rule="!has(self.labelSelector) || !has(self.name) || size(self.name) == 0",fieldPath=".labelSelector",reason=FieldValueForbidden,message="name and labelSelector must not be set together: remove one of them"
 type ResourceSelector struct {
 	// group is the API group of the objects. Empty: the core group.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="group must be that of an API, such as apps, and is empty for the core group"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="group must be the group of an API, such as apps, or empty for the core group"
 	// +optional
 	Group string `json:"group,omitempty"`
 
 	// version is the API version of the objects. Empty: the preferred version of the hub.
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="version must be that of an API, such as v1, and is empty for the one that the hub prefers"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="version must be the version of an API, such as v1, or empty for the preferred version of the hub"
 	// +optional
 	Version string `json:"version,omitempty"`
 
 	// kind is the kind of the objects, or "*" for every namespaced kind.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self == '*' || self.matches('^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$')",message="kind must be that of an API, such as Deployment"
+	// +kubebuilder:validation:XValidation:rule="self == '*' || self.matches('^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$')",message="kind must be the kind of an API, such as Deployment"
 	Kind string `json:"kind"`
 
 	// namespace is the namespace of the objects. Empty: the namespace of the WorkSet, if the kind is namespaced. To allow
 	// a WorkSet to select objects in other namespaces, the administrator of the hub creates a SelectionGrant. A
 	// ClusterWorkSet has no namespace, so its selectors of namespaced kinds must set this field.
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the name of one, and is empty for that of the WorkSet"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the name of a namespace, or empty for the namespace of the WorkSet"
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
 	// name is the name of the object. Empty: all objects that labelSelector matches.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[^/%]+$') && self != '.' && self != '..'",message="name must be that of an object, which has no / and no %; use labelSelector for several"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[^/%]+$') && self != '.' && self != '..'",message="name must be the name of an object, without / and %; use labelSelector for several objects"
 	// +optional
 	Name string `json:"name,omitempty"`
 
@@ -192,8 +192,8 @@ const (
 // ReplicaDivision divides the replicas of workloads among clusters. The number of replicas in an object is the total
 // for all clusters.
 //
-// +kubebuilder:validation:XValidation:rule="self.strategy == 'StaticWeight' || !has(self.weights) || size(self.weights) == 0",fieldPath=".weights",reason=FieldValueForbidden,message="weights go with strategy StaticWeight only: remove them, or set the strategy to StaticWeight"
-// +kubebuilder:validation:XValidation:rule="self.strategy != 'StaticWeight' || !has(self.weights) || size(self.weights) == 0 || self.weights.exists(w, w.weight > 0)",fieldPath=".weights",message="nothing could be placed: give at least one entry a weight above 0, or remove all for equal shares"
+// +kubebuilder:validation:XValidation:rule="self.strategy == 'StaticWeight' || !has(self.weights) || size(self.weights) == 0",fieldPath=".weights",reason=FieldValueForbidden,message="weights may only be set with strategy StaticWeight: remove them, or set the strategy to StaticWeight"
+// +kubebuilder:validation:XValidation:rule="self.strategy != 'StaticWeight' || !has(self.weights) || size(self.weights) == 0 || self.weights.exists(w, w.weight > 0)",fieldPath=".weights",message="at least one weight must be greater than 0; remove all entries for equal shares"
 type ReplicaDivision struct {
 	// strategy defines how replicas are divided. Duplicated gives each cluster all replicas, StaticWeight divides in
 	// proportion to weights, DynamicWeight divides in proportion to the available capacity, and Aggregated uses as few
@@ -277,7 +277,7 @@ type WorkSet struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec is the desired state of the WorkSet.
-	// +kubebuilder:validation:XValidation:rule="(has(self.work.apply.fieldOwner) ? self.work.apply.fieldOwner : '') == (has(oldSelf.work.apply.fieldOwner) ? oldSelf.work.apply.fieldOwner : '')",message="work.apply.fieldOwner cannot change, since the fields of the old owner would stay: delete the WorkSet with work.delete.action Orphan and make it anew with work.apply.takeover Always",fieldPath=".work.apply.fieldOwner"
+	// +kubebuilder:validation:XValidation:rule="(has(self.work.apply.fieldOwner) ? self.work.apply.fieldOwner : '') == (has(oldSelf.work.apply.fieldOwner) ? oldSelf.work.apply.fieldOwner : '')",message="work.apply.fieldOwner cannot change, because the fields of the former owner would remain: delete the WorkSet with work.delete.action Orphan and create it again with work.apply.takeover Always",fieldPath=".work.apply.fieldOwner"
 	// +required
 	Spec WorkSetSpec `json:"spec"`
 	// status is the observed state of the WorkSet.

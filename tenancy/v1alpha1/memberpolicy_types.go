@@ -14,7 +14,7 @@ type MemberPolicySpec struct {
 
 // MemberPolicyRule accepts the objects that match all of its fields.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.namespaces) && size(self.namespaces) > 0) || (has(self.clusterScoped) && self.clusterScoped)",message="namespaces or clusterScoped must be set, or the rule accepts nothing"
+// +kubebuilder:validation:XValidation:rule="(has(self.namespaces) && size(self.namespaces) > 0) || (has(self.clusterScoped) && self.clusterScoped)",message="namespaces or clusterScoped must be set, because the rule accepts no object otherwise"
 type MemberPolicyRule struct {
 	// Hubs are the names that the agent gives to its hubs. An agent without names calls its only hub "hub". If the list is
 	// empty, the rule applies to every hub.

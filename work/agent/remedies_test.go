@@ -207,7 +207,7 @@ func TestJobThatEndedUnseen(t *testing.T) {
 	w.eventually(func() error { return equal(true, w.read("Job", "once") != nil) })
 	require.NoError(t, w.member.Delete(t.Context(), w.read("Job", "once"),
 		client.PropagationPolicy(metav1.DeletePropagationBackground)))
-	w.eventually(is(work, "False", "before it had finished"))
+	w.eventually(is(work, "False", "before it finished"))
 }
 
 // TestRejectedNextToABusyObject checks that a rejected manifest is not sent again each time another object of its

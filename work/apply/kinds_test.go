@@ -142,7 +142,7 @@ func TestDefinitionThatIsNeverEstablished(t *testing.T) {
 	w.engine = apply.New(w.admin, apply.Options{EstablishTimeout: time.Second})
 	changes := w.apply(second, resource)
 	require.Equal(t, apply.Failed, changes[0].Action)
-	require.Contains(t, changes[0].Message, `not established after 1s: NamesAccepted: "Thing" is already in use`)
+	require.Contains(t, changes[0].Message, `not established within 1s: NamesAccepted: "Thing" is already in use`)
 	require.Equal(t, v1alpha1.ReasonUnknownKind, changes[1].Reason)
 }
 
@@ -180,7 +180,7 @@ func TestBadObjectsStopNoOther(t *testing.T) {
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a2, namespace: NS, resourceVersion: \"5\"}}",
 			v1alpha1.ReasonInvalid, apply.Failed, "metadata.resourceVersion"},
 		{"no such namespace", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: nowhere}}",
-			v1alpha1.ReasonFailed, apply.Failed, "is namespace nowhere there?"},
+			v1alpha1.ReasonFailed, apply.Failed, "Check that namespace nowhere exists"},
 		{"a namespace on its way out", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: " + ending + "}}",
 			v1alpha1.ReasonTerminating, apply.Skipped, "is being deleted"},
 		{"a field that is not in the schema",

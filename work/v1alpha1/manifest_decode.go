@@ -74,14 +74,14 @@ func decodeKind(content map[string]any, at *field.Path) (schema.GroupVersionKind
 			"apiVersion must be the group and version of an API, such as apps/v1, or v1 for the core group"))
 	case version.Group == GroupName:
 		errs = append(errs, field.Forbidden(at.Child("apiVersion"),
-			"a Work cannot carry objects of work.muster.dev: apply them to the cluster that they are for"))
+			"a Work cannot carry objects of work.muster.dev: apply them to their cluster directly"))
 	}
 	kind, _ := content["kind"].(string)
 	switch {
 	case kind == "":
 		errs = append(errs, field.Required(at.Child("kind"), "write the kind of the object, such as Deployment"))
 	case len(validation.IsDNS1035Label(strings.ToLower(kind))) > 0:
-		errs = append(errs, field.Invalid(at.Child("kind"), kind, "kind must be that of an API, such as Deployment"))
+		errs = append(errs, field.Invalid(at.Child("kind"), kind, "kind must be the kind of an API, such as Deployment"))
 	}
 	return version.WithKind(kind), errs
 }
@@ -130,8 +130,8 @@ func validateMetadata(metadata any, at *field.Path) field.ErrorList {
 		errs = append(errs, field.TooLong(at.Child("name"), "", MaxNameLength))
 	}
 	if meta.GenerateName != "" {
-		errs = append(errs, field.Forbidden(at.Child("generateName"), "metadata.generateName cannot be used: it would make "+
-			"another object each time; set metadata.name"))
+		errs = append(errs, field.Forbidden(at.Child("generateName"), "metadata.generateName cannot be used, because each "+
+			"apply would create another object: set metadata.name"))
 		meta.GenerateName = ""
 	}
 	if len(meta.OwnerReferences) > 0 {

@@ -76,8 +76,8 @@ type WorkSpec struct {
 // +kubebuilder:validation:XEmbeddedResource
 // +kubebuilder:pruning:PreserveUnknownFields
 // +kubebuilder:validation:XValidation:rule="has(self.metadata) && has(self.metadata.name) && size(self.metadata.name) > 0",message="metadata.name is required: an object without a fixed name cannot be applied twice",reason=FieldValueRequired
-// +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.generateName) || size(self.metadata.generateName) == 0",message="metadata.generateName cannot be used: it would make another object each time; set metadata.name",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="!self.apiVersion.startsWith('work.muster.dev/')",message="a Work cannot carry objects of work.muster.dev: apply them to the cluster that they are for",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.generateName) || size(self.metadata.generateName) == 0",message="metadata.generateName cannot be used, because each apply would create another object: set metadata.name",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!self.apiVersion.startsWith('work.muster.dev/')",message="a Work cannot carry objects of work.muster.dev: apply them to their cluster directly",reason=FieldValueForbidden
 type Manifest struct {
 	runtime.RawExtension `json:",inline"`
 }
@@ -364,7 +364,7 @@ type Work struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// +kubebuilder:validation:XValidation:rule="(has(self.apply.fieldOwner) ? self.apply.fieldOwner : '') == (has(oldSelf.apply.fieldOwner) ? oldSelf.apply.fieldOwner : '')",message="apply.fieldOwner cannot change, since the fields of the old owner would stay: delete the Work with delete.action Orphan and make it anew with apply.takeover Always",fieldPath=".apply.fieldOwner"
+	// +kubebuilder:validation:XValidation:rule="(has(self.apply.fieldOwner) ? self.apply.fieldOwner : '') == (has(oldSelf.apply.fieldOwner) ? oldSelf.apply.fieldOwner : '')",message="apply.fieldOwner cannot change, because the fields of the former owner would remain: delete the Work with delete.action Orphan and create it again with apply.takeover Always",fieldPath=".apply.fieldOwner"
 	Spec WorkSpec `json:"spec"`
 	// +optional
 	Status WorkStatus `json:"status,omitempty"`

@@ -42,7 +42,7 @@ func TestMadeAnew(t *testing.T) {
 	require.ErrorIs(t, err, revision.ErrNotFound)
 	refused := func() {
 		_, err := s.Save(t.Context(), workSet, c, 1)
-		require.ErrorContains(t, err, "to be tried again")
+		require.ErrorContains(t, err, "retry after the WorkSetRevision is gone")
 		require.NotErrorIs(t, err, revision.ErrForeign)
 		require.Equal(t, old.UID, h.stored()[existing.Name].OwnerReferences[0].UID)
 	}

@@ -299,7 +299,7 @@ func TestLoadWhatIsNot(t *testing.T) {
 	spec := h.stored()[good.Name].Spec
 	text := string(spec.Content.Raw)
 	for name, test := range map[string]struct{ reason, content, want string }{
-		"web-000000000001": {"none of ours", `{}`, "it has format 0"},
+		"web-000000000001": {"none of ours", `{}`, "the revision has format 0"},
 		"web-000000000002": {"another revision under this name", text, revision.ErrCorrupt.Error()},
 		"web-000000000003": {"what was edited on its way", strings.ReplaceAll(text, `"a"`, `"b"`),
 			revision.ErrCorrupt.Error()},

@@ -62,7 +62,7 @@ func (w *Watcher) expand(owner types.NamespacedName, selectors []v1alpha1.Resour
 		}
 		if s.Group != "" || s.Version != "" || s.Name != "" {
 			parsed = append(parsed, parsedSelector{selector: i, problem: problem{ReasonInvalid,
-				"a selector of every kind has no group, no version and no name"}})
+				"group, version and name must not be set in a selector for all kinds"}})
 			continue
 		}
 		if cmp.Or(s.Namespace, owner.Namespace) == "" {

@@ -94,7 +94,7 @@ func read(owner types.NamespacedName, s *v1alpha1.ResourceSelector) parsedSelect
 	case s.Kind == "":
 		return invalid("the kind is required")
 	case s.Name != "" && s.LabelSelector != nil:
-		return invalid("an object has one name: remove the labelSelector, or the name")
+		return invalid("name and labelSelector must not be set together: remove one of them")
 	}
 	for _, value := range []string{s.Namespace, s.Name} {
 		if faults := content.IsPathSegmentName(value); len(faults) > 0 {
