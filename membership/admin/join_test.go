@@ -340,10 +340,11 @@ func TestJoinRights(t *testing.T) {
 		rules   []rbacv1.PolicyRule
 		missing string
 	}{
-		"hub-less-secrets": {hubRules[:2], "the user may not get,create,update secrets in namespace muster-connections"},
+		"hub-less-secrets": {hubRules[:2],
+			"the user has no permission to get,create,update secrets in namespace muster-connections"},
 		"hub-less-delete": {append(hubRules[1:],
 			rule("membership.muster.dev", "memberclusters", "get", "list", "create", "patch")),
-			"the user may not delete memberclusters.membership.muster.dev"},
+			"the user has no permission to delete memberclusters.membership.muster.dev"},
 	} {
 		less := f.user(name, test.rules)
 		mustertest.Holds(f.t, timeLimit, "what is missing is named: "+test.missing, func() bool {

@@ -132,7 +132,7 @@ func TestRegisterRights(t *testing.T) {
 		mustertest.Holds(f.t, timeLimit, "without the right to "+missing.String(), func() bool {
 			last = register(user)
 			return errors.As(last, &failed) && len(failed.Findings) == 1 &&
-				(strings.Contains(last.Error(), "may not "+missing.verbs+" "+missing.resource) ||
+				(strings.Contains(last.Error(), "no permission to "+missing.verbs+" "+missing.resource) ||
 					strings.Contains(last.Error(), "cannot "+missing.verbs))
 		})
 	}

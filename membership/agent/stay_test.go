@@ -407,7 +407,7 @@ func TestJoinRequest(t *testing.T) {
 	old := *h.bootstrap
 	old.TokenName = "old"
 	give(&old)
-	says("at work")
+	says("The hub is processing the JoinRequest")
 	h.do(func(request *v1alpha1.JoinRequest) { h.emit(request, v1alpha1.AnswerHeld, nil) })
 	says("The JoinRequest is pending")
 	h.do(func(request *v1alpha1.JoinRequest) {

@@ -284,7 +284,7 @@ func TestAccessRevoked(t *testing.T) {
 	cluster := h.member(unchanged)
 	h.connect(cluster, h.plane.User("installer"))
 	got := message(h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstallFailed))
-	require.Contains(t, got, "kubeconfig in the Secret kubeconfig that permission", "what to do")
+	require.Contains(t, got, "to the subject of the kubeconfig in the Secret kubeconfig", "what to do")
 
 	require.NoError(t, h.client.Create(ctx, access))
 	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)

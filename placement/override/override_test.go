@@ -257,7 +257,7 @@ func TestApplyFailsInManifests(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	for _, test := range []struct{ reason, overrides, want string }{
-		{"what Validate refuses", `{rules: [{}]}`, "rules[0]: Invalid value: a rule must do something"},
+		{"what Validate refuses", `{rules: [{}]}`, "rules[0]: Invalid value: a rule requires"},
 		{"a variable that cannot be read",
 			`{rules: [{jsonPatch: [{op: add, path: /a, value: {b: "${muster.cluster.labels[x]}"}}]}]}`,
 			"rules[0].jsonPatch[0].value.b: ${muster.cluster.labels[x]: a variable must be"},

@@ -41,7 +41,8 @@ func TestAdditions(t *testing.T) {
 	w.change(work, spec("apply: {additions: Report}"))
 	w.says(work, 1, "False", v1alpha1.ReasonDrifted, `.data.theirs is owned by "editor"`)
 	w.says(work, 0, "False", v1alpha1.ReasonDrifted, `containers[name="sidecar"] is owned by "editor"`)
-	w.says(work, 0, "False", v1alpha1.ReasonDrifted, "Set additions to Remove to remove the fields, or to Keep to accept them.")
+	w.says(work, 0, "False", v1alpha1.ReasonDrifted,
+		"Set additions to Remove to remove the fields, or to Keep to accept them.")
 	require.Equal(t, v1alpha1.ReasonDrifted, condition(work, v1alpha1.ConditionDegraded).Reason)
 	require.Equal(t, []any{"x", 2}, []any{w.data("a", "theirs"), containers()}, "a report changes nothing")
 

@@ -57,7 +57,7 @@ func TestTokenFromCreationToDeletion(t *testing.T) {
 	require.ErrorIs(t, err, membership.ErrPending, "the Secret is gone")
 	mustertest.Holds(h.t, time.Minute, "nor a copy that works", func() bool { return !h.works(bootstrap) })
 	_, err = Check(t.Context(), h, request)
-	require.ErrorContains(t, err, `JoinToken "life" is not there`)
+	require.ErrorContains(t, err, `JoinToken "life" does not exist`)
 }
 
 // quiet checks that there are no requests while nothing changes.
