@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -35,6 +34,7 @@ import (
 	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/internal/openqueue"
 	"github.com/muster-sdk/muster/internal/readycondition"
+	"github.com/muster-sdk/muster/internal/requiredkinds"
 	"github.com/muster-sdk/muster/internal/tracing"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
@@ -104,14 +104,10 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	for kind, version := range map[string]schema.GroupVersion{
-		"Addon": v1alpha1.GroupVersion, "Work": workv1alpha1.GroupVersion, "Placement": placementv1alpha1.GroupVersion,
-		"MemberCluster": membershipv1alpha1.GroupVersion,
-	} {
-		if !mgr.GetScheme().Recognizes(version.WithKind(kind)) {
-			return fmt.Errorf("the scheme of the manager does not contain %s: call AddToScheme of its v1alpha1 first",
-				version.Group)
-		}
+	if err := requiredkinds.Check(mgr.GetScheme(), v1alpha1.GroupVersion.WithKind("Addon"),
+		workv1alpha1.GroupVersion.WithKind("Work"), placementv1alpha1.GroupVersion.WithKind("Placement"),
+		membershipv1alpha1.GroupVersion.WithKind("MemberCluster")); err != nil {
+		return err
 	}
 	c := &shared{
 		Options: o,

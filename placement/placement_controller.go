@@ -23,6 +23,7 @@ import (
 
 	"github.com/muster-sdk/muster/internal/assume"
 	"github.com/muster-sdk/muster/internal/requeue"
+	"github.com/muster-sdk/muster/internal/requiredkinds"
 	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/placement/internal/decision"
 	"github.com/muster-sdk/muster/placement/internal/scope"
@@ -42,9 +43,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	if !mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("PlacementDecision")) {
-		return errors.New("the manager's scheme does not know placement.muster.dev: call AddToScheme of placement/v1alpha1 " +
-			"before")
+	if err := requiredkinds.Check(mgr.GetScheme(), v1alpha1.GroupVersion.WithKind("PlacementDecision")); err != nil {
+		return err
 	}
 	if o.Clusters == nil {
 		o.Clusters = Members(mgr.GetCache())

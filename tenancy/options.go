@@ -2,7 +2,6 @@ package tenancy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/muster-sdk/muster/internal/definition"
+	"github.com/muster-sdk/muster/internal/requiredkinds"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/tenancy/v1alpha1"
@@ -31,17 +31,10 @@ func SetupWithManager(mgr manager.Manager, o Options) (*Grants, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	scheme := mgr.GetScheme()
-	switch {
-	case !scheme.Recognizes(v1alpha1.GroupVersion.WithKind("ClusterSet")):
-		return nil, errors.New("the scheme of the manager does not contain tenancy.muster.dev: call AddToScheme of " +
-			"tenancy/v1alpha1 first")
-	case !scheme.Recognizes(placementv1alpha1.GroupVersion.WithKind("PlacementDecision")):
-		return nil, errors.New("the scheme of the manager does not contain placement.muster.dev: call AddToScheme of " +
-			"placement/v1alpha1 first")
-	case !scheme.Recognizes(membershipv1alpha1.GroupVersion.WithKind("MemberCluster")):
-		return nil, errors.New("the scheme of the manager does not contain membership.muster.dev: call AddToScheme of " +
-			"membership/v1alpha1 first")
+	if err := requiredkinds.Check(mgr.GetScheme(), v1alpha1.GroupVersion.WithKind("ClusterSet"),
+		placementv1alpha1.GroupVersion.WithKind("PlacementDecision"),
+		membershipv1alpha1.GroupVersion.WithKind("MemberCluster")); err != nil {
+		return nil, err
 	}
 	d, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {

@@ -223,7 +223,7 @@ func notEstablished(ctx context.Context, c client.Client, definition *unstructur
 // established.
 func unestablished(observed *unstructured.Unstructured) (string, error) {
 	if observed.GetDeletionTimestamp() != nil {
-		return "that of last time is being deleted", nil
+		return "the former definition is being deleted", nil
 	}
 	// The conditions are null until the API server has processed the definition for the first time.
 	found, _, err := unstructured.NestedFieldNoCopy(observed.Object, "status", "conditions")
@@ -231,7 +231,7 @@ func unestablished(observed *unstructured.Unstructured) (string, error) {
 		return "", fmt.Errorf("read %s: %w", observed.GetName(), err)
 	}
 	conditions, _ := found.([]any)
-	reasons := []string{"the API server has not looked at it"}
+	reasons := []string{"the API server has not processed the definition"}
 	for _, item := range conditions {
 		condition, ok := item.(map[string]any)
 		if !ok {
@@ -264,7 +264,7 @@ func notFound(mapper meta.RESTMapper, definition *unstructured.Unstructured) (st
 		switch {
 		case meta.IsNoMatchError(err):
 			meta.MaybeResetRESTMapper(mapper) // some mappers cache their results
-			return definition.GetName() + ": the API server's discovery does not have version " + name, nil
+			return definition.GetName() + ": discovery of the API server does not contain version " + name, nil
 		case err != nil:
 			return "", fmt.Errorf("find %s in the API server's discovery: %w", definition.GetName(), err)
 		}

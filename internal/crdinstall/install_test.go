@@ -67,9 +67,9 @@ func TestNotEstablished(t *testing.T) {
 		status map[string]any
 		want   string
 	}{
-		{"no status yet", nil, "x: the API server has not looked at it"},
+		{"no status yet", nil, "x: the API server has not processed the definition"},
 		{"an API server shows null before it has looked at a definition", map[string]any{"conditions": nil},
-			"x: the API server has not looked at it"},
+			"x: the API server has not processed the definition"},
 		{"what is wrong with it is said", map[string]any{
 			"conditions": []any{condition("NamesAccepted", "False", "the name is taken")}}, "x: the name is taken"},
 		{"established", map[string]any{"conditions": []any{condition("NamesAccepted", "True", ""),
@@ -116,6 +116,6 @@ func TestInstallWaitsForDiscovery(t *testing.T) {
 		never := &lagging{requests: map[string]int{}, lag: 1 << 30}
 		err := Install(t.Context(), answers{status: established, mapper: never}, files)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, "xs.example.com: the API server's discovery does not have version v1")
+		require.ErrorContains(t, err, "xs.example.com: discovery of the API server does not contain version v1")
 	})
 }

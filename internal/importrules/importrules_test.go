@@ -111,7 +111,7 @@ var rules = []rule{
 		packages: "deploy", // what is installed on a member is of all that runs there
 		ours: []string{
 			"membership/...", "internal/bounded", "internal/crdinstall", "internal/definition", "internal/memberleave",
-			"internal/precondition", "internal/requeue", "internal/storeversion", "internal/tracing",
+			"internal/precondition", "internal/requeue", "internal/requiredkinds", "internal/storeversion", "internal/tracing",
 		},
 	},
 	{

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/muster-sdk/muster/internal/requiredkinds"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -81,9 +82,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 }
 
 func newImporter(mgr manager.Manager, o Options) (*importer, error) {
-	if !mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("MemberCluster")) {
-		return nil, errors.New("the manager's scheme does not contain membership.muster.dev: call AddToScheme of " +
-			"membership/v1alpha1 before")
+	if err := requiredkinds.Check(mgr.GetScheme(), v1alpha1.GroupVersion.WithKind("MemberCluster")); err != nil {
+		return nil, err
 	}
 	clusters, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {

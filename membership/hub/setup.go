@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -28,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/muster-sdk/muster/internal/requiredkinds"
 	"github.com/muster-sdk/muster/internal/storeversion"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/heartbeat"
@@ -47,9 +47,8 @@ import (
 // hub has its own clients and caches, which contain muster's own objects and other objects with muster's label only.
 // The error names the invalid option or the failed step.
 func SetupWithManager(mgr manager.Manager, o Options) error {
-	if !mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("MemberCluster")) {
-		return errors.New("the manager's scheme does not contain membership.muster.dev: call AddToScheme of " +
-			"membership/v1alpha1 before")
+	if err := requiredkinds.Check(mgr.GetScheme(), v1alpha1.GroupVersion.WithKind("MemberCluster")); err != nil {
+		return err
 	}
 	options, err := o.withDefaults()
 	if err != nil {

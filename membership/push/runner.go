@@ -2,7 +2,6 @@ package push
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/muster-sdk/muster/internal/requiredkinds"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/fleet"
@@ -54,9 +54,8 @@ var _ fleet.Runner = (*Runner)(nil)
 // New returns a runner for the hub of the manager and adds a cache of MemberClusters to the manager. It does not start
 // the manager. The manager's scheme must contain membership/v1alpha1. The error names the failed step.
 func New(mgr manager.Manager, o Options) (*Runner, error) {
-	if !mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("MemberCluster")) {
-		return nil, errors.New("the manager's scheme does not contain membership.muster.dev: call AddToScheme of " +
-			"membership/v1alpha1 before")
+	if err := requiredkinds.Check(mgr.GetScheme(), v1alpha1.GroupVersion.WithKind("MemberCluster")); err != nil {
+		return nil, err
 	}
 	if o.RegistrationNamespace == "" {
 		o.RegistrationNamespace = membership.RegistrationNamespace

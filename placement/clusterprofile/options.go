@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/muster-sdk/muster/internal/requiredkinds"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/tenancy"
@@ -102,13 +103,9 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	if !mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("PlacementDecision")) {
-		return errors.New(
-			"the manager's scheme does not know placement.muster.dev: call AddToScheme of placement/v1alpha1 before")
-	}
-	if !mgr.GetScheme().Recognizes(membershipv1alpha1.GroupVersion.WithKind("MemberCluster")) {
-		return errors.New(
-			"the manager's scheme does not know membership.muster.dev: call AddToScheme of membership/v1alpha1 before")
+	if err := requiredkinds.Check(mgr.GetScheme(), v1alpha1.GroupVersion.WithKind("PlacementDecision"),
+		membershipv1alpha1.GroupVersion.WithKind("MemberCluster")); err != nil {
+		return err
 	}
 	// Neither the manager's client nor its cache: both may be limited to namespaces, and would have to know the kinds.
 	d, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())

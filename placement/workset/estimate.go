@@ -74,7 +74,7 @@ func estimate(ctx context.Context, estimator replicas.Estimator,
 	for _, w := range workloads {
 		more, err := guarded(func() ([]int32, error) { return estimator.Estimate(ctx, w.Requirements, w.Clusters) })
 		if err == nil && len(more) != len(w.Clusters) {
-			err = fmt.Errorf("the Estimator returned %d estimates for %d clusters", len(more), len(w.Clusters))
+			err = fmt.Errorf("the number of estimates of the Estimator is %d for %d clusters", len(more), len(w.Clusters))
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("estimate the capacity for %s %s: %w", w.Key.Kind, w.Key.Name, err))

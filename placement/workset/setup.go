@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/muster-sdk/muster/internal/requiredkinds"
 	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/internal/revision"
@@ -45,18 +46,9 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	for _, kind := range []struct {
-		known bool
-		what  string
-	}{
-		{mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("WorkSet")),
-			"placement.muster.dev: call AddToScheme of placement/v1alpha1"},
-		{mgr.GetScheme().Recognizes(workv1alpha1.GroupVersion.WithKind("Work")),
-			"work.muster.dev: call AddToScheme of work/v1alpha1"},
-	} {
-		if !kind.known {
-			return errors.New("the manager's scheme does not know " + kind.what + " before")
-		}
+	if err := requiredkinds.Check(mgr.GetScheme(), v1alpha1.GroupVersion.WithKind("WorkSet"),
+		workv1alpha1.GroupVersion.WithKind("Work")); err != nil {
+		return err
 	}
 	c := &controller{
 		Options: o, api: api{client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache()},

@@ -101,7 +101,7 @@ func (m *least) Estimate(ctx context.Context, r Requirements, clusters []string)
 
 func checkEstimate(estimate []int32, clusters int) error {
 	if len(estimate) != clusters {
-		return fmt.Errorf("the Estimator returned %d estimates for %d clusters", len(estimate), clusters)
+		return fmt.Errorf("the number of estimates of the Estimator is %d for %d clusters", len(estimate), clusters)
 	}
 	if i := slices.IndexFunc(estimate, func(n int32) bool { return n < 0 }); i >= 0 {
 		return fmt.Errorf("estimate %d of cluster %d is negative", estimate[i], i)

@@ -89,8 +89,8 @@ func TestMin(t *testing.T) {
 		{
 			name: "answers for others", reason: "it would be taken for the estimate of another cluster",
 			estimators: map[string]Estimator{"good": says(1, 5), "few": says(0), "many": says(0, 0, 0)},
-			want:       []int32{1, 5}, reported: []string{"few: the Estimator returned 1 estimates for 2 clusters",
-				"many: the Estimator returned 3"},
+			want:       []int32{1, 5}, reported: []string{"few: the number of estimates of the Estimator is 1 for 2 clusters",
+				"many: the number of estimates of the Estimator is 3"},
 		},
 		{
 			name: "negative", reason: "that is how some say that they do not know: Unbounded would be right",
@@ -112,8 +112,8 @@ func TestMin(t *testing.T) {
 		{
 			name: "all fail", reason: "Unbounded would send replicas to clusters of which nothing is known",
 			estimators: map[string]Estimator{"few": says(0), "many": says(0, 0, 0)},
-			reported:   []string{"few: ", "many: "}, err: "no Estimator returned a result: few: the Estimator returned 1 " +
-				"estimates for 2 clusters\nmany: the Estimator returned 3 estimates for 2 clusters",
+			reported:   []string{"few: ", "many: "}, err: "no Estimator returned a result: few: the number of estimates " +
+				"of the Estimator is 1 for 2 clusters\nmany: the number of estimates of the Estimator is 3 for 2 clusters",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
 
@@ -27,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/muster-sdk/muster/internal/requiredkinds"
 	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/registration"
@@ -71,9 +71,8 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	if !mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("JoinToken")) {
-		return errors.New(
-			"set up the controller of JoinTokens: the manager's scheme lacks membership/v1alpha1: call its AddToScheme")
+	if err := requiredkinds.Check(mgr.GetScheme(), v1alpha1.GroupVersion.WithKind("JoinToken")); err != nil {
+		return fmt.Errorf("set up the controller of JoinTokens: %w", err)
 	}
 	hub, err := HubFor(mgr.GetConfig(), options)
 	if err != nil {

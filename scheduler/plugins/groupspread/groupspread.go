@@ -93,9 +93,8 @@ func (s *selection) limitGroups(constraint *v1alpha1.GroupSpreadConstraint) *sch
 		return scheduler.Rejectf("requires clusters of %d groups of label %s, but the policy selects only %d clusters", least,
 			constraint.Label, wanted)
 	case wanted >= 0 && wanted-s.kept.Len() < least-stayed:
-		return scheduler.Rejectf("requires clusters of %d more groups of label %s, but the policy selects only %d more "+
-			"clusters",
-			least-stayed, constraint.Label, wanted-s.kept.Len())
+		return scheduler.Rejectf("requires clusters of %d more groups of label %s, and the policy limits the additional "+
+			"clusters to %d", least-stayed, constraint.Label, wanted-s.kept.Len())
 	case most <= 0 || count <= most:
 		return nil
 	}

@@ -155,7 +155,8 @@ func TestSelect(t *testing.T) {
 		{
 			name: "there is no room for the groups that are missing", reason: "nothing comes, and nothing goes",
 			policy: pick(3, groups("provider", 3, 0)), fleet: providers, bound: []string{"a1", "a2"}, want: "a1 a2",
-			refused: "requires clusters of 2 more groups of label provider, but the policy selects only 1 more clusters",
+			refused: "requires clusters of 2 more groups of label provider, and the policy limits the " +
+				"additional clusters to 1",
 		},
 		{
 			name: "no bounds", reason: "all that is asked for is the label",

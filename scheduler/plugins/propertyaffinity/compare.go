@@ -36,7 +36,7 @@ func newTest(spec *v1alpha1.PropertyRequirement, path *field.Path) (test, error)
 		}
 	}
 	if n := len(spec.Values); n < fewest || n > most {
-		return nil, fmt.Errorf("%s: %d values are too many or too few for the operator %s", values, n, spec.Operator)
+		return nil, fmt.Errorf("%s: operator %s does not allow this number of values: %d", values, spec.Operator, n)
 	}
 	if spec.Operator == v1alpha1.PropertyExists {
 		return func(string) comparison { return match }, nil
