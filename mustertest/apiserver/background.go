@@ -8,6 +8,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -44,8 +45,12 @@ func (s *Server) reconcileSigningRequest(key store.Key) {
 
 // aggregateRoles sets the rules of ClusterRoles that have an aggregationRule.
 func (s *Server) aggregateRoles() {
+	s.controllers.aggregation = false
 	items, _ := s.store.List(clusterRoles, "")
 	for _, item := range items {
+		if item.Object["aggregationRule"] == nil {
+			continue // most of them, without the conversion
+		}
 		var role rbacv1.ClusterRole
 		if err := kinds.FromObject(item.Object, &role); err != nil || role.AggregationRule == nil {
 			continue
@@ -62,14 +67,14 @@ func (s *Server) aggregateRoles() {
 				}
 				for _, rule := range rulesOf(other) {
 					if !slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
-						return equalRules([]rbacv1.PolicyRule{r}, []rbacv1.PolicyRule{rule})
+						return equality.Semantic.DeepEqual(r, rule)
 					}) {
 						rules = append(rules, rule)
 					}
 				}
 			}
 		}
-		if equalRules(rules, role.Rules) {
+		if equality.Semantic.DeepEqual(rules, role.Rules) {
 			continue
 		}
 		role.Rules = rules

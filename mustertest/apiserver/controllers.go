@@ -32,12 +32,14 @@ type controllers struct {
 	// Namespaces and CustomResourceDefinitions whose contents must be deleted.
 	namespaces map[string]bool
 	crds       map[string]bool
+	// aggregateRoles is in the queue. One run serves all changes of ClusterRoles before it.
+	aggregation bool
 }
 
 func (c *controllers) init() {
 	c.byUID, c.dependents = map[string]store.Key{}, map[string]map[store.Key]bool{}
 	c.namespaces, c.crds = map[string]bool{}, map[string]bool{}
-	c.queue = nil
+	c.queue, c.aggregation = nil, false
 }
 
 // runControllers runs the controllers until the server is closed.
@@ -123,7 +125,10 @@ func (s *Server) observe(event store.Event) {
 			c.later(func() { s.reconcileSigningRequest(item.Key) })
 		}
 	case clusterRoles:
-		c.later(s.aggregateRoles)
+		if !c.aggregation {
+			c.aggregation = true
+			c.later(s.aggregateRoles)
+		}
 	case resourceQuotas:
 		if event.Type != store.Deleted {
 			c.later(func() { s.reconcileQuota(item.Key) })

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/muster-sdk/muster/mustertest/internal/kinds"
@@ -36,7 +37,8 @@ func (s *Server) checkRole(tx *store.Tx, r *request, obj, old kinds.Object) erro
 		if err := kinds.FromObject(old, &before); err != nil {
 			return err
 		}
-		if equalRules(role.Rules, before.Rules) && fmt.Sprint(role.AggregationRule) == fmt.Sprint(before.AggregationRule) {
+		if equality.Semantic.DeepEqual(role.Rules, before.Rules) &&
+			equality.Semantic.DeepEqual(role.AggregationRule, before.AggregationRule) {
 			return nil
 		}
 	}
@@ -53,8 +55,6 @@ func (s *Server) checkRole(tx *store.Tx, r *request, obj, old kinds.Object) erro
 	}
 	return s.confirmGranted(tx, r, role.Name, rules)
 }
-
-func equalRules(a, b []rbacv1.PolicyRule) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
 func (s *Server) checkBinding(tx *store.Tx, r *request, obj, old kinds.Object) error {
 	var b, before rbacv1.ClusterRoleBinding
