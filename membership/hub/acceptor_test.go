@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-sdk/muster/internal/crdinstall/crdtest"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -67,9 +68,13 @@ func (a *siteAcceptor) about(name string) *v1alpha1.JoinRequest {
 // TestAcceptorDecidesWithoutAnAgent checks that the policy for JoinRequests also decides on members whose agent sends
 // no JoinRequest before a decision.
 func TestAcceptorDecidesWithoutAnAgent(t *testing.T) {
+	testkit.Virtual(t, testAcceptorDecidesWithoutAnAgent)
+}
+
+func testAcceptorDecidesWithoutAnAgent(t *testing.T) {
 	acceptor := &siteAcceptor{asked: map[string]*v1alpha1.JoinRequest{}, slow: make(chan struct{})}
 	var counted requests
-	h := startHub(t, plane.ForTest(t), hub.Options{Acceptor: acceptor, Workers: 2}, counted.wrap)
+	h := startHub(t, newMemory(t), hub.Options{Acceptor: acceptor, Workers: 2}, counted.wrap)
 	for _, test := range []struct {
 		name, reason string
 		mode         v1alpha1.JoinMode
@@ -122,8 +127,7 @@ func TestAcceptorDecidesWithoutAnAgent(t *testing.T) {
 			says: "No administrator has decided: set spec.accepted to true to accept the cluster, or to false to deny it.",
 		},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			h := h.with(t)
+		testkit.Step(t, test.name, func() {
 			cluster := atSite(test.name, test.site, test.mode)
 			cluster.Spec.Accepted = test.accepted
 			require.NoError(t, h.client.Create(t.Context(), cluster))

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
@@ -140,7 +141,6 @@ func (h *testHub) printed(resource string, object client.Object) []any {
 // created again, and cleans up nothing on the member: the claim and the cluster ID identify the member, and not the
 // UID.
 func TestMemberClusterWithAnotherUIDIsAdopted(t *testing.T) {
-	t.Parallel()
 	for name, test := range map[string]struct {
 		method registration.Method
 		wiped  bool
@@ -153,27 +153,29 @@ func TestMemberClusterWithAnotherUIDIsAdopted(t *testing.T) {
 		"adopted-no-id":    {wiped: true, change: func(s *v1alpha1.MemberClusterSpec) { s.ClusterID, s.Credential = "", "" }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := startHub(t, plane.ForTest(t), hub.Options{})
-			bootstrap := h.token(name, v1alpha1.JoinTokenSpec{})
-			var cleaned cleaner
-			a := h.joined(bootstrap,
-				agent.Options{Name: name, Method: test.method, Cleaners: []membership.LeaveGate{cleaned.gate()}})
-			h.delivered("id-" + name)
-			h.stop()
-			before := h.recreate(name, test.change)
-			if test.wiped {
-				h.wiped(name)
-			}
-			h = startHub(t, h.plane, hub.Options{})
-			after := h.again(name, before.UID)
-			a.registeredAs(after.UID)
-			require.Equal(t, "id-"+name, after.Spec.ClusterID)
-			require.Zero(t, cleaned.asked.Load(), "the agent cleaned up, and no user had asked for it")
+			testkit.Virtual(t, func(t *testing.T) {
+				h := startHub(t, newMemory(t), hub.Options{})
+				bootstrap := h.token(name, v1alpha1.JoinTokenSpec{})
+				var cleaned cleaner
+				a := h.joined(bootstrap,
+					agent.Options{Name: name, Method: test.method, Cleaners: []membership.LeaveGate{cleaned.gate()}})
+				h.delivered("id-" + name)
+				h.stop()
+				before := h.recreate(name, test.change)
+				if test.wiped {
+					h.wiped(name)
+				}
+				h = startHub(t, h.plane, hub.Options{})
+				after := h.again(name, before.UID)
+				a.registeredAs(after.UID)
+				require.Equal(t, "id-"+name, after.Spec.ClusterID)
+				require.Zero(t, cleaned.asked.Load(), "the agent cleaned up, and no user had asked for it")
 
-			h.remove(name)
-			h.eventually("the agent cleans up when a user asks for it",
-				func() error { return orError(cleaned.asked.Load() > 0, "it does not") })
-			a.stop()
+				h.remove(name)
+				h.eventually("the agent cleans up when a user asks for it",
+					func() error { return orError(cleaned.asked.Load() > 0, "it does not") })
+				a.stop()
+			})
 		})
 	}
 }
@@ -181,8 +183,12 @@ func TestMemberClusterWithAnotherUIDIsAdopted(t *testing.T) {
 // TestLostMemberClusterWaitsForAnAdministrator checks that the agent of a MemberCluster that the hub has lost, without
 // a record of a leave, waits for an administrator.
 func TestLostMemberClusterWaitsForAnAdministrator(t *testing.T) {
+	testkit.Virtual(t, testLostMemberClusterWaitsForAnAdministrator)
+}
+
+func testLostMemberClusterWaitsForAnAdministrator(t *testing.T) {
 	const name = "lost"
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+	h := startHub(t, newMemory(t), hub.Options{})
 	bootstrap := h.token(name, v1alpha1.JoinTokenSpec{AutoAccept: true})
 	var cleaned cleaner
 	a := h.joined(bootstrap, agent.Options{Name: name, Cleaners: []membership.LeaveGate{cleaned.gate()}})
@@ -211,8 +217,12 @@ func TestLostMemberClusterWaitsForAnAdministrator(t *testing.T) {
 // TestAnotherHubDoesNotEndAMembership checks that a join.yaml of another hub changes nothing on a member that its own
 // hub rejects, until an administrator requests a move.
 func TestAnotherHubDoesNotEndAMembership(t *testing.T) {
+	testkit.Virtual(t, testAnotherHubDoesNotEndAMembership)
+}
+
+func testAnotherHubDoesNotEndAMembership(t *testing.T) {
 	const name, elsewhere = "rejected", "other-registration"
-	p := plane.ForTest(t)
+	p := newMemory(t)
 	h := startHub(t, p, hub.Options{})
 	own := h.token(name, v1alpha1.JoinTokenSpec{})
 	require.NotEmpty(t, own.HubID)
@@ -234,7 +244,7 @@ func TestAnotherHubDoesNotEndAMembership(t *testing.T) {
 	h.wiped(name)
 	require.NoError(t, client.IgnoreAlreadyExists(h.client.Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}})))
-	startOther(t, rest.CopyConfig(h.config), hub.Options{RegistrationNamespace: elsewhere, NamespacePrefix: "their-"})
+	startOther(t, h.plane, hub.Options{RegistrationNamespace: elsewhere, NamespacePrefix: "their-"})
 	theirs := *h.tokenIn(elsewhere, name, v1alpha1.JoinTokenSpec{AutoAccept: true})
 	require.NotEqual(t, own.HubID, theirs.HubID)
 
@@ -270,17 +280,20 @@ func TestAnotherHubDoesNotEndAMembership(t *testing.T) {
 }
 
 // startOther runs another hub on the same API server, as an administrator.
-func startOther(t testing.TB, config *rest.Config, options hub.Options) {
+func startOther(t testing.TB, p apiServer, options hub.Options) {
 	t.Helper()
-	mustertest.StartManager(t, config, manager.Options{Scheme: newScheme(), Logger: testLogger(t, "other hub")},
+	address(p, &options)
+	mustertest.StartManager(t, p.Config(), manager.Options{Scheme: newScheme(), Logger: testLogger(t, "other hub")},
 		func(mgr manager.Manager) error {
 			return hub.SetupWithManager(mgr, options)
 		})
 }
 
 // TestTombstonesAreBounded checks that the records of members that left are bounded, and expire.
-func TestTombstonesAreBounded(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{MaxTombstones: 2})
+func TestTombstonesAreBounded(t *testing.T) { testkit.Virtual(t, testTombstonesAreBounded) }
+
+func testTombstonesAreBounded(t *testing.T) {
+	h := startHub(t, newMemory(t), hub.Options{MaxTombstones: 2})
 	count := func() int {
 		var list corev1.ConfigMapList
 		require.NoError(t, h.client.List(t.Context(), &list, client.InNamespace(membership.RegistrationNamespace),
@@ -310,8 +323,10 @@ func TestTombstonesAreBounded(t *testing.T) {
 
 // TestHubIdentity checks that two hubs that start concurrently use one identity, that each start increases the epoch,
 // and that a ConfigMap that was deleted by mistake is restored from the Memberships.
-func TestHubIdentity(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+func TestHubIdentity(t *testing.T) { testkit.Virtual(t, testHubIdentity) }
+
+func testHubIdentity(t *testing.T) {
+	h := startHub(t, newMemory(t), hub.Options{})
 	read := func() (id, epoch string) {
 		stored := &corev1.ConfigMap{}
 		h.eventually("the hub has an identity", func() error {

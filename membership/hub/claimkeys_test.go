@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/csr"
@@ -22,8 +23,7 @@ import (
 func testClaimKeys(t *testing.T, h *testHub) {
 	bootstrap := h.token("keys", v1alpha1.JoinTokenSpec{})
 	for name, method := range map[string]registration.Method{"keys-token": token.Method{}, "keys-csr": csr.Method{}} {
-		t.Run(name, func(t *testing.T) {
-			h := h.with(t)
+		testkit.Step(t, name, func() {
 			lifetime := map[bool]time.Duration{true: token.DefaultLifetime,
 				false: csr.DefaultLifetime}[method == registration.Method(token.Method{})]
 			clock := &mustertest.Clock{}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
@@ -107,7 +108,9 @@ func (h *testHub) ask(member, x string) {
 
 // TestCompanions checks that companions have the agent's access to the hub while the cluster is a member: during
 // renewals, not after a restart of the agent, and during a leave until the gates of the hub are open.
-func TestCompanions(t *testing.T) {
+func TestCompanions(t *testing.T) { testkit.Virtual(t, testCompanions) }
+
+func testCompanions(t *testing.T) {
 	var h *testHub
 	works := membership.GateFunc("works", func(ctx context.Context, m membership.Member) ([]string, error) {
 		order := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: "take-back"}}
@@ -124,12 +127,11 @@ func TestCompanions(t *testing.T) {
 		}
 		return remaining, nil
 	})
-	p := plane.ForTest(t)
 	rules := []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"configmaps"},
 		Verbs: []string{"list", "watch", "create", "deletecollection"},
 	}}
-	h = startHub(t, p, hub.Options{Gates: []membership.LeaveGate{works}, AgentRules: rules})
+	h = startHub(t, newMemory(t), hub.Options{Gates: []membership.LeaveGate{works}, AgentRules: rules})
 	// A hub cannot grant permissions that it does not have.
 	meta := metav1.ObjectMeta{Name: "rules-of-companions"}
 	for _, object := range []client.Object{
@@ -152,9 +154,7 @@ func TestCompanions(t *testing.T) {
 		{identity.Method{}, 0},
 	} {
 		name := "beside-" + strings.ToLower(string(test.method.Type()))
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := h.with(t)
+		testkit.Step(t, name, func() {
 			companion, clock := &answering{t: t}, &mustertest.Clock{}
 			var panics, cleaned atomic.Int64
 			var rejected atomic.Bool
@@ -179,8 +179,8 @@ func TestCompanions(t *testing.T) {
 			}
 			if test.lifetime == 0 {
 				user := name + "-user"
-				own := p.User(user)
-				options.HubConfig = func(config *rest.Config) { config.TLSClientConfig = own.TLSClientConfig }
+				own := h.certificate(user)
+				options.HubConfig = func(config *rest.Config) { config.TLSClientConfig = own }
 				cluster.Spec.Identity = &rbacv1.Subject{Kind: "User", Name: user}
 				cluster.Spec.Credential = v1alpha1.CredentialIdentity
 			}

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
@@ -45,12 +46,13 @@ func (c *cleaner) gate() membership.LeaveGate {
 
 // TestForcedLeave checks that a failed agent does not block the leave of its member, and that it cleans up by its last
 // known policy when it runs again.
-func TestForcedLeave(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+func TestForcedLeave(t *testing.T) { testkit.Virtual(t, testForcedLeave) }
+
+func testForcedLeave(t *testing.T) {
+	h := startHub(t, newMemory(t), hub.Options{})
 	bootstrap := h.token("forced", v1alpha1.JoinTokenSpec{})
 
-	t.Run("kept", func(t *testing.T) {
-		h := h.with(t)
+	testkit.Step(t, "kept", func() {
 		var left cleaner
 		a := h.joined(bootstrap, agent.Options{Name: "forced-kept", Cleaners: []membership.LeaveGate{left.gate()}})
 		a.stop()
@@ -72,8 +74,7 @@ func TestForcedLeave(t *testing.T) {
 		a.stop()
 	})
 
-	t.Run("deleted", func(t *testing.T) {
-		h := h.with(t)
+	testkit.Step(t, "deleted", func() {
 		var left cleaner
 		var deregistered atomic.Bool
 		options := agent.Options{Name: "forced-deleted", Cleaners: []membership.LeaveGate{left.gate()}}
@@ -312,19 +313,19 @@ func nothingOf(list client.ObjectList, is func(client.Object) bool) error {
 	return nil
 }
 
-// testAgentKilledAfterEachRequest kills an agent after each of its requests to the hub, from the join to the leave:
+// TestAgentKilledAfterEachRequest kills an agent after each of its requests to the hub, from the join to the leave:
 // the request was served, and the agent has not received the response. The next agent continues.
-func testAgentKilledAfterEachRequest(t *testing.T, h *testHub) {
+func TestAgentKilledAfterEachRequest(t *testing.T) {
+	testkit.Virtual(t, testAgentKilledAfterEachRequest)
+}
+
+func testAgentKilledAfterEachRequest(t *testing.T) {
+	h := startHub(t, newMemory(t), hub.Options{})
 	bootstrap := h.token("killed", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	const kills = 12 // a stay has ten requests that are no heartbeats
-	t.Run("after request", func(t *testing.T) {
-		for n := 1; n <= kills; n++ {
-			t.Run(fmt.Sprint(n), func(t *testing.T) {
-				t.Parallel()
-				h.with(t).killedAfter(bootstrap, n)
-			})
-		}
-	})
+	for n := 1; n <= kills; n++ {
+		testkit.Step(t, fmt.Sprint("after request ", n), func() { h.killedAfter(bootstrap, n) })
+	}
 	h.untilClean("killed-")
 }
 

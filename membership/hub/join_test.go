@@ -10,20 +10,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/csr"
 	"github.com/muster-sdk/muster/membership/registration/token"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
-	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 // TestWritesOfAJoin checks that the writes of a join are those listed in doc.go. Reads are not listed: the hub reads
 // its caches, except for the Secret of the token.
-func TestWritesOfAJoin(t *testing.T) {
+func TestWritesOfAJoin(t *testing.T) { testkit.Virtual(t, testWritesOfAJoin) }
+
+func testWritesOfAJoin(t *testing.T) {
 	var ofHub, ofAgent requests
-	h := startHub(t, plane.ForTest(t), hub.Options{}, ofHub.wrap)
+	h := startHub(t, newMemory(t), hub.Options{}, ofHub.wrap)
 	bootstrap := h.token("writes", v1alpha1.JoinTokenSpec{AutoAccept: true})
 
 	for _, test := range []struct {
@@ -53,7 +55,7 @@ func TestWritesOfAJoin(t *testing.T) {
 			map[string]int{"POST joinrequests": 1, "PUT leases": 1, "PUT memberships/status": 1},
 		},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		testkit.Step(t, test.name, func() {
 			pause(time.Second) // for the answers to what was done before
 			ofHub.take()
 			ofAgent.take()
@@ -92,11 +94,12 @@ func TestWritesOfAJoin(t *testing.T) {
 }
 
 // TestSteadyState checks that a member in steady state costs the hub one Lease write per period.
-func TestSteadyState(t *testing.T) {
+func TestSteadyState(t *testing.T) { testkit.Virtual(t, testSteadyState) }
+
+func testSteadyState(t *testing.T) {
 	const periods = 8
 	var ofHub, ofAgent requests
-	// A plane of its own: a hub reads objects that earlier tests left at unpredictable times.
-	h := startHub(t, localplane.ForTest(t, localplane.Options{Name: "steady"}), hub.Options{}, ofHub.wrap)
+	h := startHub(t, newMemory(t), hub.Options{}, ofHub.wrap)
 	bootstrap := h.token("steady", v1alpha1.JoinTokenSpec{})
 	options := agent.Options{Name: "steady", ResourceInterval: 2 * time.Second, ProbeInterval: time.Second}
 	options.HubConfig = func(config *rest.Config) { *config = *ofAgent.wrap(config) }
@@ -261,8 +264,7 @@ func testJoinRequestsArePending(t *testing.T, h *testHub) {
 			v1alpha1.AnswerDenied, v1alpha1.ReasonDenied,
 		},
 	} {
-		t.Run(test.why, func(t *testing.T) {
-			h := h.with(t)
+		testkit.Step(t, test.why, func() {
 			for _, cluster := range test.members {
 				require.NoError(t, h.client.Create(t.Context(), cluster))
 			}

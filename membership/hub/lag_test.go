@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
@@ -28,9 +29,11 @@ import (
 
 // TestLaggingMembers checks that a hub whose cache does not contain a member yet neither answers its agent that the
 // member was deregistered, which would make the agent discard its claim, nor creates another member for that cluster.
-func TestLaggingMembers(t *testing.T) {
+func TestLaggingMembers(t *testing.T) { testkit.Virtual(t, testLaggingMembers) }
+
+func testLaggingMembers(t *testing.T) {
 	members := lagging{of: "/memberclusters"}
-	h := startHub(t, plane.ForTest(t), hub.Options{}, members.wrap)
+	h := startHub(t, newMemory(t), hub.Options{}, members.wrap)
 	bootstrap := h.token("lagging", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	members.stand()
 	defer members.flow()
@@ -51,9 +54,11 @@ func TestLaggingMembers(t *testing.T) {
 
 // TestLaggingNamespaces checks that a hub whose cache does not contain a member's namespace does not remove the
 // MemberCluster before the namespace.
-func TestLaggingNamespaces(t *testing.T) {
+func TestLaggingNamespaces(t *testing.T) { testkit.Virtual(t, testLaggingNamespaces) }
+
+func testLaggingNamespaces(t *testing.T) {
 	namespaces := lagging{of: "/api/v1/namespaces"}
-	h := startHub(t, plane.ForTest(t), hub.Options{}, namespaces.wrap)
+	h := startHub(t, newMemory(t), hub.Options{}, namespaces.wrap)
 	h.token("unseen", v1alpha1.JoinTokenSpec{}) // the hub is up
 	namespaces.stand()
 	defer namespaces.flow()
@@ -77,9 +82,11 @@ func (h *testHub) untilPrepared(name string) {
 
 // TestLaggingMemberships checks that a hub whose cache does not show that an agent has joined keeps the agent's access
 // until the agent has cleaned up.
-func TestLaggingMemberships(t *testing.T) {
+func TestLaggingMemberships(t *testing.T) { testkit.Virtual(t, testLaggingMemberships) }
+
+func testLaggingMemberships(t *testing.T) {
 	memberships := lagging{of: "/memberships"}
-	h := startHub(t, plane.ForTest(t), hub.Options{}, memberships.wrap)
+	h := startHub(t, newMemory(t), hub.Options{}, memberships.wrap)
 	bootstrap := h.token("unheard", v1alpha1.JoinTokenSpec{})
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "unheard"},
@@ -118,7 +125,12 @@ func TestLaggingMemberships(t *testing.T) {
 // TestMemberInTheRemainsOfAnother checks that a member that a user removed, with all its objects, does not block a new
 // one of the same name.
 func TestMemberInTheRemainsOfAnother(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+	testkit.Virtual(t, testMemberInTheRemainsOfAnother)
+}
+
+func testMemberInTheRemainsOfAnother(t *testing.T) {
+	server := newMemory(t)
+	h := startHub(t, server, hub.Options{})
 	bootstrap := h.token("remains", v1alpha1.JoinTokenSpec{})
 	a := h.joined(bootstrap, agent.Options{Name: "remains"})
 	// The request of an agent that has joined would make the next hub create its MemberCluster again.
@@ -137,7 +149,7 @@ func TestMemberInTheRemainsOfAnother(t *testing.T) {
 	h.change("remains", func(c *v1alpha1.MemberCluster) { c.Finalizers = nil })
 	h.remove("remains")
 
-	h = startHub(t, plane.ForTest(t), hub.Options{})
+	h = startHub(t, server, hub.Options{})
 	a = h.joined(bootstrap, agent.Options{Name: "remains"})
 	require.Equal(t, h.member("remains").UID, h.membership("remains").Spec.MemberUID)
 	h.remove("remains")

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
@@ -17,9 +18,11 @@ import (
 
 // TestLease_CreatedByTheHub checks that a member has its Lease before an agent connects, and that the hub creates a
 // Lease again that a user deleted while no agent runs. The member does not leave.
-func TestLease_CreatedByTheHub(t *testing.T) {
+func TestLease_CreatedByTheHub(t *testing.T) { testkit.Virtual(t, testLeaseCreatedByTheHub) }
+
+func testLeaseCreatedByTheHub(t *testing.T) {
 	const name = "leased"
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+	h := startHub(t, newMemory(t), hub.Options{})
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       v1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "id-" + name, HeartbeatPeriodSeconds: 1},

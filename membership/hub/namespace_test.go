@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/crds"
@@ -121,9 +122,11 @@ func TestNamespaceDeletedByHandIsRestored(t *testing.T) {
 
 // TestClonedClusterIsNamed checks that a cluster that was cloned with its ID is reported in the conditions of the
 // MemberCluster.
-func TestClonedClusterIsNamed(t *testing.T) {
+func TestClonedClusterIsNamed(t *testing.T) { testkit.Virtual(t, testClonedClusterIsNamed) }
+
+func testClonedClusterIsNamed(t *testing.T) {
 	const name = "cloned"
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+	h := startHub(t, newMemory(t), hub.Options{})
 	bootstrap := h.token(name, v1alpha1.JoinTokenSpec{})
 	a := h.joined(bootstrap, agent.Options{Name: name})
 	require.Nil(t, meta.FindStatusCondition(h.member(name).Status.Conditions, v1alpha1.ConditionClusterIDUnique))
@@ -143,9 +146,11 @@ func TestClonedClusterIsNamed(t *testing.T) {
 
 // TestHubConfirmsAnEpoch checks that a hub whose agent observed a restore increases its epoch, and confirms that it is
 // consistent.
-func TestHubConfirmsAnEpoch(t *testing.T) {
+func TestHubConfirmsAnEpoch(t *testing.T) { testkit.Virtual(t, testHubConfirmsAnEpoch) }
+
+func testHubConfirmsAnEpoch(t *testing.T) {
 	const name = "epoch"
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+	h := startHub(t, newMemory(t), hub.Options{})
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       v1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "id-" + name},

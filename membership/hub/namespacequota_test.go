@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -21,13 +22,15 @@ import (
 // TestNamespaceQuota checks that the hub limits the contents of each member's namespace, that it corrects the
 // ResourceQuota after changes of other clients with a pause between two corrections, and that a hub without the option
 // keeps the ResourceQuota.
-func TestNamespaceQuota(t *testing.T) {
+func TestNamespaceQuota(t *testing.T) { testkit.Virtual(t, testNamespaceQuota) }
+
+func testNamespaceQuota(t *testing.T) {
 	const name = "limited"
 	limit := func(n string) corev1.ResourceList {
 		return corev1.ResourceList{"count/secrets": resource.MustParse(n)}
 	}
 	requests := &requests{}
-	h := startHub(t, plane.ForTest(t), hub.Options{NamespaceQuota: limit("3")}, requests.wrap)
+	h := startHub(t, newMemory(t), hub.Options{NamespaceQuota: limit("3")}, requests.wrap)
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)},
 	}))

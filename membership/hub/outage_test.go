@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
@@ -17,8 +18,10 @@ import (
 
 // TestOutage_RecordsEvents checks that the outage guard records an Event about the hub's ConfigMap when it begins to
 // withhold taints and failover, and when it stops. A fleet of one member is enough.
-func TestOutage_RecordsEvents(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+func TestOutage_RecordsEvents(t *testing.T) { testkit.Virtual(t, testOutageRecordsEvents) }
+
+func testOutageRecordsEvents(t *testing.T) {
+	h := startHub(t, newMemory(t), hub.Options{})
 	// The plane is shared: the tests before this one may have left Events about outages of their hubs.
 	earlier := map[types.UID]bool{}
 	var before eventsv1.EventList

@@ -18,15 +18,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/csr"
 	"github.com/muster-sdk/muster/membership/registration/token"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// testPermissions checks that agents of both credential types, of members whose names have a common prefix, and a
-// bootstrap credential have access only to their own objects.
-func testPermissions(t *testing.T, h *testHub) {
+// TestPermissions checks that agents of both credential types, of members whose names have a common prefix, and a
+// bootstrap credential have access only to their own objects. Kubernetes' own authorizer decides.
+func TestPermissions(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{})
 	bootstrap := h.token("permissions", v1alpha1.JoinTokenSpec{AutoAccept: true})
 
 	credentials := map[string]client.Client{}
@@ -229,7 +231,7 @@ func (h *testHub) admitted(bootstrap *registration.Bootstrap, name string, metho
 	asker := newAsker(h.t, name, method, bootstrap)
 	requester := h.requester(bootstrap)
 	h.eventually("a JoinRequest can be created", func() error { return requester.Create(h.t.Context(), asker.request) })
-	return asker.config(h.t, bootstrap, h.request("id-"+name, v1alpha1.AnswerIssued, v1alpha1.ReasonIssued))
+	return asker.config(h, bootstrap, h.request("id-"+name, v1alpha1.AnswerIssued, v1alpha1.ReasonIssued))
 }
 
 // testWithdrawnAcceptanceCutsPermissions checks that the end of the acceptance revokes only the permissions of the
@@ -246,6 +248,9 @@ func testWithdrawnAcceptanceCutsPermissions(t *testing.T, h *testHub) {
 				&v1alpha1.Membership{})
 		}
 		h.eventually("the agent may read its Membership", read)
+		// As long as the request exists, its token accepts the member again at once.
+		require.NoError(t, h.client.DeleteAllOf(t.Context(), &v1alpha1.JoinRequest{},
+			client.InNamespace(membership.RegistrationNamespace)))
 		for _, accepted := range []*bool{new(false), nil} {
 			h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = accepted })
 			h.eventually("it may not any more", func() error {

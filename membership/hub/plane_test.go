@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -33,6 +34,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/apiserver"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
@@ -50,10 +52,32 @@ const (
 
 func newScheme() *runtime.Scheme { return mustertest.Scheme(v1alpha1.AddToScheme) }
 
-// testHub is a hub on a plane. Several of them can run one after the other on one plane.
+// An apiServer is a control plane or an API server in memory.
+type apiServer interface {
+	Config() *rest.Config
+	User(name string, groups ...string) *rest.Config
+}
+
+// memoryServer is an API server in memory, for tests in virtual time.
+type memoryServer struct{ server *apiserver.Server }
+
+func newMemory(t testing.TB) memoryServer {
+	t.Helper()
+	return memoryServer{testkit.Memory(t, newScheme(), crds.Install, crds.InstallPolicies)}
+}
+
+// Config returns the config of an administrator.
+func (m memoryServer) Config() *rest.Config { return m.server.Admin() }
+
+// User returns the config of a user in these groups.
+func (m memoryServer) User(name string, groups ...string) *rest.Config {
+	return m.server.Config(name, groups...)
+}
+
+// testHub is a hub on an API server. Several of them can run one after the other on one server.
 type testHub struct {
 	t      testing.TB
-	plane  *localplane.Plane
+	plane  apiServer
 	config *rest.Config
 	client client.Client
 	stop   func()
@@ -61,11 +85,12 @@ type testHub struct {
 
 // startHub runs a hub until its stop is called, or the test ends.
 // It has no more permissions than those in the folder rbac.
-func startHub(t testing.TB, p *localplane.Plane, hubOptions hub.Options,
+func startHub(t testing.TB, p apiServer, hubOptions hub.Options,
 	wraps ...func(*rest.Config) *rest.Config) *testHub {
 	t.Helper()
 	admin := p.Config()
 	c := mustertest.Client(t, admin, newScheme(), crds.Install, crds.InstallPolicies)
+	address(p, &hubOptions)
 	config := hubUser(t, p, c)
 	for _, wrap := range wraps {
 		config = wrap(config)
@@ -73,7 +98,21 @@ func startHub(t testing.TB, p *localplane.Plane, hubOptions hub.Options,
 	options := manager.Options{Scheme: newScheme(), Logger: testLogger(t, "hub")}
 	stop := mustertest.StartManager(t, config, options,
 		func(mgr manager.Manager) error { return hub.SetupWithManager(mgr, hubOptions) })
-	return &testHub{t: t, plane: p, config: admin, client: c, stop: stop}
+	return &testHub{t: t, plane: p, config: admin, client: c, stop: settled(t, p, stop)}
+}
+
+// settled returns a function that stops a manager after it has processed all events, also at the end of the test. A
+// watch of metadata of controller-runtime never ends if it stops while an event is pending, and a test in virtual time
+// fails if a goroutine is left.
+func settled(t testing.TB, p apiServer, stop func()) func() {
+	if _, ok := p.(memoryServer); !ok {
+		return stop
+	}
+	t.Cleanup(synctest.Wait)
+	return func() {
+		synctest.Wait()
+		stop()
+	}
 }
 
 // with returns the same hub for a subtest.
@@ -81,8 +120,34 @@ func (h *testHub) with(t testing.TB) *testHub {
 	return &testHub{t: t, plane: h.plane, config: h.config, client: h.client, stop: h.stop}
 }
 
+// address sets the address for agents in the options of a hub on a server in memory, whose configs contain none.
+func address(p apiServer, options *hub.Options) {
+	if memory, ok := p.(memoryServer); ok {
+		options.Server, options.CA = memory.server.URL(), memory.server.CertificateAuthority()
+	}
+}
+
+// connect changes a config with the address of the hub so that it reaches a server in memory.
+func (h *testHub) connect(config *rest.Config) {
+	if memory, ok := h.plane.(memoryServer); ok {
+		config.Dial = memory.server.DialContext
+	}
+}
+
+// certificate returns a TLS configuration with a client certificate of a user.
+func (h *testHub) certificate(user string) rest.TLSClientConfig {
+	h.t.Helper()
+	memory, ok := h.plane.(memoryServer)
+	if !ok {
+		return h.plane.User(user).TLSClientConfig
+	}
+	config, err := memory.server.ConfigTLS(user)
+	require.NoError(h.t, err)
+	return config.TLSClientConfig
+}
+
 // hubUser returns the config of a user who has the generated roles and no other permissions.
-func hubUser(t testing.TB, p *localplane.Plane, admin client.Client) *rest.Config {
+func hubUser(t testing.TB, p apiServer, admin client.Client) *rest.Config {
 	t.Helper()
 	const user = "muster-hub"
 	ctx := t.Context()
@@ -269,6 +334,7 @@ func (h *testHub) requestIn(namespace, clusterID string, answer v1alpha1.JoinAns
 // again with its record.
 type testAgent struct {
 	t       testing.TB
+	plane   apiServer
 	home    *rest.Config
 	options agent.Options
 	store   *testkit.MemoryStore
@@ -291,12 +357,18 @@ func (a *testAgent) shows(text string) bool {
 
 // newAgent returns an agent that is not started. Its cluster ID is its name unless the options contain another one.
 func (h *testHub) newAgent(bootstrap *registration.Bootstrap, options agent.Options) *testAgent {
-	a := &testAgent{t: h.t, home: rest.CopyConfig(h.config), store: &testkit.MemoryStore{}, options: options,
+	a := &testAgent{t: h.t, plane: h.plane, home: rest.CopyConfig(h.config), store: &testkit.MemoryStore{}, options: options,
 		stop: func() {}}
 	a.home.WrapTransport = nil
 	a.options.Store = a.store
 	if a.options.OnPhase == nil {
 		a.options.OnPhase = func(step lifecycle.AgentStep) { a.shown.Store(&step) }
+	}
+	a.options.HubConfig = func(config *rest.Config) {
+		if options.HubConfig != nil {
+			options.HubConfig(config)
+		}
+		h.connect(config)
 	}
 	if a.options.ClusterID == "" {
 		a.options.ClusterID = "id-" + options.Name
@@ -313,9 +385,10 @@ func (h *testHub) newAgent(bootstrap *registration.Bootstrap, options agent.Opti
 func (a *testAgent) start() *testAgent {
 	a.t.Helper()
 	options := manager.Options{Scheme: newScheme(), Logger: testLogger(a.t, a.options.Name)}
-	a.stop = mustertest.StartManager(a.t, rest.CopyConfig(a.home), options, func(mgr manager.Manager) error {
+	stop := mustertest.StartManager(a.t, rest.CopyConfig(a.home), options, func(mgr manager.Manager) error {
 		return agent.SetupWithManager(mgr, a.options)
 	})
+	a.stop = settled(a.t, a.plane, stop)
 	return a
 }
 

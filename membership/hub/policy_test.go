@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/heartbeat"
@@ -86,7 +87,9 @@ func TestOptionsAreValidated(t *testing.T) {
 
 // TestGates checks that a gate that does not open blocks the leave and reports its remaining objects, and that a gate
 // that panics blocks only its own member.
-func TestGates(t *testing.T) {
+func TestGates(t *testing.T) { testkit.Virtual(t, testGates) }
+
+func testGates(t *testing.T) {
 	var open, panics atomic.Bool
 	works := membership.GateFunc("works", func(_ context.Context, member membership.Member) ([]string, error) {
 		switch {
@@ -99,7 +102,7 @@ func TestGates(t *testing.T) {
 		}
 	})
 	forced := &forcer{LeaveGate: works}
-	h := startHub(t, plane.ForTest(t), hub.Options{Gates: []membership.LeaveGate{forced}})
+	h := startHub(t, newMemory(t), hub.Options{Gates: []membership.LeaveGate{forced}})
 	bootstrap := h.token("gates", v1alpha1.JoinTokenSpec{})
 	a, other := h.joined(bootstrap, agent.Options{Name: "gated"}), h.joined(bootstrap, agent.Options{Name: "not-gated"})
 
@@ -135,7 +138,9 @@ func TestGates(t *testing.T) {
 
 // TestForcedGates checks that a gate that was not called before the deadline, because an earlier gate was closed, is
 // forced before the namespace is deleted, and that a gate that is not a Forcer does not prevent this.
-func TestForcedGates(t *testing.T) {
+func TestForcedGates(t *testing.T) { testkit.Virtual(t, testForcedGates) }
+
+func testForcedGates(t *testing.T) {
 	var h *testHub
 	var asked atomic.Int32
 	notified := make(chan corev1.NamespacePhase, 1) // in which phase the namespace was when that happened first
@@ -159,7 +164,7 @@ func TestForcedGates(t *testing.T) {
 			func(context.Context, membership.Member) ([]string, error) { return []string{"addon/mesh"}, nil }),
 		func(context.Context, membership.Member) error { return errors.New("no") },
 	}
-	h = startHub(t, plane.ForTest(t), hub.Options{Gates: []membership.LeaveGate{shut, unasked}})
+	h = startHub(t, newMemory(t), hub.Options{Gates: []membership.LeaveGate{shut, unasked}})
 	h.token("forcing", v1alpha1.JoinTokenSpec{}) // the hub is up
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "forcing"},
@@ -187,11 +192,13 @@ func (f forcing) Force(ctx context.Context, member membership.Member) error {
 
 // TestGateOfManyWords checks that a gate that returns more than the API permits blocks a leave until the deadline,
 // like any other gate.
-func TestGateOfManyWords(t *testing.T) {
+func TestGateOfManyWords(t *testing.T) { testkit.Virtual(t, testGateOfManyWords) }
+
+func testGateOfManyWords(t *testing.T) {
 	works := membership.GateFunc("works", func(context.Context, membership.Member) ([]string, error) {
 		return slices.Repeat([]string{strings.Repeat("ü", 33000)}, 25), nil
 	})
-	h := startHub(t, plane.ForTest(t), hub.Options{Gates: []membership.LeaveGate{works}})
+	h := startHub(t, newMemory(t), hub.Options{Gates: []membership.LeaveGate{works}})
 	h.token("words", v1alpha1.JoinTokenSpec{}) // the hub is up
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "words"},
@@ -209,11 +216,15 @@ func TestGateOfManyWords(t *testing.T) {
 // TestGatesAreAskedFromTimeToTime checks that a gate is called every two seconds, regardless of its result and of
 // changes of its member.
 func TestGatesAreAskedFromTimeToTime(t *testing.T) {
+	testkit.Virtual(t, testGatesAreAskedFromTimeToTime)
+}
+
+func testGatesAreAskedFromTimeToTime(t *testing.T) {
 	var asked atomic.Int64
 	works := membership.GateFunc("works", func(context.Context, membership.Member) ([]string, error) {
 		return nil, fmt.Errorf("failure %d", asked.Add(1))
 	})
-	h := startHub(t, plane.ForTest(t), hub.Options{Gates: []membership.LeaveGate{works}})
+	h := startHub(t, newMemory(t), hub.Options{Gates: []membership.LeaveGate{works}})
 	h.token("polled", v1alpha1.JoinTokenSpec{}) // the hub is up
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "polled"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)},
@@ -268,8 +279,12 @@ func (f *failing) Clean(context.Context, membership.Member) error {
 // TestFailuresAreNotTriedAgainAtOnce checks that failures are retried with an increasing backoff, also if each failure
 // is written to the status.
 func TestFailuresAreNotTriedAgainAtOnce(t *testing.T) {
+	testkit.Virtual(t, testFailuresAreNotTriedAgainAtOnce)
+}
+
+func testFailuresAreNotTriedAgainAtOnce(t *testing.T) {
 	issuer := &failing{Issuer: &token.Issuer{}}
-	h := startHub(t, plane.ForTest(t),
+	h := startHub(t, newMemory(t),
 		hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: issuer}})
 	a := h.newAgent(h.token("failing", v1alpha1.JoinTokenSpec{AutoAccept: true}),
 		agent.Options{Name: "failing", Method: token.Method{}}).start()
@@ -306,11 +321,14 @@ func (f *failsToRenew) Issue(ctx context.Context, member membership.Member,
 
 // TestFailedRenewal checks that a renewal that fails is reported, and that the member is still joined and all its
 // other objects are reconciled.
-func TestFailedRenewal(t *testing.T) {
-	admin, err := client.New(plane.ForTest(t).Config(), client.Options{Scheme: newScheme()})
+func TestFailedRenewal(t *testing.T) { testkit.Virtual(t, testFailedRenewal) }
+
+func testFailedRenewal(t *testing.T) {
+	server := newMemory(t)
+	admin, err := client.New(server.Config(), client.Options{Scheme: newScheme()})
 	require.NoError(t, err)
 	issuer := &failsToRenew{Issuer: &token.Issuer{Client: admin, Reader: admin}}
-	h := startHub(t, plane.ForTest(t),
+	h := startHub(t, server,
 		hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: issuer}})
 	clock := &mustertest.Clock{}
 	a := h.joined(h.token("holiday", v1alpha1.JoinTokenSpec{}),
@@ -334,8 +352,7 @@ func testRenewal(t *testing.T, h *testHub) {
 	bootstrap := h.token("renewal", v1alpha1.JoinTokenSpec{})
 	for name, method := range map[string]registration.Method{"renewal-token": token.Method{},
 		"renewal-csr": csr.Method{}} {
-		t.Run(name, func(t *testing.T) {
-			h := h.with(t)
+		testkit.Step(t, name, func() {
 			clock := &mustertest.Clock{}
 			a := h.joined(bootstrap, agent.Options{Name: name, Method: method, Clock: clock})
 			lifetime := map[bool]time.Duration{true: token.DefaultLifetime,
@@ -357,8 +374,7 @@ func testRenewal(t *testing.T, h *testHub) {
 		})
 	}
 
-	t.Run("refused", func(t *testing.T) {
-		h := h.with(t)
+	testkit.Step(t, "refused", func() {
 		clock := &mustertest.Clock{}
 		a := h.joined(bootstrap, agent.Options{Name: "renewal-refused", Clock: clock})
 		// With another type on record the one that the agent asks for is not issued any more; its access stays.
@@ -391,11 +407,10 @@ func (h *testHub) membership(name string) *v1alpha1.Membership {
 // testIdentity checks that an agent with its own credential waits until an administrator has assigned the subject of
 // that credential to the member.
 func testIdentity(t *testing.T, h *testHub) {
-	p := h.plane
 	bootstrap := h.token("identity", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	options := agent.Options{Name: "own", Method: identity.Method{}}
-	own := p.User("the-agent-of-own")
-	options.HubConfig = func(config *rest.Config) { config.TLSClientConfig = own.TLSClientConfig }
+	own := h.certificate("the-agent-of-own")
+	options.HubConfig = func(config *rest.Config) { config.TLSClientConfig = own }
 	a := h.newAgent(bootstrap, options).start()
 	h.request("id-own", v1alpha1.AnswerHeld, v1alpha1.ReasonIdentityMissing)
 	h.change("own", func(c *v1alpha1.MemberCluster) {
@@ -408,9 +423,11 @@ func testIdentity(t *testing.T, h *testHub) {
 
 // TestOldRequestsAreCollected checks that a request that is not accepted is deleted automatically, with its
 // MemberCluster, and that an accepted one stays.
-func TestOldRequestsAreCollected(t *testing.T) {
+func TestOldRequestsAreCollected(t *testing.T) { testkit.Virtual(t, testOldRequestsAreCollected) }
+
+func testOldRequestsAreCollected(t *testing.T) {
 	clock := &mustertest.Clock{}
-	h := startHub(t, plane.ForTest(t), hub.Options{Clock: clock, RequestTTL: time.Hour})
+	h := startHub(t, newMemory(t), hub.Options{Clock: clock, RequestTTL: time.Hour})
 	bootstrap := h.token("old", v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(-1))})
 	ignored := h.newAgent(bootstrap, agent.Options{Name: "ignored"}).start()
 	h.request("id-ignored", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
@@ -507,8 +524,11 @@ func TestFloodIsBounded(t *testing.T) {
 
 // TestHubRestart checks that a hub that starts when all objects exist writes nothing, and that all members stay
 // healthy.
-func TestHubRestart(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+func TestHubRestart(t *testing.T) { testkit.Virtual(t, testHubRestart) }
+
+func testHubRestart(t *testing.T) {
+	server := newMemory(t)
+	h := startHub(t, server, hub.Options{})
 	bootstrap := h.token("restart", v1alpha1.JoinTokenSpec{})
 	a := h.joined(bootstrap, agent.Options{Name: "restart"})
 	pause(3 * time.Second)
@@ -516,7 +536,7 @@ func TestHubRestart(t *testing.T) {
 	h.stop()
 
 	var counted requests
-	h = startHub(t, plane.ForTest(t), hub.Options{}, counted.wrap)
+	h = startHub(t, server, hub.Options{}, counted.wrap)
 	pause(8 * time.Second) // longer than the grace
 	// It increases its epoch, and writes nothing else.
 	if diff := cmp.Diff(map[string]int{"PUT configmaps": 1}, writes(counted.take())); diff != "" {
@@ -527,8 +547,10 @@ func TestHubRestart(t *testing.T) {
 	a.stop()
 }
 
-// testEvents checks that each transition records an Event about the MemberCluster.
-func testEvents(t *testing.T, h *testHub) {
+// TestEvents_EachTransition checks that each transition records an Event about the MemberCluster. It needs a control
+// plane, because the name of an Event contains its time, and transitions happen at one instant of virtual time.
+func TestEvents_EachTransition(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{})
 	bootstrap := h.token("events", v1alpha1.JoinTokenSpec{})
 	a := h.joined(bootstrap, agent.Options{Name: "eventful"})
 	uid := h.member("eventful").UID
@@ -595,7 +617,9 @@ func testOrphans(t *testing.T, h *testHub) {
 
 // TestAcceptor checks that the Acceptor of a product decides, and that its delays and panics affect only the request
 // that they concern.
-func TestAcceptor(t *testing.T) {
+func TestAcceptor(t *testing.T) { testkit.Virtual(t, testAcceptor) }
+
+func testAcceptor(t *testing.T) {
 	var down atomic.Bool
 	down.Store(true)
 	acceptor := membership.AcceptorFunc(func(ctx context.Context, request *v1alpha1.JoinRequest) (membership.Acceptance,
@@ -620,7 +644,7 @@ func TestAcceptor(t *testing.T) {
 		}
 	})
 	clock := &mustertest.Clock{}
-	h := startHub(t, plane.ForTest(t), hub.Options{Acceptor: acceptor, RequestTTL: time.Hour, Clock: clock})
+	h := startHub(t, newMemory(t), hub.Options{Acceptor: acceptor, RequestTTL: time.Hour, Clock: clock})
 	bootstrap := h.token("policy", v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(-1))})
 	var agents []*testAgent
 	for _, name := range []string{"policy-slow", "policy-panics", "policy-down", "policy-denied", "policy-held"} {

@@ -18,7 +18,9 @@ import (
 // requester returns a client with a bootstrap credential, which may only create and get requests.
 func (h *testHub) requester(bootstrap *registration.Bootstrap) client.Client {
 	h.t.Helper()
-	c, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+	config := bootstrap.RESTConfig()
+	h.connect(config)
+	c, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
 	require.NoError(h.t, err)
 	return c
 }
@@ -61,11 +63,13 @@ func newAsker(t testing.TB, name string, method registration.Method, bootstrap *
 }
 
 // config returns the config of the asker with the issued credential.
-func (a *asker) config(t testing.TB, bootstrap *registration.Bootstrap, answered *v1alpha1.JoinRequest) *rest.Config {
-	t.Helper()
+func (a *asker) config(h *testHub, bootstrap *registration.Bootstrap, answered *v1alpha1.JoinRequest) *rest.Config {
+	h.t.Helper()
 	material, err := a.method.Open(a.claim, a.private, *answered.Status.Credential)
-	require.NoError(t, err)
-	config, err := material.Config(bootstrap.RESTConfig(), a.claim)
-	require.NoError(t, err)
+	require.NoError(h.t, err)
+	base := bootstrap.RESTConfig()
+	h.connect(base)
+	config, err := material.Config(base, a.claim)
+	require.NoError(h.t, err)
 	return config
 }

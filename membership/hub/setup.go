@@ -10,12 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -191,25 +189,6 @@ func newCluster(mgr manager.Manager, options Options) (cluster.Cluster, error) {
 			tokenMetadata():         {Namespaces: map[string]cache.Config{options.RegistrationNamespace: {}}},
 		}
 	})
-}
-
-// notedLeases records the resource versions that a watch of Leases delivers.
-type notedLeases struct {
-	heartbeat.AllLeases
-	note func(resourceVersion string)
-}
-
-func (l notedLeases) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	events, err := l.AllLeases.Watch(ctx, options)
-	if err != nil {
-		return nil, err
-	}
-	return watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
-		if lease, ok := event.Object.(*coordinationv1.Lease); ok {
-			l.note(lease.ResourceVersion)
-		}
-		return event, true
-	}), nil
 }
 
 // maxMetadata limits the labels and annotations, and the finalizers, of a JoinRequest in the cache, in bytes each. The

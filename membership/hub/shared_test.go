@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/registration"
@@ -24,7 +25,11 @@ import (
 // TestSharedClusterRoles_Restored checks that the hub corrects the ClusterRoles of agents and of bootstrap credentials
 // while it runs.
 func TestSharedClusterRoles_Restored(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+	testkit.Virtual(t, testSharedClusterRolesRestored)
+}
+
+func testSharedClusterRolesRestored(t *testing.T) {
+	h := startHub(t, newMemory(t), hub.Options{})
 	h.restoresRoles("the start")
 	for name, rules := range sharedRules() {
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -42,6 +47,10 @@ func TestSharedClusterRoles_Restored(t *testing.T) {
 // TestSharedClusterRoles_DeletedBeforeTheFirstList checks that the hub creates ClusterRoles again that are deleted
 // after it has created them, and before it has observed them: no watch event reports this deletion.
 func TestSharedClusterRoles_DeletedBeforeTheFirstList(t *testing.T) {
+	testkit.Virtual(t, testSharedClusterRolesDeletedBeforeTheFirstList)
+}
+
+func testSharedClusterRolesDeletedBeforeTheFirstList(t *testing.T) {
 	listing, proceed := make(chan struct{}, 8), make(chan struct{})
 	delayed := func(config *rest.Config) *rest.Config {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -61,7 +70,7 @@ func TestSharedClusterRoles_DeletedBeforeTheFirstList(t *testing.T) {
 		})
 		return config
 	}
-	h := startHub(t, plane.ForTest(t), hub.Options{}, delayed)
+	h := startHub(t, newMemory(t), hub.Options{}, delayed)
 	for range sharedRules() {
 		select {
 		case <-listing:

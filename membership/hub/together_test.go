@@ -3,12 +3,12 @@ package hub_test
 import (
 	"testing"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership/hub"
 )
 
-// TestMembersOfOneHub runs the tests of members concurrently in one hub.
+// TestMembersOfOneHub runs tests that need a hub with default options.
 func TestMembersOfOneHub(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{})
 	for _, test := range []struct {
 		name string
 		do   func(*testing.T, *testHub)
@@ -19,20 +19,16 @@ func TestMembersOfOneHub(t *testing.T) {
 		{"Takeover", testTakeover},
 		{"JoinRequestsAreHeld", testJoinRequestsArePending},
 		{"PreparedMemberIsMatchedByID", testPreparedMemberIsMatchedByID},
-		{"Permissions", testPermissions},
 		{"WithdrawnAcceptanceCutsPermissions", testWithdrawnAcceptanceCutsPermissions},
 		{"AgentClockIsAnHourOff", testAgentClockIsAnHourOff},
-		{"AgentKilledAfterEachRequest", testAgentKilledAfterEachRequest},
 		{"Renewal", testRenewal},
 		{"ClaimKeys", testClaimKeys},
 		{"StolenCredentialIsNotRenewed", testStolenCredentialIsNotRenewed},
 		{"Identity", testIdentity},
-		{"Events", testEvents},
 		{"Orphans", testOrphans},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			test.do(t, h.with(t))
+			testkit.Virtual(t, func(t *testing.T) { test.do(t, startHub(t, newMemory(t), hub.Options{})) })
 		})
 	}
 }

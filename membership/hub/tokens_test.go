@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/registration"
@@ -20,7 +21,9 @@ import (
 
 // TestJoin_RequiresToken checks that a request without a token does not bypass the limits of tokens, and that the
 // policy is not called for it.
-func TestJoin_RequiresToken(t *testing.T) {
+func TestJoin_RequiresToken(t *testing.T) { testkit.Virtual(t, testJoinRequiresToken) }
+
+func testJoinRequiresToken(t *testing.T) {
 	var mu sync.Mutex
 	var asked []string
 	policy := membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Acceptance,
@@ -33,7 +36,7 @@ func TestJoin_RequiresToken(t *testing.T) {
 		}
 		return membership.Acceptance{Decision: membership.Hold}, nil
 	})
-	h := startHub(t, plane.ForTest(t), hub.Options{Acceptor: policy})
+	h := startHub(t, newMemory(t), hub.Options{Acceptor: policy})
 	bound := h.token("bound", v1alpha1.JoinTokenSpec{ClusterID: "someone-else"})
 	weak := h.token("weak", v1alpha1.JoinTokenSpec{})
 	h.token("trusted", v1alpha1.JoinTokenSpec{})
@@ -87,8 +90,10 @@ func TestJoin_RequiresToken(t *testing.T) {
 }
 
 // TestWithoutTokenByOption checks that a product that admits JoinRequests itself can use AllowWithoutToken.
-func TestWithoutTokenByOption(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{AllowWithoutToken: true})
+func TestWithoutTokenByOption(t *testing.T) { testkit.Virtual(t, testWithoutTokenByOption) }
+
+func testWithoutTokenByOption(t *testing.T) {
+	h := startHub(t, newMemory(t), hub.Options{AllowWithoutToken: true})
 	a := newAsker(t, "tokenless", csr.Method{}, nil)
 	createRequest(t, h.requester(h.token("tokenless", v1alpha1.JoinTokenSpec{})), a)
 	h.request("id-tokenless", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
@@ -112,11 +117,10 @@ func (h *testHub) isGone(name string) bool {
 func testStolenCredentialIsNotRenewed(t *testing.T, h *testHub) {
 	bootstrap := h.token("stolen", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	for name, method := range map[string]registration.Method{"stolen-token": token.Method{}, "stolen-csr": csr.Method{}} {
-		t.Run(name, func(t *testing.T) {
-			h := h.with(t)
+		testkit.Step(t, name, func() {
 			agent := newAsker(t, name, method, bootstrap)
 			createRequest(t, h.requester(bootstrap), agent)
-			config := agent.config(t, bootstrap, h.request("id-"+name, v1alpha1.AnswerIssued, v1alpha1.ReasonIssued))
+			config := agent.config(h, bootstrap, h.request("id-"+name, v1alpha1.AnswerIssued, v1alpha1.ReasonIssued))
 			member, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
 			require.NoError(t, err)
 			uid := h.member(name).UID
@@ -161,8 +165,10 @@ func testStolenCredentialIsNotRenewed(t *testing.T, h *testHub) {
 
 // TestTokensOfOneMember checks that a token that a MemberCluster owns admits only that member, so that a late request
 // creates no other one.
-func TestTokensOfOneMember(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+func TestTokensOfOneMember(t *testing.T) { testkit.Virtual(t, testTokensOfOneMember) }
+
+func testTokensOfOneMember(t *testing.T) {
+	h := startHub(t, newMemory(t), hub.Options{})
 	bootstrap := h.token("owned", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	owner := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}
 	require.NoError(t, h.client.Create(t.Context(), owner))
@@ -197,8 +203,10 @@ func TestTokensOfOneMember(t *testing.T) {
 
 // TestProtectedLabels checks that a cluster can request a protected label only with a token that allows it, and only
 // for a new member.
-func TestProtectedLabels(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{
+func TestProtectedLabels(t *testing.T) { testkit.Virtual(t, testProtectedLabels) }
+
+func testProtectedLabels(t *testing.T) {
+	h := startHub(t, newMemory(t), hub.Options{
 		ProtectedLabels: func(context.Context) ([]string, error) { return []string{"region"}, nil },
 	})
 	strict := h.token("strict", v1alpha1.JoinTokenSpec{AutoAccept: true})
