@@ -33,8 +33,8 @@ func refs(texts ...string) []v1alpha1.ConfigReference {
 	return out
 }
 
-// takes returns an add-on that declares the kinds, each as "resource.group" and then its defaults.
-func takes(kinds ...[]string) *v1alpha1.AddonSpec {
+// addonSpec returns the spec of an add-on that declares the kinds, each as "resource.group" and then its defaults.
+func addonSpec(kinds ...[]string) *v1alpha1.AddonSpec {
 	spec := &v1alpha1.AddonSpec{}
 	for _, kind := range kinds {
 		declared := v1alpha1.ConfigKind{}
@@ -56,134 +56,135 @@ func TestEffective(t *testing.T) {
 		want, problems    []string
 	}{
 		{
-			"nothing is declared, nothing counts",
-			takes(), nil, nil, nil, nil,
+			"no declared kinds",
+			addonSpec(), nil, nil, nil, nil,
 		},
 		{
-			"a kind without defaults needs none",
-			takes([]string{configs}), nil, nil, nil, nil,
+			"a declared kind without defaults",
+			addonSpec([]string{configs}), nil, nil, nil, nil,
 		},
 		{
 			"defaults apply without other configurations",
-			takes([]string{configs, "fleet/base"}), nil, nil,
+			addonSpec([]string{configs, "fleet/base"}), nil, nil,
 			[]string{"Default " + configs + " fleet/base"}, nil,
 		},
 		{
-			"the install strategy goes before defaults",
-			takes([]string{configs, "fleet/base"}), refs(configs + " fleet/edge"), nil,
+			"references of the Placement replace defaults",
+			addonSpec([]string{configs, "fleet/base"}), refs(configs + " fleet/edge"), nil,
 			[]string{"Placement " + configs + " fleet/edge"}, nil,
 		},
 		{
-			"the member goes before defaults",
-			takes([]string{configs, "fleet/base"}), nil, refs(configs + " member-east/own"),
+			"references of the member replace defaults",
+			addonSpec([]string{configs, "fleet/base"}), nil, refs(configs + " member-east/own"),
 			[]string{"Member " + configs + " member-east/own"}, nil,
 		},
 		{
-			"the member goes before the install strategy",
-			takes([]string{configs}), refs(configs + " fleet/edge"), refs(configs + " member-east/own"),
+			"references of the member replace references of the Placement",
+			addonSpec([]string{configs}), refs(configs + " fleet/edge"), refs(configs + " member-east/own"),
 			[]string{"Member " + configs + " member-east/own"}, nil,
 		},
 		{
-			"the member goes before both",
-			takes([]string{configs, "fleet/base"}), refs(configs + " fleet/edge"), refs(configs + " member-east/own"),
+			"references of the member replace defaults and references of the Placement",
+			addonSpec([]string{configs, "fleet/base"}), refs(configs + " fleet/edge"), refs(configs + " member-east/own"),
 			[]string{"Member " + configs + " member-east/own"}, nil,
 		},
 		{
-			"a higher level takes the place of all that lower ones say, however many",
-			takes([]string{configs, "a", "b", "c"}), refs(configs+" d", configs+" e"), refs(configs + " f"),
+			"one reference of a higher level replaces all references of lower levels",
+			addonSpec([]string{configs, "a", "b", "c"}), refs(configs+" d", configs+" e"), refs(configs + " f"),
 			[]string{"Member " + configs + " f"}, nil,
 		},
 		{
-			"and it may name more",
-			takes([]string{configs, "a"}), refs(configs+" b", configs+" c"), nil,
+			"several references of a higher level replace one default",
+			addonSpec([]string{configs, "a"}), refs(configs+" b", configs+" c"), nil,
 			[]string{"Placement " + configs + " b", "Placement " + configs + " c"}, nil,
 		},
 		{
-			"each kind goes by itself",
-			takes([]string{configs, "a"}, []string{maps, "b"}, []string{"secrets", "c"}), refs(maps + " d"), refs("secrets e"),
+			"each kind has a separate precedence",
+			addonSpec([]string{configs, "a"}, []string{maps, "b"}, []string{"secrets", "c"}), refs(maps + " d"),
+			refs("secrets e"),
 			[]string{"Default " + configs + " a", "Placement configmaps d", "Member secrets e"}, nil,
 		},
 		{
-			"kinds are in the order in which they are declared, not named",
-			takes([]string{maps}, []string{configs}), refs(configs+" a", maps+" b"), nil,
+			"kinds are in the order of their declarations",
+			addonSpec([]string{maps}, []string{configs}), refs(configs+" a", maps+" b"), nil,
 			[]string{"Placement configmaps b", "Placement " + configs + " a"}, nil,
 		},
 		{
-			"those of a kind keep their order, even with others in between",
-			takes([]string{configs}, []string{maps}), nil, refs(configs+" z", maps+" m", configs+" a"),
+			"references of one kind keep their order",
+			addonSpec([]string{configs}, []string{maps}), nil, refs(configs+" z", maps+" m", configs+" a"),
 			[]string{"Member " + configs + " z", "Member " + configs + " a", "Member configmaps m"}, nil,
 		},
 		{
-			"the same resource of another group is another kind",
-			takes([]string{"configs.a.example", "x"}, []string{"configs.b.example", "y"}), nil, refs("configs.b.example z"),
+			"the same resource in another group is a different kind",
+			addonSpec([]string{"configs.a.example", "x"}, []string{"configs.b.example", "y"}), nil, refs("configs.b.example z"),
 			[]string{"Default configs.a.example x", "Member configs.b.example z"}, nil,
 		},
 		{
-			"a namespace is part of which one it is",
-			takes([]string{maps}), nil, refs(maps+" a/x", maps+" b/x", maps+" x"),
+			"references in different namespaces are different",
+			addonSpec([]string{maps}), nil, refs(maps+" a/x", maps+" b/x", maps+" x"),
 			[]string{"Member configmaps a/x", "Member configmaps b/x", "Member configmaps x"}, nil,
 		},
 		{
-			"one that is named twice counts where it is named last, as it would by what it says",
-			takes([]string{maps}), nil, refs(maps+" a", maps+" b", maps+" a"),
+			"the last of two equal references determines the order",
+			addonSpec([]string{maps}), nil, refs(maps+" a", maps+" b", maps+" a"),
 			[]string{"Member configmaps b", "Member configmaps a"}, nil,
 		},
 		{
-			"in defaults, too",
-			takes([]string{maps, "a", "a"}), nil, nil,
+			"duplicate defaults are removed",
+			addonSpec([]string{maps, "a", "a"}), nil, nil,
 			[]string{"Default configmaps a"}, nil,
 		},
 		{
-			"a level that names what a lower one names is whose it is",
-			takes([]string{maps, "a"}), refs(maps + " a"), refs(maps + " a"),
+			"a reference at a higher level replaces the same reference at a lower level",
+			addonSpec([]string{maps, "a"}), refs(maps + " a"), refs(maps + " a"),
 			[]string{"Member configmaps a"}, nil,
 		},
 		{
-			"a kind that is not declared is refused, the others count",
-			takes([]string{maps, "a"}), nil, refs("secrets b", maps+" c"),
+			"a reference to an undeclared kind is rejected, and the others apply",
+			addonSpec([]string{maps, "a"}), nil, refs("secrets b", maps+" c"),
 			[]string{"Member configmaps c"},
 			[]string{"Unsupported Member secrets b"},
 		},
 		{
-			"what is refused does not keep a lower level from counting",
-			takes([]string{maps, "a"}), refs("secrets b"), nil,
+			"a rejected reference does not replace defaults",
+			addonSpec([]string{maps, "a"}), refs("secrets b"), nil,
 			[]string{"Default configmaps a"},
 			[]string{"Unsupported Placement secrets b"},
 		},
 		{
-			"the same resource of a group that is not declared is refused",
-			takes([]string{maps}), nil, refs("configmaps.example.com a"),
+			"the same resource in an undeclared group is rejected",
+			addonSpec([]string{maps}), nil, refs("configmaps.example.com a"),
 			nil,
 			[]string{"Unsupported Member configmaps.example.com a"},
 		},
 		{
-			"a rejected one is reported once for each source",
-			takes(), refs("secrets b"), refs("secrets b", "secrets b", "secrets a"),
+			"a rejected reference is reported once for each source",
+			addonSpec(), refs("secrets b"), refs("secrets b", "secrets b", "secrets a"),
 			nil,
 			[]string{"Unsupported Placement secrets b", "Unsupported Member secrets b", "Unsupported Member secrets a"},
 		},
 		{
-			"a kind that is declared twice, as no API server lets it be, is the first",
-			takes([]string{maps, "a"}, []string{maps, "b"}), nil, nil,
+			"the first of two declarations of a kind applies",
+			addonSpec([]string{maps, "a"}, []string{maps, "b"}), nil, nil,
 			[]string{"Default configmaps a"}, nil,
 		},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			references, problems := config.Effective(tc.addon, tc.placement, tc.member)
-			var got, wrong []string
+			var got, gotProblems []string
 			for _, r := range references {
 				got = append(got, string(r.From)+" "+r.String())
 			}
 			for _, p := range problems {
-				wrong = append(wrong, p.Reason+" "+string(p.From)+" "+p.Reference.String())
+				gotProblems = append(gotProblems, p.Reason+" "+string(p.From)+" "+p.Reference.String())
 			}
 			require.Empty(t, cmp.Diff(tc.want, got))
-			require.Empty(t, cmp.Diff(tc.problems, wrong))
+			require.Empty(t, cmp.Diff(tc.problems, gotProblems))
 		})
 	}
 }
 
-func TestProblemSaysWhatToDo(t *testing.T) {
+func TestProblem_MessageNamesNextStep(t *testing.T) {
 	require.Equal(t, "The add-on does not support secrets shop/a, listed in the MemberAddon: remove the reference, "+
 		"or declare the kind in spec.configs of the Addon.",
 		config.Problem{Reference: config.Reference{ConfigReference: ref("secrets shop/a"), From: v1alpha1.FromMember},
@@ -206,15 +207,15 @@ func TestEffectiveProperties(t *testing.T) {
 		for _, kind := range kinds[:rapid.IntRange(0, len(kinds)).Draw(t, "declared")] {
 			declared = append(declared, append([]string{kind}, names.Draw(t, "defaults")...))
 		}
-		addon, placement, member := takes(declared...), level.Draw(t, "placement"), level.Draw(t, "member")
+		addon, placement, member := addonSpec(declared...), level.Draw(t, "placement"), level.Draw(t, "member")
 		before := []any{addon.DeepCopy(), slices.Clone(placement), slices.Clone(member)}
 		got, problems := config.Effective(addon, placement, member)
 		again, _ := config.Effective(addon, placement, member)
 		require.Equal(t, got, again)
-		require.Empty(t, cmp.Diff(before, []any{addon, placement, member}), "what was given was changed")
+		require.Empty(t, cmp.Diff(before, []any{addon, placement, member}), "Effective changed its arguments")
 
-		// The kinds are in their order, each is from one level, the highest that names it, and all that is refused is
-		// undeclared.
+		// Kinds are in the order of their declarations. The references of a kind come from the highest level that has
+		// any. Rejected references have undeclared kinds.
 		sources := map[string]v1alpha1.ConfigSource{}
 		last, seen := -1, map[v1alpha1.ConfigReference]bool{}
 		var effective []v1alpha1.ConfigReference
@@ -231,7 +232,7 @@ func TestEffectiveProperties(t *testing.T) {
 			seen[r.ConfigReference] = true
 			effective = append(effective, r.ConfigReference)
 		}
-		names := func(refs []v1alpha1.ConfigReference, kind string) bool {
+		hasKind := func(refs []v1alpha1.ConfigReference, kind string) bool {
 			return slices.ContainsFunc(refs, func(r v1alpha1.ConfigReference) bool {
 				return config.Reference{ConfigReference: r}.String() == kind+" "+
 					config.Reference{ConfigReference: v1alpha1.ConfigReference{ObjectName: r.ObjectName}}.String()[1:]
@@ -240,9 +241,9 @@ func TestEffectiveProperties(t *testing.T) {
 		for kind, from := range sources {
 			want := v1alpha1.FromDefault
 			switch {
-			case names(member, kind):
+			case hasKind(member, kind):
 				want = v1alpha1.FromMember
-			case names(placement, kind):
+			case hasKind(placement, kind):
 				want = v1alpha1.FromPlacement
 			}
 			require.Equal(t, want, from)
@@ -252,7 +253,7 @@ func TestEffectiveProperties(t *testing.T) {
 				slices.ContainsFunc(declared, func(d []string) bool { return strings.HasPrefix(p.Reference.String(), d[0]+" ") }))
 		}
 
-		// Were a member to name what counts, in the same order, the same would count.
+		// A member that lists the effective references in the same order has the same effective references.
 		pinned, problems := config.Effective(addon, placement, effective)
 		require.Empty(t, problemsFrom(problems, v1alpha1.FromMember))
 		require.Len(t, pinned, len(got))

@@ -33,39 +33,42 @@ func TestHash(t *testing.T) {
 		reason, a, b string
 		same         bool
 	}{
-		{"metadata is not what it says", with,
+		{"metadata does not change the hash", with,
 			`{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: b, labels: {a: b}, generation: 7, ` +
 				`resourceVersion: "9"}, spec: {proxy: {http: "http://p", noProxy: a}}}`, true},
-		{"nor is the status", with,
+		{"the status does not change the hash", with,
 			`{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: a}, spec: {proxy: {http: "http://p", ` +
 				`noProxy: a}}, status: {seen: true}}`, true},
-		{"fields have no order", with,
+		{"the order of fields does not change the hash", with,
 			`{spec: {proxy: {noProxy: a, http: "http://p"}}, metadata: {name: a}, kind: AddonConfig, ` +
 				`apiVersion: addon.muster.dev/v1alpha1}`, true},
-		{"a version of the API that has the same fields says the same", with,
+		{"the API version does not change the hash", with,
 			`{apiVersion: addon.muster.dev/v1, kind: AddonConfig, metadata: {name: a}, spec: {proxy: {http: "http://p", ` +
 				`noProxy: a}}}`, true},
-		{"a value", with,
+		{"a value of the spec changes the hash", with,
 			`{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: a}, spec: {proxy: {http: "http://q", ` +
 				`noProxy: a}}}`, false},
-		{"the order of a list", `{apiVersion: v1, kind: X, spec: {a: [1, 2]}}`,
+		{"the order of a list changes the hash", `{apiVersion: v1, kind: X, spec: {a: [1, 2]}}`,
 			`{apiVersion: v1, kind: X, spec: {a: [2, 1]}}`, false},
-		{"a number and its digits", `{apiVersion: v1, kind: X, spec: {a: 1}}`, `{apiVersion: v1, kind: X, spec: {a: "1"}}`,
+		{"a number and a string of its digits are different",
+			`{apiVersion: v1, kind: X, spec: {a: 1}}`, `{apiVersion: v1, kind: X, spec: {a: "1"}}`,
 			false},
-		{"two ways to write a number", `{apiVersion: v1, kind: X, spec: {a: 1}}`,
+		{"1 and 1.0 are equal", `{apiVersion: v1, kind: X, spec: {a: 1}}`,
 			`{apiVersion: v1, kind: X, spec: {a: 1.0}}`, true},
-		{"without a spec the data counts", without,
+		{"without a spec, the data changes the hash", without,
 			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "1", b: "3"}}`, false},
-		{"and so does all else, in no order", without,
+		{"without a spec, metadata and the order of data do not change the hash", without,
 			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, uid: u}, data: {b: "2", a: "1"}}`, true},
-		{"but for the version of the API and the status", `{apiVersion: example.com/v1, kind: X, limit: 1}`,
+		{"without a spec, the API version and the status do not change the hash",
+			`{apiVersion: example.com/v1, kind: X, limit: 1}`,
 			`{apiVersion: example.com/v2, kind: X, limit: 1, status: {seen: true}}`, true},
-		{"another field", without,
+		{"without a spec, an additional field changes the hash", without,
 			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "1", b: "2"}, immutable: true}`, false},
-		{"the type of a Secret", `{apiVersion: v1, kind: Secret, data: {a: AA==}}`,
+		{"the type of a Secret changes the hash", `{apiVersion: v1, kind: Secret, data: {a: AA==}}`,
 			`{apiVersion: v1, kind: Secret, data: {a: AA==}, type: Opaque}`, false},
-		{"a spec that is null is none", `{apiVersion: v1, kind: X, spec: null}`, `{apiVersion: v1, kind: X}`, true},
-		{"beside a spec nothing counts", `{apiVersion: v1, kind: X, spec: {}}`,
+		{"a null spec is equal to a missing spec",
+			`{apiVersion: v1, kind: X, spec: null}`, `{apiVersion: v1, kind: X}`, true},
+		{"with a spec, other fields do not change the hash", `{apiVersion: v1, kind: X, spec: {}}`,
 			`{apiVersion: v1, kind: X, spec: {}, data: {a: b}}`, true},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -78,9 +81,9 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// TestHashesLast checks that hashes do not change: a hash that changed with a release would roll out every add-on of
-// every hub.
-func TestHashesLast(t *testing.T) {
+// TestHash_StableAcrossReleases checks that hashes do not change: a hash that changed with a release would roll out
+// every add-on of every hub.
+func TestHash_StableAcrossReleases(t *testing.T) {
 	require.Equal(t, "33aafd9bf306cd30011aa5fce8154c5a",
 		config.Hash(object(t,
 			`{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: a}, spec: {variables: [{name: A, `+
@@ -88,7 +91,7 @@ func TestHashesLast(t *testing.T) {
 	require.Equal(t, "metrics-13a6371f3f23", config.Revision(content()))
 }
 
-func TestHashDoesNotDependOnOrder(t *testing.T) {
+func TestHash_IndependentOfOrder(t *testing.T) {
 	values := rapid.MapOf(rapid.StringN(0, 4, 8), rapid.StringN(0, 4, 8))
 	rapid.Check(t, func(t *rapid.T) {
 		data := values.Draw(t, "data")
@@ -99,30 +102,30 @@ func TestHashDoesNotDependOnOrder(t *testing.T) {
 			}
 			return out
 		}
-		where := rapid.SampledFrom([]string{"spec", "data"}).Draw(t, "where")
-		a := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "X", where: inner()}}
+		field := rapid.SampledFrom([]string{"spec", "data"}).Draw(t, "field")
+		a := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "X", field: inner()}}
 		b := a.DeepCopy()
-		b.Object[where] = inner()
+		b.Object[field] = inner()
 		b.SetLabels(data)
 		b.SetName(rapid.String().Draw(t, "name"))
 		require.Equal(t, config.Hash(a), config.Hash(b))
-		b.Object[where].(map[string]any)["one more"] = "x"
-		if _, had := data["one more"]; !had {
+		b.Object[field].(map[string]any)["one more"] = "x"
+		if _, exists := data["one more"]; !exists {
 			require.NotEqual(t, config.Hash(a), config.Hash(b))
 		}
 	})
 }
 
 func TestResolve(t *testing.T) {
-	there := map[v1alpha1.ConfigReference]*unstructured.Unstructured{
+	existing := map[v1alpha1.ConfigReference]*unstructured.Unstructured{
 		ref("configmaps fleet/a"): object(t, `{apiVersion: v1, kind: ConfigMap, data: {a: "1"}}`),
 		ref("configmaps fleet/b"): object(t, `{apiVersion: v1, kind: ConfigMap, data: {b: "1"}}`),
 	}
 	hashOf := func(r v1alpha1.ConfigReference) string {
-		if there[r] == nil {
+		if existing[r] == nil {
 			return ""
 		}
-		return config.Hash(there[r])
+		return config.Hash(existing[r])
 	}
 	references := []config.Reference{
 		{ref("configmaps fleet/b"), v1alpha1.FromDefault},
@@ -136,12 +139,12 @@ func TestResolve(t *testing.T) {
 	}
 	got, problems := config.Resolve(references, last, hashOf)
 	require.Empty(t, cmp.Diff([]v1alpha1.ConfigStatus{
-		{ConfigReference: ref("configmaps fleet/b"), DesiredHash: config.Hash(there[ref("configmaps fleet/b")]),
+		{ConfigReference: ref("configmaps fleet/b"), DesiredHash: config.Hash(existing[ref("configmaps fleet/b")]),
 			From: v1alpha1.FromDefault},
 		{ConfigReference: ref("configmaps fleet/gone"), AppliedHash: "had", From: v1alpha1.FromPlacement},
-		{ConfigReference: ref("configmaps fleet/a"), DesiredHash: config.Hash(there[ref("configmaps fleet/a")]),
+		{ConfigReference: ref("configmaps fleet/a"), DesiredHash: config.Hash(existing[ref("configmaps fleet/a")]),
 			AppliedHash: "older", From: v1alpha1.FromMember},
-	}, got), "the member keeps its hash until the assignment; the source is the current one")
+	}, got), "want the applied hash of the last status and the current source")
 	require.Equal(t, []config.Problem{{references[1], v1alpha1.ReasonConfigNotFound}}, problems)
 
 	again, _ := config.Resolve(references, got, hashOf)
@@ -169,26 +172,27 @@ func TestRevision(t *testing.T) {
 		change func(*config.Content)
 		same   bool
 	}{
-		{"nothing", func(*config.Content) {}, true},
-		{"what is applied is not what is wanted", func(c *config.Content) { c.Configs[0].AppliedHash = "aa" }, true},
-		{"the source makes no difference on the member",
+		{"no change", func(*config.Content) {}, true},
+		{"the applied hash of a configuration does not change the revision",
+			func(c *config.Content) { c.Configs[0].AppliedHash = "aa" }, true},
+		{"the source of a configuration does not change the revision",
 			func(c *config.Content) { c.Configs[0].From = v1alpha1.FromMember }, true},
-		{"kinds that are declared in another order are the same kinds",
+		{"the order of kinds does not change the revision",
 			func(c *config.Content) { c.Configs = []v1alpha1.ConfigStatus{c.Configs[2], c.Configs[0], c.Configs[1]} }, true},
-		{"of one kind the order says what goes before what",
+		{"the order within a kind",
 			func(c *config.Content) { c.Configs[0], c.Configs[1] = c.Configs[1], c.Configs[0] }, false},
-		{"what a configuration says", func(c *config.Content) { c.Configs[2].DesiredHash = "dd" }, false},
-		{"a configuration that is missing", func(c *config.Content) { c.Configs[2].DesiredHash = "" }, false},
-		{"an agent may use the name of a configuration", func(c *config.Content) { c.Configs[2].Name = "others" }, false},
-		{"and its namespace", func(c *config.Content) { c.Configs[2].Namespace = "other" }, false},
-		{"one less", func(c *config.Content) { c.Configs = c.Configs[:2] }, false},
-		{"none", func(c *config.Content) { c.Configs = nil }, false},
-		{"another version of the agent", func(c *config.Content) { c.Version = "1.2.1" }, false},
-		{"another namespace on the member", func(c *config.Content) { c.InstallNamespace = "monitoring" }, false},
-		{"another member that runs the agent: it moves by the rollout",
+		{"the desired hash of a configuration", func(c *config.Content) { c.Configs[2].DesiredHash = "dd" }, false},
+		{"a missing configuration", func(c *config.Content) { c.Configs[2].DesiredHash = "" }, false},
+		{"the name of a configuration", func(c *config.Content) { c.Configs[2].Name = "others" }, false},
+		{"the namespace of a configuration", func(c *config.Content) { c.Configs[2].Namespace = "other" }, false},
+		{"one configuration less", func(c *config.Content) { c.Configs = c.Configs[:2] }, false},
+		{"no configurations", func(c *config.Content) { c.Configs = nil }, false},
+		{"the version", func(c *config.Content) { c.Version = "1.2.1" }, false},
+		{"the install namespace", func(c *config.Content) { c.InstallNamespace = "monitoring" }, false},
+		{"the hosting member",
 			func(c *config.Content) { c.HostingMember = "east" }, false},
-		{"another add-on", func(c *config.Content) { c.Addon = "metric" }, false},
-		{"what ends one field does not begin the next",
+		{"the name of the add-on", func(c *config.Content) { c.Addon = "metric" }, false},
+		{"the boundary between two fields",
 			func(c *config.Content) { c.Version, c.InstallNamespace = "1.2.0m", "uster-addons" }, false},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -200,7 +204,7 @@ func TestRevision(t *testing.T) {
 	}
 	none := content(func(c *config.Content) { c.Configs = []v1alpha1.ConfigStatus{} })
 	require.Equal(t, config.Revision(content(func(c *config.Content) { c.Configs = nil })), config.Revision(none),
-		"nil is the same as none")
+		"want equal revisions for a nil list and an empty list")
 	many := func(first, second string) string {
 		var c config.Content
 		for i := range 40 {
@@ -217,7 +221,7 @@ func TestRevision(t *testing.T) {
 		mixed := config.Revision(c)
 		slices.SortStableFunc(c.Configs,
 			func(a, b v1alpha1.ConfigStatus) int { return strings.Compare(a.Resource, b.Resource) })
-		require.Equal(t, mixed, config.Revision(c), "however many there are")
+		require.Equal(t, mixed, config.Revision(c), "want a revision that does not depend on the order of kinds")
 		return mixed
 	}
 	require.NotEqual(t, many("a", "b"), many("b", "a"))

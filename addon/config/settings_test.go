@@ -29,44 +29,45 @@ func TestValues(t *testing.T) {
 		configs []string
 		want    config.Settings
 	}{
-		{"none says nothing", nil, config.Settings{}},
-		{"one that says nothing", []string{`{}`}, config.Settings{}},
-		{"the last namespace", []string{`{installNamespace: a}`, `{installNamespace: b}`, `{}`},
+		{"no configurations", nil, config.Settings{}},
+		{"an empty configuration", []string{`{}`}, config.Settings{}},
+		{"the last install namespace applies", []string{`{installNamespace: a}`, `{installNamespace: b}`, `{}`},
 			config.Settings{InstallNamespace: "b"}},
 		{
-			"each variable by itself, and an empty value is one",
+			"variables are merged by name, and an empty value replaces an earlier one",
 			[]string{`{variables: [{name: A, value: a}, {name: B, value: b}]}`, `{variables: [{name: B}, {name: C, value: c}]}`},
 			config.Settings{Variables: map[string]string{"A": "a", "B": "", "C": "c"}},
 		},
 		{
-			"a node placement is of one piece",
+			"a later node placement replaces all fields of an earlier one",
 			[]string{`{nodePlacement: {nodeSelector: {a: b}, tolerations: [{key: x}]}}`,
 				`{nodePlacement: {nodeSelector: {c: d}}}`, `{}`},
 			config.Settings{NodePlacement: &v1alpha1.NodePlacement{NodeSelector: map[string]string{"c": "d"}}},
 		},
-		{"an empty one takes it away", []string{`{nodePlacement: {nodeSelector: {a: b}}}`, `{nodePlacement: {}}`},
+		{"an empty node placement replaces an earlier one",
+			[]string{`{nodePlacement: {nodeSelector: {a: b}}}`, `{nodePlacement: {}}`},
 			config.Settings{NodePlacement: &v1alpha1.NodePlacement{}}},
 		{
-			"a proxy is of one piece",
+			"a later proxy replaces all fields of an earlier one",
 			[]string{`{proxy: {http: "http://a", noProxy: x}}`, `{proxy: {https: "https://b"}}`},
 			config.Settings{Proxy: &v1alpha1.Proxy{HTTPS: "https://b"}},
 		},
-		{"and an empty one takes it away", []string{`{proxy: {http: "http://a"}}`, `{proxy: {}}`},
+		{"an empty proxy replaces an earlier one", []string{`{proxy: {http: "http://a"}}`, `{proxy: {}}`},
 			config.Settings{Proxy: &v1alpha1.Proxy{}}},
 		{
-			"of registries the first that matches counts, so later ones come first",
+			"registries of later configurations come first",
 			[]string{`{registries: [{source: a, mirror: m1}, {source: b, mirror: m2}]}`,
 				`{registries: [{source: c, mirror: m3}, {source: a, mirror: m4}]}`},
 			config.Settings{Registries: []v1alpha1.Registry{{Source: "c", Mirror: "m3"}, {Source: "a", Mirror: "m4"},
 				{Source: "a", Mirror: "m1"}, {Source: "b", Mirror: "m2"}}},
 		},
 		{
-			"of resources the last that matches counts, so later ones come last",
+			"resources of later configurations come last",
 			[]string{`{resources: [{workload: "*/a", resources: {}}]}`, `{resources: [{workload: "*/b", resources: {}}]}`},
 			config.Settings{Resources: []v1alpha1.ContainerResources{{Workload: "*/a"}, {Workload: "*/b"}}},
 		},
 		{
-			"one field does not touch another",
+			"different fields of several configurations are combined",
 			[]string{`{proxy: {http: "http://a"}, installNamespace: a}`, `{variables: [{name: A, value: a}]}`},
 			config.Settings{InstallNamespace: "a", Proxy: &v1alpha1.Proxy{HTTP: "http://a"},
 				Variables: map[string]string{"A": "a"}},
@@ -78,7 +79,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-func TestValuesShareNothing(t *testing.T) {
+func TestValues_CopiesItsArguments(t *testing.T) {
 	const text = `{nodePlacement: {nodeSelector: {a: b}}, proxy: {http: "http://a"}, registries: [{mirror: m}], ` +
 		`resources: [{resources: {limits: {cpu: 1}}}], variables: [{name: A, value: a}]}`
 	want := config.Values(specs(t, text))
@@ -114,15 +115,16 @@ func TestApply(t *testing.T) {
 	for _, tc := range []struct {
 		reason, settings, object, want string
 	}{
-		{"settings that say nothing change nothing", `{variables: [{name: A, value: a}], installNamespace: x}`, web, web},
+		{"variables and an install namespace do not change a manifest",
+			`{variables: [{name: A, value: a}], installNamespace: x}`, web, web},
 		{
-			"and do not care what a manifest is",
+			"empty settings accept an invalid manifest",
 			`{nodePlacement: {}, proxy: {}}`,
 			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: a}}`,
 			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: a}}`,
 		},
 		{
-			"the selector is added, and says more than a manifest can know; a toleration is added once",
+			"the node selector overrides the manifest, and a toleration is added once",
 			`{nodePlacement: {nodeSelector: {zone: a, kubernetes.io/os: windows}, tolerations: [{key: infra, ` +
 				`effect: NoSchedule}, {key: gpu, operator: Exists, tolerationSeconds: 30}, {key: infra, effect: NoSchedule}]}}`,
 			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {nodeSelector: {kubernetes.io/os: linux, disk: ssd}, ` +
@@ -131,7 +133,7 @@ func TestApply(t *testing.T) {
 				`zone: a}, tolerations: [{key: gpu, operator: Exists, tolerationSeconds: 30}, {key: infra, effect: NoSchedule}]}}`,
 		},
 		{
-			"images come from the mirror wherever a pod has them",
+			"images of containers, init containers and volumes come from the mirror",
 			`{registries: [{source: quay.io/example, mirror: mirror.local/example}, {source: docker.io, mirror: hub.local}]}`,
 			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {initContainers: [{image: "quay.io/example/init:1"}], ` +
 				`containers: [{image: nginx}, {name: none}], volumes: [{image: {reference: "quay.io/example/model:3"}}, ` +
@@ -141,7 +143,7 @@ func TestApply(t *testing.T) {
 				`volumes: [{image: {reference: "mirror.local/example/model:3"}}, {emptyDir: {}}]}}`,
 		},
 		{
-			"a proxy in both spellings, behind what is there, in init containers, too",
+			"proxy variables in both spellings are appended in all containers",
 			`{proxy: {http: "http://p:1", https: "http://p:2", noProxy: ".svc,10.0.0.0/8"}}`,
 			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {initContainers: [{name: i}], containers: [{name: c, ` +
 				`env: [{name: A, value: a}]}]}}`,
@@ -154,7 +156,7 @@ func TestApply(t *testing.T) {
 				  {name: NO_PROXY, value: ".svc,10.0.0.0/8"}, {name: no_proxy, value: ".svc,10.0.0.0/8"}]}]}}`,
 		},
 		{
-			"what a container says itself stays, in either spelling; what the proxy does not say is not there",
+			"proxy variables of a container are kept, and unset proxy fields are not added",
 			`{proxy: {http: "http://p", noProxy: x}}`,
 			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, env: [{name: http_proxy, ` +
 				`value: own}]}, {name: d, env: [{name: NO_PROXY, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}]}]}}`,
@@ -164,8 +166,7 @@ func TestApply(t *testing.T) {
 				`value: "http://p"}]}]}}`,
 		},
 		{
-			"resources take the place of those that are there, by the last that matches; quantities are as the API " +
-				"server writes them",
+			"the last matching entry replaces resources, with canonical quantities",
 			`{resources: [{resources: {requests: {cpu: 1}}}, {workload: "deployment/*", container: web, ` +
 				`resources: {limits: {memory: 1024Mi}, requests: {cpu: 0.5}}}, {workload: Deployment/other, resources: {}}, ` +
 				`{container: side, resources: {}}, {workload: "StatefulSet/web", resources: {}}]}`,
@@ -177,14 +178,14 @@ func TestApply(t *testing.T) {
 				`requests: {cpu: 500m}}}, {name: side}]}}}}`,
 		},
 		{
-			"a workload by its name alone",
+			"resources for a workload name of any kind",
 			`{resources: [{workload: "*/web", resources: {limits: {cpu: 1}}}]}`,
 			`{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a}]}}`,
 			`{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, ` +
 				`resources: {limits: {cpu: "1"}}}]}}`,
 		},
 		{
-			"what has no pods is left alone, even of the same kind in another group",
+			"a Deployment of another API group is unchanged",
 			`{proxy: {http: p}, registries: [{mirror: m}], nodePlacement: {nodeSelector: {a: b}}, ` +
 				`resources: [{resources: {limits: {cpu: 1}}}]}`,
 			`{apiVersion: example.com/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: ` +
@@ -193,13 +194,13 @@ func TestApply(t *testing.T) {
 				`[{image: a}]}}}}`,
 		},
 		{
-			"what has no template is for the API server to refuse",
+			"a workload with a null template is unchanged",
 			`{nodePlacement: {nodeSelector: {a: b}}}`,
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: null}}`,
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: null}}`,
 		},
 		{
-			"null is nothing",
+			"null fields are treated as missing",
 			`{nodePlacement: {nodeSelector: {a: b}, tolerations: [{key: x}]}, proxy: {http: p}}`,
 			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {nodeSelector: null, tolerations: null, ` +
 				`initContainers: null, containers: [{env: null, image: null}]}}`,
@@ -215,16 +216,16 @@ func TestApply(t *testing.T) {
 			got, err := settings.Apply([]*unstructured.Unstructured{given})
 			require.NoError(t, err)
 			require.Empty(t, cmp.Diff(object(t, tc.want), got[0]))
-			require.Empty(t, cmp.Diff(before, given), "what was given was changed")
+			require.Empty(t, cmp.Diff(before, given), "Apply changed its arguments")
 			again, err := settings.Apply(got)
 			require.NoError(t, err)
-			require.Empty(t, cmp.Diff(got, again), "once more is no more")
+			require.Empty(t, cmp.Diff(got, again), "the second Apply changed the result")
 		})
 	}
 }
 
-// TestApplyFindsPods checks each kind that has pods, and the path of its pod spec.
-func TestApplyFindsPods(t *testing.T) {
+// TestApply_KindsWithPods checks each kind that has pods, and the path of its pod spec.
+func TestApply_KindsWithPods(t *testing.T) {
 	settings := config.Values(specs(t, `{nodePlacement: {nodeSelector: {found: "yes"}}}`))
 	for _, tc := range []struct{ kind, path string }{
 		{"apiVersion: v1, kind: Pod", "spec: {%s}"},
@@ -245,7 +246,7 @@ func TestApplyFindsPods(t *testing.T) {
 	}
 }
 
-func TestApplyFails(t *testing.T) {
+func TestApply_Errors(t *testing.T) {
 	const all = `{nodePlacement: {nodeSelector: {a: b}, tolerations: [{key: x}]}, proxy: {http: p}, ` +
 		`registries: [{mirror: m}]}`
 	for _, tc := range []struct{ reason, settings, pod, want string }{
@@ -255,21 +256,21 @@ func TestApplyFails(t *testing.T) {
 			`resources of workload "Deployment/"`},
 		{"a workload with a namespace", `{resources: [{workload: Deployment/shop/web, resources: {}}]}`, ``,
 			`resources of workload "Deployment/shop/web"`},
-		{"a URL is no beginning of an image", `{registries: [{source: "https://quay.io", mirror: m}]}`, ``,
+		{"a source with a scheme", `{registries: [{source: "https://quay.io", mirror: m}]}`, ``,
 			`invalid configuration: registry "https://quay.io": must have the form of an image name, ` +
 				`without a scheme or spaces`},
-		{"nor may an image become one", `{registries: [{mirror: "https://m"}]}`, ``, `registry "https://m"`},
-		{"nor have spaces", `{registries: [{mirror: "m "}]}`, ``, `registry "m "`},
-		{"a mirror that is nothing", `{registries: [{source: quay.io, mirror: /}]}`, ``, `registry "quay.io" has no mirror`},
-		{"no map", all, `[]`, "configure Pod broken: spec must be a map"},
-		{"a selector that is none", all, `{nodeSelector: [a]}`, "spec.nodeSelector must be a map"},
-		{"tolerations that are none", all, `{tolerations: {}}`, "spec.tolerations must be a list"},
-		{"containers that are none", all, `{containers: {}}`, "spec.containers must be a list"},
-		{"a container that is none", all, `{initContainers: [{}, a]}`, "spec.initContainers[1] must be a map"},
-		{"an image that is none", all, `{containers: [{image: 1}]}`, "spec.containers[0].image must be a string"},
-		{"an env that is none", all, `{containers: [{env: {A: a}}]}`, "spec.containers[0].env must be a list"},
-		{"a variable that is none", all, `{containers: [{env: [A]}]}`, "spec.containers[0].env[0] must be a map"},
-		{"a volume that is none", all, `{volumes: [{image: a}]}`, "spec.volumes[0].image must be a map"},
+		{"a mirror with a scheme", `{registries: [{mirror: "https://m"}]}`, ``, `registry "https://m"`},
+		{"a mirror with a space", `{registries: [{mirror: "m "}]}`, ``, `registry "m "`},
+		{"a mirror of a slash", `{registries: [{source: quay.io, mirror: /}]}`, ``, `registry "quay.io" has no mirror`},
+		{"spec is not a map", all, `[]`, "configure Pod broken: spec must be a map"},
+		{"nodeSelector is not a map", all, `{nodeSelector: [a]}`, "spec.nodeSelector must be a map"},
+		{"tolerations is not a list", all, `{tolerations: {}}`, "spec.tolerations must be a list"},
+		{"containers is not a list", all, `{containers: {}}`, "spec.containers must be a list"},
+		{"a container is not a map", all, `{initContainers: [{}, a]}`, "spec.initContainers[1] must be a map"},
+		{"an image is not a string", all, `{containers: [{image: 1}]}`, "spec.containers[0].image must be a string"},
+		{"env is not a list", all, `{containers: [{env: {A: a}}]}`, "spec.containers[0].env must be a list"},
+		{"a variable is not a map", all, `{containers: [{env: [A]}]}`, "spec.containers[0].env[0] must be a map"},
+		{"the image of a volume is not a map", all, `{volumes: [{image: a}]}`, "spec.volumes[0].image must be a map"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			settings := config.Values(specs(t, tc.settings))
@@ -289,8 +290,8 @@ func TestApplyFails(t *testing.T) {
 	}
 }
 
-// TestSettingsAreShared is for the race detector.
-func TestSettingsAreShared(t *testing.T) {
+// TestSettings_ConcurrentApply checks with the race detector that concurrent calls do not change the settings.
+func TestSettings_ConcurrentApply(t *testing.T) {
 	settings := config.Values(specs(t,
 		`{nodePlacement: {nodeSelector: {a: b}, tolerations: [{key: x}]}, proxy: {http: p}, registries: [{mirror: m}], `+
 			`resources: [{resources: {limits: {cpu: 1, memory: 2Gi}}}]}`))
@@ -348,17 +349,17 @@ func TestApplyProperties(t *testing.T) {
 		settings := config.Values(spec)
 		once, err := settings.Apply(objects)
 		require.NoError(t, err)
-		require.Empty(t, cmp.Diff(before, given), "what was given was changed")
+		require.Empty(t, cmp.Diff(before, given), "Apply changed its arguments")
 		require.Same(t, other, once[0])
 		if !cmp.Equal(once[1], given) {
 			changed++
 		}
 		again, err := settings.Apply(objects)
 		require.NoError(t, err)
-		require.Empty(t, cmp.Diff(once, again), "the same gives the same")
+		require.Empty(t, cmp.Diff(once, again), "want equal results for equal arguments")
 		twice, err := settings.Apply(once)
 		require.NoError(t, err)
-		require.Empty(t, cmp.Diff(once, twice), "twice is the same as once")
+		require.Empty(t, cmp.Diff(once, twice), "the second Apply changed the result")
 	})
-	require.Greater(t, changed, 5, "most draws change nothing: they show little")
+	require.Greater(t, changed, 5, "too few generated settings change the manifest")
 }

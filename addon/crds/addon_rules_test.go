@@ -6,10 +6,10 @@ import (
 )
 
 // textRules returns the rules of a text with a form and a length.
-func textRules(name, said string, limit int, in func(text string) string, wrong ...string) []rule {
-	rules := []rule{{name + " without an end", in(as(limit + 1)), in(as(limit)), name, ""}}
+func textRules(name, message string, limit int, in func(text string) string, wrong ...string) []rule {
+	rules := []rule{{name + " longer than the maximum", in(as(limit + 1)), in(as(limit)), name, ""}}
 	for _, text := range wrong {
-		rules = append(rules, rule{name + " that none can have: " + text, in(text), in("a"), name, said})
+		rules = append(rules, rule{name + " with an invalid value: " + text, in(text), in("a"), name, message})
 	}
 	return rules
 }
@@ -29,21 +29,21 @@ func referenceRules(at string, in func(configs string) string) []rule {
 			"must have at most 32 items",
 		},
 		{
-			"two templates are two add-ons",
+			"two templates",
 			in(`[{` + template + `, name: a}, {` + template + `, name: b}]`),
 			in(`[{` + template + `, name: a}, ` + named("b") + `]`),
 			at,
 			"an add-on must have at most one AddonTemplate: remove the others",
 		},
 		{
-			"an AddonConfig of nowhere",
+			"an AddonConfig without a namespace",
 			one(config + `, name: a`),
 			one(config + `, namespace: fleet, name: a`),
 			at + "[0].namespace",
 			"namespace is required for an AddonConfig",
 		},
 		{
-			"an AddonTemplate of somewhere",
+			"an AddonTemplate with a namespace",
 			one(template + `, namespace: fleet, name: a`),
 			one(template + `, namespace: "", name: a`),
 			at + "[0].namespace",
@@ -92,8 +92,8 @@ func objectNameRules(at string, in func(fields string) string) []rule {
 	)
 }
 
-// taken are the kinds of the configurations of [referenceRules].
-var taken = `configs: [{group: addon.muster.dev, resource: addonconfigs}, {group: addon.muster.dev, ` +
+// configKinds are the kinds of the configurations of [referenceRules].
+var configKinds = `configs: [{group: addon.muster.dev, resource: addonconfigs}, {group: addon.muster.dev, ` +
 	`resource: addontemplates}, {resource: configmaps}, {group: ` + as(
 	253,
 ) + `, resource: configmaps}, {resource: ` + as(
@@ -102,7 +102,7 @@ var taken = `configs: [{group: addon.muster.dev, resource: addonconfigs}, {group
 
 // placed returns an Addon that is installed on the clusters of a Placement.
 func placed(fields string) string {
-	return taken + `, hostingMembers: [hub, ` + as(
+	return configKinds + `, hostingMembers: [hub, ` + as(
 		63,
 	) + `], install: {type: Placements, placements: [{namespace: fleet, name: all, ` + fields + `}]}`
 }
@@ -116,7 +116,7 @@ func addonRules() []rule {
 	return slices.Concat(
 		[]rule{
 			{
-				"a name for people that they would not read",
+				"a display name longer than the maximum",
 				`displayName: ` + as(129),
 				`displayName: ` + as(128),
 				"displayName",
@@ -130,28 +130,28 @@ func addonRules() []rule {
 				"1024",
 			},
 			{
-				"more hosts than the maximum",
+				"more hosting members than the maximum",
 				`hostingMembers: ` + list(65, `"m#"`),
 				`hostingMembers: ` + list(64, `"m#"`),
 				"hostingMembers",
 				"must have at most 64 items",
 			},
 			{
-				"one host twice",
+				"a duplicate hosting member",
 				`hostingMembers: [a, b, a]`,
 				`hostingMembers: [a, b]`,
 				"hostingMembers[2]",
 				`Duplicate value: "a"`,
 			},
 			{
-				"a host that none can be",
+				"an invalid name of a hosting member",
 				`hostingMembers: [Hub]`,
 				`hostingMembers: [hub]`,
 				"hostingMembers[0]",
 				"the name of a member must be a DNS label",
 			},
 			{
-				"a host with too long a name",
+				"a name of a hosting member longer than the maximum",
 				`hostingMembers: [` + as(64) + `]`,
 				`hostingMembers: [` + as(63) + `]`,
 				"hostingMembers[0]",
@@ -166,7 +166,7 @@ func addonRules() []rule {
 				"must have at most 16 items",
 			},
 			{
-				"one kind twice",
+				"a duplicate kind",
 				`configs: [{group: a, resource: b}, {group: a, resource: b}]`,
 				`configs: [{group: a, resource: b}, {resource: b}, {group: a, resource: c}]`,
 				"configs[1]",
@@ -180,21 +180,21 @@ func addonRules() []rule {
 				"must have at most 8 items",
 			},
 			{
-				"an AddonConfig of nowhere",
+				"an AddonConfig without a namespace",
 				one(config + `, defaults: [{namespace: fleet, name: a}, {name: a}]`),
 				one(config + `, defaults: [{namespace: fleet, name: a}]`),
 				"configs[0].defaults",
 				"namespace is required for an AddonConfig",
 			},
 			{
-				"an AddonTemplate of somewhere",
+				"an AddonTemplate with a namespace",
 				one(template + `, defaults: [{namespace: fleet, name: a}]`),
 				one(template + `, defaults: [{name: a}]`),
 				"configs[0].defaults",
 				"namespace must not be set for an AddonTemplate, which is cluster-scoped",
 			},
 			{
-				"two templates are two add-ons",
+				"two templates",
 				one(template + `, defaults: [{name: a}, {name: b}]`),
 				one(config + `, defaults: [{namespace: fleet, name: a}, {namespace: fleet, name: b}]`),
 				"configs[0].defaults",
@@ -202,21 +202,21 @@ func addonRules() []rule {
 			},
 
 			{
-				"a way to install that does not exist",
+				"an unknown install type",
 				`install: {type: Everywhere}`,
 				`install: {type: Manual}`,
 				"install.type",
 				`supported values: "Manual", "Placements"`,
 			},
 			{
-				"placements that have no effect",
+				"placements with type Manual",
 				`install: {placements: [{namespace: a, name: b}]}`,
 				`install: {type: Manual, placements: []}`,
 				"install.placements",
 				"placements may only be set with type Placements",
 			},
 			{
-				"placements without one",
+				"type Placements without placements",
 				`install: {type: Placements, placements: []}`,
 				placement(`{namespace: a, name: b}`),
 				"install.placements",
@@ -230,57 +230,57 @@ func addonRules() []rule {
 				"must have at most 16 items",
 			},
 			{
-				"one placement twice",
+				"a duplicate placement",
 				placement(`{namespace: a, name: b}, {namespace: a, name: b}`),
 				placement(`{namespace: a, name: b}, {namespace: b, name: b}`),
 				"install.placements[1]",
 				"Duplicate value",
 			},
 			{
-				"a kind that the add-on does not take",
-				taken + `, install: {type: Placements, placements: [{namespace: a, name: b, configs: [{resource: secrets, ` +
+				"a config of an undeclared kind",
+				configKinds + `, install: {type: Placements, placements: [{namespace: a, name: b, configs: [{resource: secrets, ` +
 					`namespace: a, name: b}]}]}`,
 				placed(`configs: [{group: "", resource: configmaps, name: b}]`),
 				"install.placements",
 				"the kinds of all configs must be among spec.configs",
 			},
 			{
-				"a kind of another group",
+				"a config of an undeclared group",
 				placed(`configs: [{group: apps, resource: configmaps, name: b}]`),
 				placed(`configs: [{resource: configmaps, name: b}]`),
 				"install.placements",
 				"the kinds of all configs must be among spec.configs",
 			},
 			{
-				"kinds of an add-on that takes none",
+				"a config of an add-on without kinds",
 				placement(`{namespace: a, name: b, configs: [{resource: configmaps, name: b}]}`),
 				placement(`{namespace: a, name: b, configs: []}`),
 				"install.placements",
 				"the kinds of all configs must be among spec.configs",
 			},
 			{
-				"a host that the add-on does not have",
+				"an undeclared hosting member",
 				placed(`hostingMember: east`),
 				placed(`hostingMember: hub`),
 				"install.placements",
 				"each hostingMember must be among spec.hostingMembers",
 			},
 			{
-				"another, with as long a name as may be",
+				"an undeclared hosting member with a name of the maximum length",
 				placed(`hostingMember: ` + strings.Repeat("b", 63)),
 				placed(`hostingMember: ` + as(63)),
 				"install.placements",
 				"each hostingMember must be among spec.hostingMembers",
 			},
 			{
-				"a host of an add-on that has none",
+				"a hosting member of an add-on without hosting members",
 				placement(`{namespace: a, name: b, hostingMember: hub}`),
 				placement(`{namespace: a, name: b, hostingMember: ""}`),
 				"install.placements",
 				"each hostingMember must be among spec.hostingMembers",
 			},
 			{
-				"a host that none can be",
+				"a name of the hosting member of a placement longer than the maximum",
 				placed(`hostingMember: ` + as(64)),
 				placed(`hostingMember: ` + as(63)),
 				at + ".hostingMember",
@@ -309,21 +309,21 @@ func addonRules() []rule {
 				"should be greater than or equal to 5",
 			},
 			{
-				"a lease of more than a day",
+				"a lease duration above the maximum",
 				`health: {type: Lease, leaseDurationSeconds: 86401}`,
 				`health: {type: Lease, leaseDurationSeconds: 86400}`,
 				"health.leaseDurationSeconds",
 				"should be less than or equal to 86400",
 			},
 			{
-				"no time to be removed in",
+				"a removal deadline below the minimum",
 				`removal: {deadlineSeconds: 9}`,
 				`removal: {deadlineSeconds: 10}`,
 				"removal.deadlineSeconds",
 				"should be greater than or equal to 10",
 			},
 			{
-				"a removal of more than a day",
+				"a removal deadline above the maximum",
 				`removal: {deadlineSeconds: 86401}`,
 				`removal: {deadlineSeconds: 86400}`,
 				"removal.deadlineSeconds",
@@ -419,14 +419,14 @@ func memberAddonRules() []rule {
 		),
 		[]rule{
 			{
-				"a deadline before it began",
+				"a negative removal deadline",
 				`removalDeadlineSeconds: -1`,
 				`removalDeadlineSeconds: 0`,
 				"removalDeadlineSeconds",
 				"should be greater than or equal to 0",
 			},
 			{
-				"a removal of more than a day",
+				"a removal deadline above the maximum",
 				`removalDeadlineSeconds: 86401`,
 				`removalDeadlineSeconds: 86400`,
 				"removalDeadlineSeconds",

@@ -65,19 +65,19 @@ func TestColumns(t *testing.T) {
 		&v1alpha1.AddonTemplate{ObjectMeta: meta("", "columns"), Spec: template(t, `{version: v1.2.3, manifests: []}`)},
 	)
 
-	ofAddons := []string{"Name", "Install", "Members", "Updated", "Available", "Degraded", "Message", "Age"}
+	addonColumns := []string{"Name", "Install", "Members", "Updated", "Available", "Degraded", "Message", "Age"}
 	for _, test := range []struct {
 		path  string
 		order []string
 		cells map[string]any
 	}{
 		{
-			"addons/columns", ofAddons,
+			"addons/columns", addonColumns,
 			map[string]any{"Name": "columns", "Install": "Manual", "Members": 3.0, "Updated": 2.0, "Available": 1.0,
 				"Degraded": "True", "Message": "east cannot apply it"},
 		},
 		{
-			"addons/nowhere", ofAddons, // no members are 0 of them
+			"addons/nowhere", addonColumns, // the number of members is 0
 			map[string]any{"Name": "nowhere", "Install": "Manual", "Members": 0.0, "Updated": 0.0, "Available": 0.0,
 				"Degraded": nil, "Message": nil},
 		},
@@ -100,7 +100,7 @@ func TestColumns(t *testing.T) {
 			t.Errorf("%s (-want +got)\n%s", test.path, diff)
 		}
 		if diff := cmp.Diff(test.order, order); diff != "" {
-			t.Errorf("%s: in which order (-want +got)\n%s", test.path, diff)
+			t.Errorf("%s: order of columns (-want +got)\n%s", test.path, diff)
 		}
 	}
 }

@@ -42,9 +42,9 @@ func installed(t *testing.T) client.Client {
 	return c
 }
 
-func TestInstallIsServedAtOnceAndIdempotent(t *testing.T) {
+func TestInstall_ServedAtOnceAndIdempotent(t *testing.T) {
 	c := installed(t)
-	// Served: the very next call must not be refused for an unknown kind.
+	// The next request must not fail with an unknown kind.
 	for _, list := range []client.ObjectList{&v1alpha1.AddonList{}, &v1alpha1.MemberAddonList{},
 		&v1alpha1.AddonConfigList{}, &v1alpha1.AddonTemplateList{}} {
 		require.NoError(t, c.List(t.Context(), list))
@@ -58,10 +58,10 @@ func TestInstallIsServedAtOnceAndIdempotent(t *testing.T) {
 		"memberaddons.addon.muster.dev",
 	}, slices.Sorted(maps.Keys(before)))
 	require.NoError(t, crds.Install(t.Context(), c))
-	require.Equal(t, before, crdtest.Versions(t, c), "installing again wrote something")
+	require.Equal(t, before, crdtest.Versions(t, c), "the second Install must not write")
 }
 
-func TestInstallEndsWhenItMay(t *testing.T) {
+func TestInstall_ContextDeadline(t *testing.T) {
 	c := installed(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()

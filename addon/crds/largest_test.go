@@ -27,13 +27,13 @@ func annotations() map[string]string {
 	return map[string]string{"example.com/note": strings.Repeat("x", 256<<10-len("example.com/note"))}
 }
 
-// again writes an object as another user, who gets a separate entry in its managed fields.
-func again(t *testing.T, c client.Client, object client.Object) {
+// updateByAnother writes an object as another user, who gets a separate entry in its managed fields.
+func updateByAnother(t *testing.T, c client.Client, object client.Object) {
 	t.Helper()
 	object.SetLabels(map[string]string{"a": "b"})
 	require.NoError(t, c.Update(t.Context(), object, client.FieldOwner("another")))
 	t.Logf(
-		"%d bytes, of which etcd takes 1572864; bookkeeping %d",
+		"%d bytes, at most 1572864 in etcd; managed fields %d",
 		length(t, object),
 		length(t, object.GetManagedFields()),
 	)
@@ -59,10 +59,10 @@ func TestLargestAddonIsStored(t *testing.T) {
 	addon.Status.Trim()
 	require.LessOrEqual(t, length(t, addon.Status), v1alpha1.MaxAddonStatusBytes)
 	for _, placement := range addon.Status.Placements {
-		require.GreaterOrEqual(t, len(placement.Rollout.Stages), 33, "the state of each gate is kept")
+		require.GreaterOrEqual(t, len(placement.Rollout.Stages), 33, "want the stages of all gates")
 	}
 	require.NoError(t, c.Status().Update(t.Context(), addon, client.FieldOwner("controller")))
-	again(t, c, addon)
+	updateByAnother(t, c, addon)
 }
 
 // largestAddon has the maximum number of entries in each list with keys, and the maximum number of bytes.
@@ -225,7 +225,7 @@ func TestLargestMemberAddonIsStored(t *testing.T) {
 		DesiredRevision: as(63),
 		AppliedRevision: as(63),
 		RevisionSince:   new(metav1.NowMicro()),
-		// As many as can count: see the field.
+		// The maximum: see the field.
 		Configs: times(32+32+14*8, func(i int) v1alpha1.ConfigStatus {
 			return v1alpha1.ConfigStatus{
 				ConfigReference: reference(i),
@@ -245,7 +245,7 @@ func TestLargestMemberAddonIsStored(t *testing.T) {
 		}),
 	}
 	require.NoError(t, c.Status().Update(t.Context(), member, client.FieldOwner("controller")))
-	again(t, c, member)
+	updateByAnother(t, c, member)
 }
 
 func TestLargestAddonConfigIsStored(t *testing.T) {
@@ -296,7 +296,7 @@ func TestLargestAddonConfigIsStored(t *testing.T) {
 	config.Annotations = annotations()
 	require.Empty(t, config.Spec.Validate())
 	stored(t, c, config)
-	again(t, c, config)
+	updateByAnother(t, c, config)
 }
 
 func TestLargestAddonTemplateIsStored(t *testing.T) {
@@ -341,5 +341,5 @@ func TestLargestAddonTemplateIsStored(t *testing.T) {
 	object.Annotations = annotations()
 	require.Empty(t, object.Spec.Validate())
 	stored(t, c, object)
-	again(t, c, object)
+	updateByAnother(t, c, object)
 }

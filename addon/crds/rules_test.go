@@ -25,15 +25,15 @@ type rule struct {
 	reason       string
 	wrong, right string
 	field        string // below spec; Validate may name one within it
-	want         string // of both; empty where the API server has but a pattern to show
+	want         string // message of both; empty if the API server shows only a pattern
 }
 
 // kind is a kind of the definitions.
 type kind struct {
 	name, resource, namespace string
 	minimal                   string // spec
-	rules                     []rule // of both
-	// what the API server alone can say, by the field: what must be there, and what a Go program leaves out
+	rules                     []rule // of the API server and Validate
+	// missing has specs that only the API server can reject, by field: Go programs omit or cannot decode the field.
 	missing map[string]string
 	decode  func(t *testing.T, object *unstructured.Unstructured) (client.Object, func() field.ErrorList)
 }
@@ -123,7 +123,7 @@ func (k *kind) validated(t *testing.T, object *unstructured.Unstructured) []crdt
 
 func complaintsOf(t *testing.T, err error) []crdtest.Complaint {
 	t.Helper()
-	// What may be a number or a text can break the rules for both.
+	// A field that is a number or a string can violate the rules of both.
 	return first(
 		slices.CompactFunc(crdtest.Complaints(t, err), func(a, b crdtest.Complaint) bool { return a.Field == b.Field }),
 	)
@@ -168,7 +168,7 @@ func TestValidate(t *testing.T) {
 				got := k.validated(t, k.object(t, test.wrong))
 				crdtest.One(t, test.reason, crdtest.Complaint{Field: below(test.field), Message: test.want}, got)
 				if got := k.validated(t, k.object(t, test.right)); len(got) > 0 {
-					t.Errorf("%s, mended: %+v", test.reason, got)
+					t.Errorf("%s: want no error for the valid value, got %+v", test.reason, got)
 				}
 			}
 		})
@@ -181,36 +181,37 @@ func TestAPIServerAgrees(t *testing.T) {
 	c := installed(t)
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
-			var refused []crdtest.Complaint
+			var rejected []crdtest.Complaint
 			for _, test := range k.rules {
-				refused = append(refused, k.refused(t, c, test)...)
-				k.bothAccept(t, c, test.reason+", mended", test.right)
+				rejected = append(rejected, k.bothReject(t, c, test)...)
+				k.bothAccept(t, c, test.reason+", valid", test.right)
 			}
 			for _, rule := range crdtest.Rules(t, c, k.resource+".addon.muster.dev") {
-				_, elsewhere := k.missing[strings.ReplaceAll(strings.TrimPrefix(rule.Field, "spec."), "[]", "[0]")]
-				if !elsewhere && !rule.BrokenBy(refused) {
-					t.Errorf("no test here breaks this rule: %+v", rule)
+				_, ofMissing := k.missing[strings.ReplaceAll(strings.TrimPrefix(rule.Field, "spec."), "[]", "[0]")]
+				if !ofMissing && !rule.BrokenBy(rejected) {
+					t.Errorf("no case violates this rule: %+v", rule)
 				}
 			}
 		})
 	}
 }
 
-// refused requires that the API server and Validate reject an object alike, and returns the complaints.
-func (k *kind) refused(t *testing.T, c client.Client, test rule) []crdtest.Complaint {
+// bothReject requires that the API server and Validate reject an object alike, and returns the complaints.
+func (k *kind) bothReject(t *testing.T, c client.Client, test rule) []crdtest.Complaint {
 	t.Helper()
 	object := k.object(t, test.wrong)
-	ours := k.validated(t, object)
+	fromValidate := k.validated(t, object)
 	err := c.Create(t.Context(), object, client.DryRunAll)
 	if !apierrors.IsInvalid(err) {
-		t.Errorf("%s: want the API server to refuse it, got %v", test.reason, err)
+		t.Errorf("%s: want the API server to reject the object, got %v", test.reason, err)
 		return nil
 	}
 	got := complaintsOf(t, err)
 	if len(got) != 1 || got[0].Field != below(test.field) || !strings.Contains(got[0].Message, test.want) {
-		t.Errorf("%s: want one complaint about %s that says %q, got %+v", test.reason, below(test.field), test.want, got)
-	} else if len(ours) > 0 && got[0].Kind != ours[0].Kind {
-		t.Errorf("%s: the API server says %s, Validate %s", test.reason, got[0].Kind, ours[0].Kind)
+		t.Errorf("%s: want one error for %s with %q, got %+v", test.reason, below(test.field), test.want, got)
+	} else if len(fromValidate) > 0 && got[0].Kind != fromValidate[0].Kind {
+		t.Errorf("%s: want equal types of errors, got %s from the API server and %s from Validate", test.reason, got[0].Kind,
+			fromValidate[0].Kind)
 	}
 	return got
 }
@@ -220,21 +221,21 @@ func (k *kind) bothAccept(t *testing.T, c client.Client, reason, fields string) 
 	t.Helper()
 	object := k.object(t, fields)
 	if err := c.Create(t.Context(), object, client.DryRunAll); err != nil {
-		t.Errorf("%s: the API server says %v", reason, err)
-	} else if ours := k.validated(t, object); len(ours) > 0 {
-		t.Errorf("%s: with its defaults, Validate says %+v", reason, ours)
+		t.Errorf("%s: API server: unexpected error: %v", reason, err)
+	} else if fromValidate := k.validated(t, object); len(fromValidate) > 0 {
+		t.Errorf("%s: Validate of the object with defaults: unexpected errors: %+v", reason, fromValidate)
 	}
 }
 
-func TestWithoutWhatMustBeThere(t *testing.T) {
+func TestAPIServer_RequiredFields(t *testing.T) {
 	c := installed(t)
 	for _, k := range kinds() {
 		for name, wrong := range k.missing {
 			err := c.Create(t.Context(), k.object(t, wrong), client.DryRunAll)
 			if !apierrors.IsInvalid(err) {
-				t.Errorf("%s, %s: want the API server to refuse it, got %v", k.name, wrong, err)
-			} else if theirs := complaintsOf(t, err); len(theirs) != 1 || theirs[0].Field != "spec."+name {
-				t.Errorf("%s, %s: want one complaint about %s, got %+v", k.name, wrong, name, theirs)
+				t.Errorf("%s, %s: want the API server to reject the object, got %v", k.name, wrong, err)
+			} else if fromServer := complaintsOf(t, err); len(fromServer) != 1 || fromServer[0].Field != "spec."+name {
+				t.Errorf("%s, %s: want one error for %s, got %+v", k.name, wrong, name, fromServer)
 			}
 		}
 	}

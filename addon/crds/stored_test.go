@@ -42,7 +42,7 @@ func TestDefaults(t *testing.T) {
 	}{
 		{"an Addon", &v1alpha1.Addon{ObjectMeta: meta("", "a")}, `
 			{installNamespace: muster-addons, install: {type: Manual}, health: {type: Works}, removal: {deadlineSeconds: 900}}`},
-		{"one for the clusters of a placement", &v1alpha1.Addon{ObjectMeta: meta("", "a"), Spec: v1alpha1.AddonSpec{
+		{"an Addon with a placement", &v1alpha1.Addon{ObjectMeta: meta("", "a"), Spec: v1alpha1.AddonSpec{
 			Configs: []v1alpha1.ConfigKind{{Resource: "configmaps"}},
 			Install: v1alpha1.InstallStrategy{Type: v1alpha1.InstallPlacements,
 				Placements: []v1alpha1.PlacementInstall{{Namespace: "fleet", Name: "all"}}},
@@ -60,7 +60,7 @@ func TestDefaults(t *testing.T) {
 			  registration: {credential: Token}}`},
 	} {
 		require.NoError(t, c.Create(t.Context(), test.object, client.DryRunAll), test.reason)
-		// As the API server has it: Go would leave out what is empty.
+		// The object as the API server returns it: Go types omit empty fields.
 		text, err := json.Marshal(test.object)
 		require.NoError(t, err)
 		var got, want map[string]any
@@ -88,7 +88,7 @@ func TestNames(t *testing.T) {
 	c := installed(t)
 	for _, test := range []struct {
 		object client.Object
-		want   string // empty: it is right
+		want   string // empty: the name is valid
 	}{
 		{&v1alpha1.Addon{ObjectMeta: meta("", as(50))}, ""},
 		{&v1alpha1.Addon{ObjectMeta: meta("", as(51))}, "must be a DNS label of at most 50 characters"},
@@ -105,7 +105,7 @@ func TestNames(t *testing.T) {
 		case test.want == "" && err != nil:
 			t.Errorf("%T %s: %v", test.object, test.object.GetName(), err)
 		case test.want != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.want)):
-			t.Errorf("%T %s: want an error that says %q, got %v", test.object, test.object.GetName(), test.want, err)
+			t.Errorf("%T %s: want an error with %q, got %v", test.object, test.object.GetName(), test.want, err)
 		}
 	}
 }

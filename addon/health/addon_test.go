@@ -37,13 +37,13 @@ func fleet(texts ...string) (all []Member) {
 	return all
 }
 
-func rolls(phase placementv1alpha1.RolloutPhase) []v1alpha1.PlacementStatus {
+func placements(phase placementv1alpha1.RolloutPhase) []v1alpha1.PlacementStatus {
 	return []v1alpha1.PlacementStatus{{Namespace: "fleet", Name: "edge",
 		Rollout: placementv1alpha1.RolloutStatus{Phase: phase, Message: "1 cluster failed, and maxFailures allows 0: b."}}}
 }
 
 func TestStatus(t *testing.T) {
-	const well = "updated available"
+	const healthyMember = "updated available"
 	for _, test := range []struct {
 		reason   string
 		observed AddonObserved
@@ -51,61 +51,63 @@ func TestStatus(t *testing.T) {
 		want     string // Installed and Degraded
 		message  string
 	}{
-		{"all are well", AddonObserved{Members: fleet("a "+well, "b "+well)},
+		{"all members are available", AddonObserved{Members: fleet("a "+healthyMember, "b "+healthyMember)},
 			v1alpha1.AddonCounts{Total: 2, Updated: 2, Available: 2}, "True/Updated False/AsDesired",
 			"Add-on is up to date and available on all 2 members."},
-		{"there is but one", AddonObserved{Members: fleet("a " + well)},
+		{"one member", AddonObserved{Members: fleet("a " + healthyMember)},
 			v1alpha1.AddonCounts{Total: 1, Updated: 1, Available: 1}, "True/Updated False/AsDesired",
 			"Add-on is up to date and available on 1 member."},
-		{"no member is selected, so none is outdated", AddonObserved{}, v1alpha1.AddonCounts{},
+		{"no member is selected", AddonObserved{}, v1alpha1.AddonCounts{},
 			"True/Updated False/AsDesired", "No member is selected."},
-		{"some are on their way", AddonObserved{Members: fleet("a "+well, "b available", "c")},
+		{"some members are not updated", AddonObserved{Members: fleet("a "+healthyMember, "b available", "c")},
 			v1alpha1.AddonCounts{Total: 3, Updated: 1, Available: 2}, "False/Updating False/AsDesired",
 			"Add-on is up to date on 1 of 3 members: 2 available."},
-		{"some are still to get it", AddonObserved{Members: fleet("a " + well), Awaited: 2},
+		{"MemberAddons that do not exist yet are pending", AddonObserved{Members: fleet("a " + healthyMember), Awaited: 2},
 			v1alpha1.AddonCounts{Total: 1, Updated: 1, Available: 1}, "False/Updating False/AsDesired",
 			"Add-on is up to date on 1 of 3 members: 1 available, 2 pending."},
-		{"up to date is not available, and some are unknown",
+		{"updated members that are unavailable or unknown",
 			AddonObserved{Members: fleet("a updated unknown", "b updated")},
 			v1alpha1.AddonCounts{Total: 2, Updated: 2, Unknown: 1}, "True/Updated False/AsDesired",
 			"Add-on is up to date on 2 of 2 members: 0 available, 1 unknown."},
-		{"some are degraded: the first by name is the example",
-			AddonObserved{Members: fleet("c degraded", "b updated degraded", "a "+well)},
+		{"the message names the first degraded member in name order",
+			AddonObserved{Members: fleet("c degraded", "b updated degraded", "a "+healthyMember)},
 			v1alpha1.AddonCounts{Total: 3, Updated: 2, Available: 1, Degraded: 2}, "False/Updating True/ClustersFailed",
 			"Add-on is degraded on 2 of 3 members. b: It is so. Add-on is up to date on 2 of 3 members: 1 available."},
 		{"a rollout is halted",
-			AddonObserved{Members: fleet("a "+well, "b degraded"), Placements: rolls(placementv1alpha1.PhaseFailed)},
+			AddonObserved{Members: fleet("a "+healthyMember, "b degraded"),
+				Placements: placements(placementv1alpha1.PhaseFailed)},
 			v1alpha1.AddonCounts{Total: 2, Updated: 1, Available: 1, Degraded: 1}, "False/Updating True/RolloutHalted",
 			"The rollout for Placement fleet/edge is halted. 1 cluster failed, and maxFailures allows 0: b. b: It is so. " +
 				"Add-on is up to date on 1 of 2 members: 1 available."},
-		{"one waits for a person",
-			AddonObserved{Members: fleet("a available"), Placements: rolls(placementv1alpha1.PhaseWaitingForApproval)},
+		{"a rollout waits for an approval",
+			AddonObserved{Members: fleet("a available"), Placements: placements(placementv1alpha1.PhaseWaitingForApproval)},
 			v1alpha1.AddonCounts{Total: 1, Available: 1}, "False/Updating False/AsDesired",
 			"Add-on is up to date on 0 of 1 member: 1 available. Placement fleet/edge: 1 cluster failed, and maxFailures " +
 				"allows 0: b."},
-		{"a problem goes before all else",
+		{"a problem that is not retried precedes a retried problem and degraded members",
 			AddonObserved{Members: fleet("a degraded"),
 				Problems: []Problem{{"PlacementNotFound", "There is no Placement", true},
 					{"NoAgent", "There is no agent", false}}}, v1alpha1.AddonCounts{Total: 1, Degraded: 1},
 			"False/NoAgent True/NoAgent",
 			"There is no agent. There is 1 more problem. Add-on is up to date on 0 of 1 member: 0 available."},
 		{"a retried problem is reported, and is not a degradation",
-			AddonObserved{Members: fleet("a " + well),
+			AddonObserved{Members: fleet("a " + healthyMember),
 				Problems: []Problem{{"PlacementNotFound", "There is no Placement", true}}},
 			v1alpha1.AddonCounts{Total: 1, Updated: 1, Available: 1}, "False/PlacementNotFound False/AsDesired",
 			"There is no Placement. Add-on is up to date and available on 1 member."},
 		{"a member that is being removed is not selected",
-			AddonObserved{Members: fleet("a "+well, "b updated available removing")},
+			AddonObserved{Members: fleet("a "+healthyMember, "b updated available removing")},
 			v1alpha1.AddonCounts{Total: 2, Updated: 1, Available: 1, Removing: 1}, "True/Updated False/AsDesired",
 			"Add-on is up to date and available on 1 member. Add-on is being removed from 1 member. b: It is so."},
-		{"it is being deleted",
-			AddonObserved{Deleting: true, Members: fleet("a removing degraded", "b "+well),
-				Placements: rolls(placementv1alpha1.PhaseFailed)},
+		{"the Addon is being deleted",
+			AddonObserved{Deleting: true, Members: fleet("a removing degraded", "b "+healthyMember),
+				Placements: placements(placementv1alpha1.PhaseFailed)},
 			v1alpha1.AddonCounts{Total: 2, Updated: 1, Available: 1, Degraded: 1, Removing: 1},
 			"False/Removing True/ClustersFailed",
 			"Add-on is degraded on 1 of 2 members. a: It is so. Add-on is being deleted: 2 members remaining, 1 " +
 				"being removed."},
-		{"and no member has it", AddonObserved{Deleting: true}, v1alpha1.AddonCounts{}, "False/Removing False/AsDesired",
+		{"the Addon is being deleted and has no members",
+			AddonObserved{Deleting: true}, v1alpha1.AddonCounts{}, "False/Removing False/AsDesired",
 			"Add-on is being deleted."},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -124,7 +126,7 @@ func TestStatus(t *testing.T) {
 }
 
 func TestMemberOf(t *testing.T) {
-	made := func(changes ...func(*v1alpha1.MemberAddon)) *v1alpha1.MemberAddon {
+	memberAddon := func(changes ...func(*v1alpha1.MemberAddon)) *v1alpha1.MemberAddon {
 		a := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: v1alpha1.MemberAddonStatus{
 			ObservedGeneration: 2, DesiredRevision: "r2", AppliedRevision: "r2", Message: strings.Repeat("m", 1000),
 			Conditions: []metav1.Condition{
@@ -142,22 +144,24 @@ func TestMemberOf(t *testing.T) {
 		addon  *v1alpha1.MemberAddon
 		want   Member
 	}{
-		{"it has the desired revision", made(), Member{Updated: true, Available: "True", Degraded: "False"}},
-		{"it was assigned the revision, and has not applied all of it",
-			made(func(a *v1alpha1.MemberAddon) { a.Status.Conditions[0].Status = "False" }),
+		{"the desired revision is applied", memberAddon(), Member{Updated: true, Available: "True", Degraded: "False"}},
+		{"the desired revision is assigned, and its manifests are not applied",
+			memberAddon(func(a *v1alpha1.MemberAddon) { a.Status.Conditions[0].Status = "False" }),
 			Member{Available: "True", Degraded: "False"}},
-		{"it has all of the one before", made(func(a *v1alpha1.MemberAddon) { a.Status.AppliedRevision = "r1" }),
+		{"the previous revision is applied", memberAddon(func(a *v1alpha1.MemberAddon) { a.Status.AppliedRevision = "r1" }),
 			Member{Available: "True", Degraded: "False"}},
 		{"the desired revision is unknown",
-			made(func(a *v1alpha1.MemberAddon) { a.Status.AppliedRevision, a.Status.DesiredRevision = "", "" }),
+			memberAddon(func(a *v1alpha1.MemberAddon) { a.Status.AppliedRevision, a.Status.DesiredRevision = "", "" }),
 			Member{Available: "True", Degraded: "False"}},
-		{"it has not been looked at as it is", made(func(a *v1alpha1.MemberAddon) { a.Generation = 3 }),
+		{"the status describes an earlier generation", memberAddon(func(a *v1alpha1.MemberAddon) { a.Generation = 3 }),
 			Member{Available: "Unknown", Degraded: "Unknown"}},
-		{"the status describes an earlier generation", made(func(a *v1alpha1.MemberAddon) { a.Status.Conditions = nil }),
+		{"the status has no conditions", memberAddon(func(a *v1alpha1.MemberAddon) { a.Status.Conditions = nil }),
 			Member{Available: "Unknown", Degraded: "Unknown"}},
-		{"a status that is none is unknown", made(func(a *v1alpha1.MemberAddon) { a.Status.Conditions[1].Status = "Odd" }),
+		{"an invalid condition status is unknown",
+			memberAddon(func(a *v1alpha1.MemberAddon) { a.Status.Conditions[1].Status = "Odd" }),
 			Member{Updated: true, Available: "Unknown", Degraded: "False"}},
-		{"it is on its way out", made(func(a *v1alpha1.MemberAddon) { a.DeletionTimestamp = new(metav1.NewTime(noon)) }),
+		{"the MemberAddon is being deleted",
+			memberAddon(func(a *v1alpha1.MemberAddon) { a.DeletionTimestamp = new(metav1.NewTime(noon)) }),
 			Member{Available: "True", Degraded: "False", Removing: true}},
 	} {
 		got := MemberOf("east", test.addon)
@@ -167,7 +171,7 @@ func TestMemberOf(t *testing.T) {
 	}
 }
 
-func TestStatusStaysShort(t *testing.T) {
+func TestStatus_MessagesAreBounded(t *testing.T) {
 	long := strings.Repeat("é", 2000)
 	o := AddonObserved{Now: noon, Problems: []Problem{{Message: long}, {Reason: "b"}, {Reason: "c"}}}
 	for i := range 5000 {
@@ -175,7 +179,7 @@ func TestStatusStaysShort(t *testing.T) {
 			Member{Name: fmt.Sprint(i), Degraded: metav1.ConditionTrue, Removing: i%2 == 0, Message: long[:512]})
 	}
 	for range 20 {
-		o.Placements = append(o.Placements, rolls(placementv1alpha1.PhaseFailed)...)
+		o.Placements = append(o.Placements, placements(placementv1alpha1.PhaseFailed)...)
 	}
 	got := Status(o)
 	require.LessOrEqual(t, len(got.Message), 1024)

@@ -10,12 +10,12 @@ import (
 // BenchmarkAssess evaluates one member with two Works, and the status of an Addon on 5,000 members. The floor is to
 // read each member once.
 func BenchmarkAssess(b *testing.B) {
-	o := assigned(says(allWell), says(onItsWay))
+	o := assigned(workWith(healthy), workWith(progressing))
 	o.Before = Assess(o).Conditions
 	b.ReportAllocs()
 	for b.Loop() {
 		if len(Assess(o).Conditions) != 7 {
-			b.Fatal("six conditions, and Ready")
+			b.Fatal("want six conditions and Ready")
 		}
 	}
 }
@@ -33,21 +33,21 @@ func BenchmarkStatus(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if Status(o).Counts.Available != n {
-				b.Fatal("all are well")
+				b.Fatal("want all members to be available")
 			}
 		}
 		report(b)
 	})
 	b.Run("floor", func(b *testing.B) {
 		for b.Loop() {
-			well := 0
+			available := 0
 			for i := range o.Members {
 				if o.Members[i].Available == metav1.ConditionTrue {
-					well++
+					available++
 				}
 			}
-			if well != n {
-				b.Fatal(well)
+			if available != n {
+				b.Fatalf("available: want %d, got %d", n, available)
 			}
 		}
 		report(b)

@@ -63,13 +63,13 @@ func anyObserved(t *rapid.T) Observed {
 			rapid.Bool().Draw(t, "failed")}
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "works") {
-		work := workOf(rapid.SampledFrom([]string{allWell, allWell, onItsWay, failed, rejected, unmet, repeated,
-			""}).Draw(t, "says"))
+		work := workOf(rapid.SampledFrom([]string{healthy, healthy, progressing, failed, rejected, unmet, repeated,
+			""}).Draw(t, "conditions"))
 		work.Status.Message = anyText(t)
 		withManifests(work,
 			rapid.SampledFrom([]string{"", "Deployment=True/Ready", "Deployment=False/Progressing",
 				"DaemonSet=False/NotReady Issuer=True/Ready"}).Draw(t, "manifests"))
-		if !mostly("seen") {
+		if !mostly("reported") {
 			work.Generation++
 		}
 		o.Works = append(o.Works, Of(work))
@@ -84,9 +84,9 @@ func stored[T any](t require.TestingT, made T) (back T) {
 	return back
 }
 
-// TestAssessIsAFixedPoint checks that the result does not change after it is stored and read again. Otherwise a
+// TestAssess_StableAfterStoring checks that the result does not change after it is stored and read again. Otherwise a
 // MemberAddon at rest would be written forever.
-func TestAssessIsAFixedPoint(t *testing.T) {
+func TestAssess_StableAfterStoring(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObserved(t)
 		given := fmt.Sprint(o)
@@ -101,29 +101,29 @@ func TestAssessIsAFixedPoint(t *testing.T) {
 		require.Empty(t, cmp.Diff(o.Before, again.Conditions))
 		require.Equal(t, []any{first.Message, first.Health}, []any{again.Message, again.Health})
 		o.Works, o.Problems = rapid.Permutation(o.Works).Draw(t, "works"), rapid.Permutation(o.Problems).Draw(t, "problems")
-		require.Empty(t, cmp.Diff(again, Assess(o)), "their order says nothing")
+		require.Empty(t, cmp.Diff(again, Assess(o)), "want a result that does not depend on the order")
 		if again.After > 0 {
 			o.Now = o.Now.Add(again.After)
 			require.NotEqual(t, again.After, Assess(o).After)
 		}
 		o.Before, o.Now = nil, noon.Add(123456*time.Microsecond)
 		if len(o.Works) < 2 && len(o.Problems) < 2 {
-			require.Equal(t, given, fmt.Sprint(o), "nothing that was given is changed")
+			require.Equal(t, given, fmt.Sprint(o), "Assess changed its argument")
 		}
 	})
 }
 
-// TestReportIsConsistent checks that health and conditions do not contradict each other, and can be stored.
-func TestReportIsConsistent(t *testing.T) {
+// TestAssess_ConsistentReport checks that health and conditions do not contradict each other, and can be stored.
+func TestAssess_ConsistentReport(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObserved(t)
 		got := Assess(o)
-		is := map[string]metav1.ConditionStatus{}
+		statuses := map[string]metav1.ConditionStatus{}
 		for _, c := range got.Conditions {
 			if readycondition.Is(c.Type) {
 				continue
 			}
-			is[c.Type] = c.Status
+			statuses[c.Type] = c.Status
 			require.NotEmpty(t, c.Reason)
 			require.LessOrEqual(t, len(c.Message), 1024)
 			require.True(t, utf8.ValidString(c.Message))
@@ -132,21 +132,21 @@ func TestReportIsConsistent(t *testing.T) {
 		require.True(t, utf8.ValidString(got.Message))
 		require.GreaterOrEqual(t, got.After, time.Duration(0))
 		if o.Removal != nil {
-			require.Len(t, is, 4)
+			require.Len(t, statuses, 4)
 			require.Equal(t, []metav1.ConditionStatus{"False", "False", "True"},
-				[]metav1.ConditionStatus{is["ManifestsApplied"], is["Available"], is["Progressing"]})
+				[]metav1.ConditionStatus{statuses["ManifestsApplied"], statuses["Available"], statuses["Progressing"]})
 			return
 		}
-		require.Len(t, is, 6)
+		require.Len(t, statuses, 6)
 		require.NotEmpty(t, got.Message)
-		require.Equal(t, got.Health == rollout.Failed, is["Degraded"] == metav1.ConditionTrue,
-			"a failure is degraded, and nothing else is")
+		require.Equal(t, got.Health == rollout.Failed, statuses["Degraded"] == metav1.ConditionTrue,
+			"want Degraded to be True exactly for a failure")
 		if got.Health == rollout.Failed {
-			require.Equal(t, metav1.ConditionFalse, is["Progressing"])
+			require.Equal(t, metav1.ConditionFalse, statuses["Progressing"])
 		}
 		if got.Health == rollout.Succeeded {
-			require.Equal(t, metav1.ConditionTrue, is["Available"])
-			require.Equal(t, metav1.ConditionTrue, is["RegistrationReady"])
+			require.Equal(t, metav1.ConditionTrue, statuses["Available"])
+			require.Equal(t, metav1.ConditionTrue, statuses["RegistrationReady"])
 			blocked := slices.ContainsFunc(o.Problems, func(p Problem) bool { return !p.Retried })
 			require.True(t, o.Reachable && o.Revision != "" && o.Current && !blocked)
 			for _, w := range o.Works {
@@ -156,10 +156,10 @@ func TestReportIsConsistent(t *testing.T) {
 			}
 		}
 		if !o.Reachable {
-			require.Equal(t, metav1.ConditionUnknown, is["Available"])
+			require.Equal(t, metav1.ConditionUnknown, statuses["Available"])
 			require.NotEqual(t, rollout.Succeeded, got.Health)
 		}
-		if is["Available"] == metav1.ConditionTrue {
+		if statuses["Available"] == metav1.ConditionTrue {
 			require.NotEmpty(t, o.Revision)
 		}
 	})
@@ -172,7 +172,7 @@ func anyAddon(t *rapid.T) AddonObserved {
 		Generation: 3, Now: noon.Add(123456 * time.Microsecond), Deleting: rapid.IntRange(0, 4).Draw(t, "deleting") == 0,
 		Awaited:  rapid.IntRange(0, 2).Draw(t, "awaited"),
 		Problems: rapid.SliceOfN(rapid.Custom(anyProblem), 0, 2).Draw(t, "problems"),
-		Placements: rolls(rapid.SampledFrom([]placementv1alpha1.RolloutPhase{
+		Placements: placements(rapid.SampledFrom([]placementv1alpha1.RolloutPhase{
 			"", placementv1alpha1.PhaseFailed, placementv1alpha1.PhasePaused, placementv1alpha1.PhaseSucceeded,
 		}).Draw(t, "phase")),
 	}
@@ -189,7 +189,7 @@ func anyAddon(t *rapid.T) AddonObserved {
 	return o
 }
 
-func TestStatusIsAFixedPoint(t *testing.T) {
+func TestStatus_StableAfterStoring(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyAddon(t)
 		o.Before = stored(t, Status(o))
@@ -197,7 +197,7 @@ func TestStatusIsAFixedPoint(t *testing.T) {
 		require.Empty(t, cmp.Diff(o.Before, Status(o)))
 		o.Members, o.Problems = rapid.Permutation(o.Members).Draw(t, "members"),
 			rapid.Permutation(o.Problems).Draw(t, "problems")
-		require.Empty(t, cmp.Diff(o.Before, Status(o)), "their order says nothing")
+		require.Empty(t, cmp.Diff(o.Before, Status(o)), "want a result that does not depend on the order")
 		for _, c := range o.Before.Conditions {
 			require.NotEmpty(t, c.Reason)
 			require.LessOrEqual(t, len(c.Message), 1024)

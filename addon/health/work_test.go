@@ -13,7 +13,7 @@ import (
 
 func TestOf(t *testing.T) {
 	const isTrue, isFalse, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
-	stale := workOf(allWell)
+	stale := workOf(healthy)
 	stale.Status.Conditions[1].ObservedGeneration = 2
 	undated := workOf("Applied=True/Applied")
 	undated.Status.Conditions[0].ObservedGeneration = 0
@@ -22,17 +22,18 @@ func TestOf(t *testing.T) {
 		work   *workv1alpha1.Work
 		want   Work
 	}{
-		{"all is well", workOf(allWell), Work{Applied: isTrue, Available: isTrue, Degraded: isFalse}},
-		{"that it is degraded is worst", workOf(rejected),
+		{"a Work that is available", workOf(healthy), Work{Applied: isTrue, Available: isTrue, Degraded: isFalse}},
+		{"the reason of Degraded precedes other reasons", workOf(rejected),
 			Work{Applied: isFalse, Available: isFalse, Degraded: isTrue, Reason: "Rejected"}},
-		{"then what is not applied", workOf(repeated),
+		{"the reason of Applied precedes that of Available", workOf(repeated),
 			Work{Applied: isFalse, Available: isFalse, Degraded: isFalse, Reason: "Failed"}},
-		{"then what is not ready", workOf(onItsWay),
+		{"the reason of Available if the Work is applied and not degraded", workOf(progressing),
 			Work{Applied: isTrue, Available: isFalse, Degraded: isFalse, Reason: "Progressing"}},
-		{"what is about a generation before says nothing", stale,
+		{"a condition of an earlier generation is ignored", stale,
 			Work{Applied: isTrue, Available: unknown, Degraded: isFalse}},
-		{"a condition need not say what it is about", undated, Work{Applied: isTrue, Available: unknown, Degraded: unknown}},
-		{"a status that is none is unknown", workOf("Applied=Perhaps/Odd"),
+		{"a condition without observedGeneration is current",
+			undated, Work{Applied: isTrue, Available: unknown, Degraded: unknown}},
+		{"an invalid condition status is unknown", workOf("Applied=Perhaps/Odd"),
 			Work{Applied: unknown, Available: unknown, Degraded: unknown, Reason: "Odd"}},
 	} {
 		test.want.Generation, test.want.Observed, test.want.Message = 3, 3, "web: it says so"
@@ -45,7 +46,7 @@ func TestOf(t *testing.T) {
 }
 
 func TestWorkloadsOf(t *testing.T) {
-	made := func(text, manifests string, changes ...func(*workv1alpha1.Work)) *workv1alpha1.Work {
+	workWithChanges := func(text, manifests string, changes ...func(*workv1alpha1.Work)) *workv1alpha1.Work {
 		work := withManifests(workOf(text), manifests)
 		for _, change := range changes {
 			change(work)
@@ -58,41 +59,43 @@ func TestWorkloadsOf(t *testing.T) {
 		work   *workv1alpha1.Work
 		want   Workloads
 	}{
-		{"it has none", made(onItsWay, "Issuer=False/NotReady"), Workloads{}},
-		{"the three kinds count", made(onItsWay, "Deployment=True/Ready StatefulSet=True/Ready DaemonSet=True/Ready "+
-			"ReplicaSet=False/NotReady"), Workloads{Total: 3, Ready: 3}},
-		{"of their own group alone",
-			made(onItsWay, "Deployment=False/NotReady",
+		{"a Work without workloads", workWithChanges(progressing, "Issuer=False/NotReady"), Workloads{}},
+		{"Deployments, StatefulSets and DaemonSets are workloads",
+			workWithChanges(progressing, "Deployment=True/Ready StatefulSet=True/Ready DaemonSet=True/Ready "+
+				"ReplicaSet=False/NotReady"), Workloads{Total: 3, Ready: 3}},
+		{"a Deployment of another API group is not a workload",
+			workWithChanges(progressing, "Deployment=False/NotReady",
 				func(w *workv1alpha1.Work) { w.Status.Manifests[0].Group = "apps.example.com" }), Workloads{}},
-		{"the first that is not ready is reported", made(onItsWay, "Deployment=True/Ready "+
+		{"the message names the first workload that is not ready", workWithChanges(progressing, "Deployment=True/Ready "+
 			"StatefulSet=False/Progressing DaemonSet=False/Progressing"),
 			Workloads{Total: 3, Ready: 1, Message: "apps/StatefulSet shop/b: 1 of 2 are ready"}},
-		{"one that has failed goes before", made(failed, "Deployment=False/Progressing StatefulSet=False/NotReady "+
-			"DaemonSet=False/NotReady"),
+		{"a failed workload precedes workloads that are progressing",
+			workWithChanges(failed, "Deployment=False/Progressing StatefulSet=False/NotReady "+
+				"DaemonSet=False/NotReady"),
 			Workloads{Total: 3, Failed: true, Message: "apps/StatefulSet shop/b: 1 of 2 are ready"}},
-		{"one that could not be read is not ready", made(onItsWay, "Deployment=Unknown/Unknown"),
+		{"a workload of unknown state is not ready", workWithChanges(progressing, "Deployment=Unknown/Unknown"),
 			Workloads{Total: 1, Message: "apps/Deployment shop/a: 1 of 2 are ready"}},
-		{"one without a message has a reason",
-			made(onItsWay, "Deployment=False/Progressing",
+		{"the reason replaces an empty message",
+			workWithChanges(progressing, "Deployment=False/Progressing",
 				func(w *workv1alpha1.Work) { w.Status.Manifests[0].Conditions[0].Message = "" }),
 			Workloads{Total: 1, Message: "apps/Deployment shop/a: Progressing"}},
-		{"what is about a generation before says nothing",
-			made(onItsWay, "Deployment=True/Ready",
+		{"a condition of an earlier generation is ignored",
+			workWithChanges(progressing, "Deployment=True/Ready",
 				func(w *workv1alpha1.Work) { w.Status.Manifests[0].Conditions[0].ObservedGeneration = 2 }),
 			Workloads{Total: 1, Message: "apps/Deployment shop/a: the member reports no status"}},
-		{"nor does a manifest without conditions", made(onItsWay, "Deployment="),
+		{"a workload without conditions is not ready", workWithChanges(progressing, "Deployment="),
 			Workloads{Total: 1, Message: "apps/Deployment shop/a: the member reports no status"}},
-		{"unless they were left out, which are those of what is well",
-			made(onItsWay, "Deployment= DaemonSet=False/Progressing", truncated),
+		{"a workload without conditions is ready if the status is truncated",
+			workWithChanges(progressing, "Deployment= DaemonSet=False/Progressing", truncated),
 			Workloads{Total: 2, Ready: 1, Message: "apps/DaemonSet shop/b: 1 of 2 are ready"}},
-		{"omitted manifests are unknown",
-			made(onItsWay, "Deployment=True/Ready Issuer=True/Ready", truncated,
+		{"omitted manifests are not ready",
+			workWithChanges(progressing, "Deployment=True/Ready Issuer=True/Ready", truncated,
 				func(w *workv1alpha1.Work) { w.Status.Manifests = w.Status.Manifests[:1] }),
 			Workloads{Total: 2, Ready: 1, Message: "Left out: much."}},
-		{"unless all of the Work is well",
-			made(allWell, "Deployment=True/Ready Issuer=True/Ready", truncated,
+		{"omitted manifests of an available Work are ignored",
+			workWithChanges(healthy, "Deployment=True/Ready Issuer=True/Ready", truncated,
 				func(w *workv1alpha1.Work) { w.Status.Manifests = w.Status.Manifests[:1] }), Workloads{Total: 1, Ready: 1}},
-		{"messages are bounded", made(onItsWay, "Deployment=False/Progressing", func(w *workv1alpha1.Work) {
+		{"messages are bounded", workWithChanges(progressing, "Deployment=False/Progressing", func(w *workv1alpha1.Work) {
 			w.Status.Manifests[0].Conditions[0].Message = strings.Repeat("m", 600)
 		}), Workloads{Total: 1, Message: "apps/Deployment shop/a: " + strings.Repeat("m", 485) + "…"}},
 	} {

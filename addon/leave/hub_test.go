@@ -27,23 +27,23 @@ import (
 
 // Tests with a hub are not parallel: each has the plane's members for itself.
 
-// watched is a gate whose results are recorded.
-type watched struct {
+// recordingGate is a gate whose results are recorded.
+type recordingGate struct {
 	membership.LeaveGate
 	membership.Forcer
-	answered func(gate string, remaining []string)
+	record func(gate string, remaining []string)
 }
 
 func watch(gate interface {
 	membership.LeaveGate
 	membership.Forcer
-}, answered func(string, []string)) watched {
-	return watched{gate, gate, answered}
+}, record func(string, []string)) recordingGate {
+	return recordingGate{gate, gate, record}
 }
 
-func (g watched) Remaining(ctx context.Context, member membership.Member) ([]string, error) {
+func (g recordingGate) Remaining(ctx context.Context, member membership.Member) ([]string, error) {
 	remaining, err := g.LeaveGate.Remaining(ctx, member)
-	g.answered(g.Name(), remaining)
+	g.record(g.Name(), remaining)
 	return remaining, err
 }
 
@@ -64,7 +64,7 @@ func newHubWorld(t *testing.T, name string) *hubWorld {
 		Spec: membershipv1alpha1.MemberClusterSpec{Accepted: new(true)}})
 	w.stop = w.serve()
 	w.eventually(func() error {
-		return errorIf(!w.there(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.member.Namespace}}), "no namespace")
+		return errorIf(!w.exists(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.member.Namespace}}), "no namespace")
 	})
 	return w
 }
@@ -76,12 +76,12 @@ func (w *hubWorld) serve() (stop func()) {
 		func(mgr manager.Manager) error {
 			c := mgr.GetClient()
 			return hub.SetupWithManager(mgr, hub.Options{Clock: w.clock, Gates: []membership.LeaveGate{
-				watch(leave.GateAt(c, w.clock), w.answered), watch(workleave.Gate(c), w.answered),
+				watch(leave.GateAt(c, w.clock), w.record), watch(workleave.Gate(c), w.record),
 			}})
 		})
 }
 
-func (w *hubWorld) answered(gate string, remaining []string) {
+func (w *hubWorld) record(gate string, remaining []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	answer := gate + " open"
@@ -93,7 +93,7 @@ func (w *hubWorld) answered(gate string, remaining []string) {
 	}
 }
 
-func (w *hubWorld) said() []string {
+func (w *hubWorld) recorded() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.answers)
@@ -102,151 +102,153 @@ func (w *hubWorld) said() []string {
 func (w *hubWorld) cluster() *membershipv1alpha1.MemberCluster {
 	w.t.Helper()
 	c := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: w.member.Name}}
-	w.there(c)
+	w.exists(c)
 	return c
 }
 
-func (w *hubWorld) leaves() {
+func (w *hubWorld) deleteMemberCluster() {
 	w.t.Helper()
 	require.NoError(w.t, w.admin.Delete(w.t.Context(), w.cluster()))
 }
 
-// waits returns when the leave waits for the gate, with an entry that contains a text.
-func (w *hubWorld) waits(gate, text string) {
+// waitForGate returns when the leave waits for the gate, with an entry that contains a text.
+func (w *hubWorld) waitForGate(gate, text string) {
 	w.t.Helper()
 	w.eventually(func() error {
 		l := w.cluster().Status.Leave
 		if l == nil || l.Waiting != gate || !strings.Contains(strings.Join(l.Remaining, "\n"), text) {
-			return fmt.Errorf("the leave is %+v", l)
+			return fmt.Errorf("status.leave: want gate %s with %q, got %+v", gate, text, l)
 		}
 		return nil
 	})
 }
 
 // gone calls act until the member and its namespace are deleted.
-func (w *hubWorld) gone(act func()) {
+func (w *hubWorld) waitUntilDeleted(act func()) {
 	w.t.Helper()
 	w.eventually(func() error {
 		act()
-		if w.there(w.cluster()) {
-			return fmt.Errorf("the leave is %+v", w.cluster().Status.Leave)
+		if w.exists(w.cluster()) {
+			return fmt.Errorf("MemberCluster exists: status.leave is %+v", w.cluster().Status.Leave)
 		}
-		return errorIf(w.there(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.member.Namespace}}),
-			"the namespace is there")
+		return errorIf(w.exists(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.member.Namespace}}),
+			"the namespace exists")
 	})
 }
 
-// TestLeaveInOrder checks that add-ons are removed before Works, also if the hub restarts in between.
-func TestLeaveInOrder(t *testing.T) {
+// TestLeave_AddonsBeforeWorks checks that add-ons are removed before Works, also if the hub restarts in between.
+func TestLeave_AddonsBeforeWorks(t *testing.T) {
 	w := newHubWorld(t, "order")
 	w.run()
 	mesh := w.addon("mesh")
 	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: "addon-mesh"}})
 	works := []client.Object{w.work("addon-mesh-0", "mesh", ""), w.work("shop", "", "")}
-	w.applied("addon-mesh-0", "shop")
+	w.waitForConfigMaps("addon-mesh-0", "shop")
 
-	w.leaves()
-	w.waits("addons", "memberaddon/mesh: no controller has observed")
-	w.played.look()
-	w.waits("addons", "memberaddon/mesh: A pre-delete hook is running.")
+	w.deleteMemberCluster()
+	w.waitForGate("addons", "memberaddon/mesh: no controller has observed")
+	w.played.reconcile()
+	w.waitForGate("addons", "memberaddon/mesh: A pre-delete hook is running.")
 	w.stop()
 	for _, work := range works {
-		require.True(t, w.there(work) && work.GetDeletionTimestamp() == nil, "the hooks are not done")
+		require.True(t, w.exists(work) && work.GetDeletionTimestamp() == nil,
+			"Works must not be deleted while hooks are running")
 	}
 	w.serve()
-	w.waits("addons", "memberaddon/mesh: A pre-delete hook is running.")
+	w.waitForGate("addons", "memberaddon/mesh: A pre-delete hook is running.")
 	w.create(&v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: "late"}})
-	w.gone(func() {
-		if w.there(mesh) {
-			require.True(t, w.there(works[1]) && works[1].GetDeletionTimestamp() == nil, "other Works wait for the add-ons")
+	w.waitUntilDeleted(func() {
+		if w.exists(mesh) {
+			require.True(t, w.exists(works[1]) && works[1].GetDeletionTimestamp() == nil,
+				"other Works must not be deleted before the add-ons")
 		}
-		w.played.look()
+		w.played.reconcile()
 	})
-	require.Equal(t, []string{"addons shut", "addons open", "works shut", "addons open", "works open"}, w.said())
-	require.Equal(t, wayOut, w.played.did)
-	require.Empty(t, w.has())
+	require.Equal(t, []string{"addons shut", "addons open", "works shut", "addons open", "works open"}, w.recorded())
+	require.Equal(t, removalActions, w.played.actions)
+	require.Empty(t, w.configMaps())
 }
 
-// A forced leave ends regardless of which components are running.
-func TestForcedLeave(t *testing.T) {
-	t.Run("a controller that lives does what it can itself", func(t *testing.T) {
+// TestLeave_Forced checks that a forced leave ends regardless of which components are running.
+func TestLeave_Forced(t *testing.T) {
+	t.Run("a running controller removes the add-on", func(t *testing.T) {
 		w := newHubWorld(t, "alive")
 		mesh := w.addon("mesh")
 		w.work("addon-mesh-0", "mesh", "")
 		w.work("shop", "", "")
-		w.leaves()
+		w.deleteMemberCluster()
 		w.eventually(func() error {
-			w.played.look()
-			return errorIf(!slices.Contains(w.played.did, removal.RunHooks), "nothing happens")
+			w.played.reconcile()
+			return errorIf(!slices.Contains(w.played.actions, removal.RunHooks), "the controller has not acted")
 		})
 		w.clock.Move(membershipDeadline)
 		w.eventually(func() error {
-			return errorIf(!w.there(mesh) || mesh.Spec.RemovalDeadlineSeconds == nil, "no deadline is set")
+			return errorIf(!w.exists(mesh) || mesh.Spec.RemovalDeadlineSeconds == nil, "no deadline is set")
 		})
 		require.Contains(t, mesh.Finalizers, v1alpha1.MemberAddonFinalizer)
-		w.gone(w.played.look)
+		w.waitUntilDeleted(w.played.reconcile)
 		require.True(t, w.played.forced["mesh"])
-		require.Contains(t, w.played.did, removal.StripFinalizers)
-		require.Equal(t, removal.RemoveFinalizer, w.played.did[len(w.played.did)-1])
+		require.Contains(t, w.played.actions, removal.StripFinalizers)
+		require.Equal(t, removal.RemoveFinalizer, w.played.actions[len(w.played.actions)-1])
 	})
-	t.Run("one that never was there is not waited for", func(t *testing.T) {
+	t.Run("a controller that never ran is not waited for", func(t *testing.T) {
 		w := newHubWorld(t, "never")
 		w.addon("mesh")
 		w.work("addon-mesh-0", "mesh", "")
-		w.leaves()
-		w.waits("addons", "memberaddon/mesh: no controller has observed")
+		w.deleteMemberCluster()
+		w.waitForGate("addons", "memberaddon/mesh: no controller has observed")
 		w.clock.Move(membershipDeadline)
-		w.gone(func() {})
-		require.Equal(t, []string{"addons shut"}, w.said())
+		w.waitUntilDeleted(func() {})
+		require.Equal(t, []string{"addons shut"}, w.recorded())
 	})
-	t.Run("what the member is to keep it keeps, whichever gate was shut", func(t *testing.T) {
+	t.Run("orphaned objects stay on the member", func(t *testing.T) {
 		w := newHubWorld(t, "keeps")
-		w.run() // an agent that still sees its Works, and may do all
+		w.run() // an agent with all permissions that still observes its Works
 		mustertest.Change(t, w.admin, w.cluster(), func(c *membershipv1alpha1.MemberCluster) {
 			c.Spec.Leave.Resources = membershipv1alpha1.OrphanResources
 		})
 		w.addon("mesh")
 		w.work("addon-mesh-0", "mesh", "")
 		w.work("shop", "", "")
-		w.applied("addon-mesh-0", "shop")
-		w.leaves()
-		w.waits("addons", "memberaddon/mesh: no controller has observed")
+		w.waitForConfigMaps("addon-mesh-0", "shop")
+		w.deleteMemberCluster()
+		w.waitForGate("addons", "memberaddon/mesh: no controller has observed")
 		w.clock.Move(membershipDeadline)
-		w.gone(func() {})
-		require.Equal(t, []string{"addons shut"}, w.said(), "the gate of Works was not evaluated")
-		require.Equal(t, []string{"addon-mesh-0", "shop"}, w.has())
+		w.waitUntilDeleted(func() {})
+		require.Equal(t, []string{"addons shut"}, w.recorded(), "want no evaluation of the gate of Works")
+		require.Equal(t, []string{"addon-mesh-0", "shop"}, w.configMaps())
 	})
-	t.Run("gates have their time also when the deadline is shortened to long ago", func(t *testing.T) {
+	t.Run("gates have a grace period if the deadline is shortened to the past", func(t *testing.T) {
 		w := newHubWorld(t, "shortened")
 		w.addon("mesh")
 		w.work("addon-mesh-0", "mesh", "")
 		w.work("shop", "", "")
-		w.leaves()
-		w.waits("addons", "memberaddon/mesh: no controller has observed")
+		w.deleteMemberCluster()
+		w.waitForGate("addons", "memberaddon/mesh: no controller has observed")
 		w.clock.Move(membershipDeadline / 2)
 		mustertest.Change(t, w.admin, w.cluster(), func(c *membershipv1alpha1.MemberCluster) {
 			c.Spec.Leave.DeadlineSeconds = 1
 		})
-		w.gone(func() {})
+		w.waitUntilDeleted(func() {})
 	})
-	t.Run("one that died has some time to come back", func(t *testing.T) {
+	t.Run("a stopped controller has a grace period", func(t *testing.T) {
 		w := newHubWorld(t, "died")
 		mesh := w.addon("mesh")
 		w.work("addon-mesh-0", "mesh", "")
-		w.leaves()
+		w.deleteMemberCluster()
 		w.eventually(func() error {
-			w.played.look()
-			return errorIf(len(w.played.did) == 0, "nothing happens")
+			w.played.reconcile()
+			return errorIf(len(w.played.actions) == 0, "the controller has not acted")
 		})
 		w.clock.Move(membershipDeadline)
 		w.eventually(func() error {
-			return errorIf(!w.there(mesh) || mesh.Spec.RemovalDeadlineSeconds == nil, "no deadline is set")
+			return errorIf(!w.exists(mesh) || mesh.Spec.RemovalDeadlineSeconds == nil, "no deadline is set")
 		})
 		require.Contains(t, mesh.Finalizers, v1alpha1.MemberAddonFinalizer)
 		w.stop()
 		w.clock.Move(31 * time.Second)
 		w.serve()
-		w.gone(func() {})
+		w.waitUntilDeleted(func() {})
 	})
 }
 

@@ -26,25 +26,27 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// wayOut are the actions of a controller for the removal of an add-on with a hook and access to the hub.
-var wayOut = []removal.Action{removal.RunHooks, removal.DeleteWorks, removal.DeleteHooks, removal.RevokeCredentials,
+// removalActions are the actions of a controller for the removal of an add-on with a hook and access to the hub.
+var removalActions = []removal.Action{removal.RunHooks, removal.DeleteWorks, removal.DeleteHooks,
+	removal.RevokeCredentials,
 	removal.RemoveFinalizer}
 
 func TestGate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		reason, options string
-		before          membershipv1alpha1.ResourcePolicy // when the gate is asked first
+		before          membershipv1alpha1.ResourcePolicy // at the first call of the gate
 		after           membershipv1alpha1.ResourcePolicy
 		kept            []string
 	}{
-		"deletes": {"a member that leaves gives its add-ons back", "", membershipv1alpha1.DeleteResources,
+		"deletes": {"add-ons are removed", "", membershipv1alpha1.DeleteResources,
 			membershipv1alpha1.DeleteResources, nil},
-		"orphans": {"a member may keep them, but not what their hooks have left", "", membershipv1alpha1.OrphanResources,
+		"orphans": {"objects of add-ons are orphaned, objects of hooks are deleted", "", membershipv1alpha1.OrphanResources,
 			membershipv1alpha1.OrphanResources, []string{"addon-mesh-0"}},
-		"changes": {"it may say so after it has begun to leave", "", membershipv1alpha1.DeleteResources,
+		"changes": {"objects are orphaned by a change after the start of the leave", "", membershipv1alpha1.DeleteResources,
 			membershipv1alpha1.OrphanResources, []string{"addon-mesh-0"}},
-		"overrule": {"whatever the Works say", ", manifestOptions: [{select: {name: addon-mesh-0}, delete: Delete}]",
+		"overrule": {"objects are orphaned although an option of the Work deletes them",
+			", manifestOptions: [{select: {name: addon-mesh-0}, delete: Delete}]",
 			membershipv1alpha1.OrphanResources, membershipv1alpha1.OrphanResources, []string{"addon-mesh-0"}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -55,14 +57,14 @@ func TestGate(t *testing.T) {
 			w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: "addon-mesh"}})
 			w.work("addon-mesh-0", "mesh", test.options)
 			shop := w.work("shop", "", "")
-			w.applied("addon-mesh-0", "shop")
+			w.waitForConfigMaps("addon-mesh-0", "shop")
 
 			w.member.Leave.Resources = test.before
 			remaining, err := leave.Gate(w.hub).Remaining(t.Context(), w.member)
 			require.NoError(t, err)
 			require.Equal(t, []string{"memberaddon/mesh"}, remaining)
 			w.eventually(func() error {
-				if w.there(mesh) && mesh.DeletionTimestamp != nil {
+				if w.exists(mesh) && mesh.DeletionTimestamp != nil {
 					return nil
 				}
 				// The agent has written the status of the Work between the gate's read and its write.
@@ -76,16 +78,17 @@ func TestGate(t *testing.T) {
 			w.member.Leave.Resources = test.after
 			_, err = leave.Gate(w.hub).Remaining(t.Context(), w.member)
 			require.NoError(t, err)
-			w.played.look()
+			w.played.reconcile()
 			remaining, err = leave.Gate(w.hub).Remaining(t.Context(), w.member)
 			require.NoError(t, err)
 			require.Len(t, remaining, 1)
 			require.Contains(t, remaining[0], "memberaddon/mesh: A pre-delete hook is running.")
-			w.opens()
-			w.opens() // it stays so
-			require.Equal(t, wayOut, w.played.did)
-			require.Equal(t, slices.Concat(test.kept, []string{"shop"}), w.has())
-			require.True(t, w.there(shop) && shop.DeletionTimestamp == nil, "the Works of others are not touched")
+			w.waitUntilOpen()
+			w.waitUntilOpen() // the gate stays open
+			require.Equal(t, removalActions, w.played.actions)
+			require.Equal(t, slices.Concat(test.kept, []string{"shop"}), w.configMaps())
+			require.True(t, w.exists(shop) && shop.DeletionTimestamp == nil,
+				"Works that belong to no add-on must not be deleted")
 			require.Equal(t, workv1alpha1.DeleteObject, shop.Spec.Delete.Action)
 		})
 	}
@@ -95,14 +98,14 @@ func TestGate(t *testing.T) {
 func TestGate_DeletesConcurrentlyCreated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "meanwhile").namespace()
-	w.opens()
+	w.waitUntilOpen()
 	late := w.addon("late")
-	w.opens()
-	require.False(t, w.there(late))
+	w.waitUntilOpen()
+	require.False(t, w.exists(late))
 }
 
 // An error of one add-on does not block the others, and a concurrent change is not an error.
-func TestGateGoesOn(t *testing.T) {
+func TestGate_ContinuesAfterErrors(t *testing.T) {
 	t.Parallel()
 	gr := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "memberaddons"}
 	for name, test := range map[string]struct {
@@ -110,9 +113,9 @@ func TestGateGoesOn(t *testing.T) {
 		err    error
 		want   string
 	}{
-		"refused":  {"an admission webhook may say no", errors.New("no"), "delete MemberAddon member-refused/a: no"},
-		"conflict": {"another one was created", apierrors.NewConflict(gr, "a", errors.New("the UID differs")), ""},
-		"gone":     {"it was deleted", apierrors.NewNotFound(gr, "a"), ""},
+		"refused":  {"an admission webhook rejects the request", errors.New("no"), "delete MemberAddon member-refused/a: no"},
+		"conflict": {"the MemberAddon was created again", apierrors.NewConflict(gr, "a", errors.New("the UID differs")), ""},
+		"gone":     {"the MemberAddon was deleted", apierrors.NewNotFound(gr, "a"), ""},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
@@ -126,7 +129,7 @@ func TestGateGoesOn(t *testing.T) {
 				require.ErrorContains(t, err, test.want)
 			}
 			require.Equal(t, []string{"memberaddon/a", "memberaddon/b"}, remaining)
-			require.True(t, w.there(b) && b.DeletionTimestamp != nil)
+			require.True(t, w.exists(b) && b.DeletionTimestamp != nil)
 		})
 	}
 }
@@ -139,9 +142,10 @@ func TestGate_OrphansWorksFirst(t *testing.T) {
 		err    error
 		want   string
 	}{
-		"failing": {"an admission webhook may say no", errors.New("no"), "set Work member-failing/addon-a-0 to orphan " +
-			"its objects: no"},
-		"written": {"it was changed concurrently",
+		"failing": {"an admission webhook rejects the request", errors.New("no"),
+			"set Work member-failing/addon-a-0 to orphan " +
+				"its objects: no"},
+		"written": {"the Work was changed concurrently",
 			apierrors.NewConflict(schema.GroupResource{}, "a", errors.New("changed")), ""},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -157,15 +161,15 @@ func TestGate_OrphansWorksFirst(t *testing.T) {
 				require.ErrorContains(t, err, test.want)
 			}
 			require.Equal(t, []string{"memberaddon/a", "memberaddon/b"}, remaining)
-			require.True(t, w.there(a) && a.DeletionTimestamp == nil)
-			require.True(t, w.there(b) && b.DeletionTimestamp != nil)
+			require.True(t, w.exists(a) && a.DeletionTimestamp == nil)
+			require.True(t, w.exists(b) && b.DeletionTimestamp != nil)
 		})
 	}
 }
 
-// TestStale checks that objects stay which the cache shows as those of an earlier membership, or before their last
-// change.
-func TestStale(t *testing.T) {
+// TestGate_StaleCache checks that objects stay which the cache shows as those of an earlier membership, or before their
+// last change.
+func TestGate_StaleCache(t *testing.T) {
 	t.Parallel()
 	for name, uid := range map[string]types.UID{"stale": "of-an-earlier-membership", "changed": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -189,8 +193,8 @@ func testStale(t *testing.T, name string, uid types.UID) {
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 	for _, o := range []client.Object{mesh, work} {
 		before := o.GetResourceVersion()
-		require.True(t, w.there(o))
-		require.Equal(t, before, o.GetResourceVersion(), "it is left alone")
+		require.True(t, w.exists(o))
+		require.Equal(t, before, o.GetResourceVersion(), "want an unchanged object")
 	}
 }
 
@@ -214,7 +218,7 @@ func (s stale) List(ctx context.Context, list client.ObjectList, options ...clie
 }
 
 // A hub without the definitions has no add-ons.
-func TestGateWithoutDefinitions(t *testing.T) {
+func TestGate_WithoutDefinitions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "undefined").namespace()
 	gate := leave.Gate(refusing{Client: w.hub,
@@ -259,14 +263,14 @@ func (r refusing) Patch(ctx context.Context, o client.Object, patch client.Patch
 func TestForce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "forced").namespace()
-	observed, unnoticed := w.addon("noticed"), w.addon("unnoticed")
+	observed, unobserved := w.addon("noticed"), w.addon("unnoticed")
 	work := w.work("addon-noticed-0", "noticed", "")
-	unnoticed.Finalizers = append(unnoticed.Finalizers, "example.com/other")
-	require.NoError(t, w.admin.Update(t.Context(), unnoticed))
+	unobserved.Finalizers = append(unobserved.Finalizers, "example.com/other")
+	require.NoError(t, w.admin.Update(t.Context(), unobserved))
 	_, err := leave.Gate(w.hub).Remaining(t.Context(), w.member)
 	require.NoError(t, err)
-	require.True(t, w.there(observed) && w.there(unnoticed))
-	require.NotEqual(t, observed.Generation, observed.Status.ObservedGeneration, "its deletion is a new generation")
+	require.True(t, w.exists(observed) && w.exists(unobserved))
+	require.NotEqual(t, observed.Generation, observed.Status.ObservedGeneration, "want a new generation for the deletion")
 	observed.Status.ObservedGeneration = observed.Generation
 	require.NoError(t, w.admin.Status().Update(t.Context(), observed))
 
@@ -277,28 +281,29 @@ func TestForce(t *testing.T) {
 		require.NoError(t, leave.GateAt(w.hub, clock).Force(t.Context(), w.member))
 	}
 	force()
-	require.True(t, w.there(observed) && w.there(unnoticed))
-	versions := func() []string { return []string{observed.ResourceVersion, unnoticed.ResourceVersion} }
+	require.True(t, w.exists(observed) && w.exists(unobserved))
+	versions := func() []string { return []string{observed.ResourceVersion, unobserved.ResourceVersion} }
 	before := versions()
 	force()
-	require.True(t, w.there(observed) && w.there(unnoticed))
-	require.Equal(t, before, versions(), "they are written once")
+	require.True(t, w.exists(observed) && w.exists(unobserved))
+	require.Equal(t, before, versions(), "want no second write")
 	require.Equal(t, new(int32(600)), observed.Spec.RemovalDeadlineSeconds)
 	require.Equal(t, []string{v1alpha1.MemberAddonFinalizer}, observed.Finalizers)
-	require.Equal(t, []string{"example.com/other"}, unnoticed.Finalizers, "those of others are theirs to take off")
-	require.Nil(t, unnoticed.Spec.RemovalDeadlineSeconds)
-	require.True(t, w.there(work))
-	require.Equal(t, workv1alpha1.OrphanObject, work.Spec.Delete.Action, "an agent may still see its deletion")
-	require.Equal(t, []string{workv1alpha1.Finalizer}, work.Finalizers, "they are not the gate's to let go")
+	require.Equal(t, []string{"example.com/other"}, unobserved.Finalizers, "want the finalizers of other clients to stay")
+	require.Nil(t, unobserved.Spec.RemovalDeadlineSeconds)
+	require.True(t, w.exists(work))
+	require.Equal(t, workv1alpha1.OrphanObject, work.Spec.Delete.Action,
+		"want the Work to orphan its objects: an agent can observe the deletion")
+	require.Equal(t, []string{workv1alpha1.Finalizer}, work.Finalizers, "want the finalizer of the Work to stay")
 
 	clock.SetTime(clock.Now().Add(time.Minute))
 	force()
-	require.False(t, w.there(observed))
-	require.True(t, w.there(unnoticed))
+	require.False(t, w.exists(observed))
+	require.True(t, w.exists(unobserved))
 }
 
-func errorIf(wrong bool, text string) error {
-	if wrong {
+func errorIf(failed bool, text string) error {
+	if failed {
 		return errors.New(text)
 	}
 	return nil

@@ -28,8 +28,8 @@ func TestPermissions(t *testing.T) {
 		addon := w.addon("a")
 		w.work("addon-a-0", "a", "")
 		remaining, err := leave.Gate(gate).Remaining(t.Context(), w.member)
-		return errors.Join(err, leave.Gate(gate).Force(t.Context(), w.member), w.letGo(addon),
-			errorIf(err == nil && len(remaining) == 0, "nothing remains"))
+		return errors.Join(err, leave.Gate(gate).Force(t.Context(), w.member), w.deleteRemaining(addon),
+			errorIf(err == nil && len(remaining) == 0, "want remaining add-ons, got none"))
 	}
 	cached, err := cluster.New(w.config, func(o *cluster.Options) { o.Scheme = scheme })
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestPermissions(t *testing.T) {
 				less[i].Verbs = slices.DeleteFunc(less[i].Verbs, func(v string) bool { return v == verb })
 				c := mustertest.Client(t, w.user("less-"+name, less), scheme)
 				var err error
-				if verb == "watch" { // that a cache does
+				if verb == "watch" { // caches watch
 					var list client.ObjectList = &v1alpha1.MemberAddonList{}
 					if rule.Resources[0] == "works" {
 						list = &workv1alpha1.WorkList{}
@@ -63,14 +63,14 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// letGo deletes the remaining objects of a round.
-func (w *world) letGo(addon *v1alpha1.MemberAddon) error {
-	nothing := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+// deleteRemaining deletes the remaining objects of a round.
+func (w *world) deleteRemaining(addon *v1alpha1.MemberAddon) error {
+	withoutFinalizers := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: "addon-a-0"}}
 	var errs []error
 	for _, o := range []client.Object{addon, work} {
 		errs = append(errs, client.IgnoreNotFound(w.admin.Delete(w.t.Context(), o)),
-			client.IgnoreNotFound(w.admin.Patch(w.t.Context(), o, nothing)))
+			client.IgnoreNotFound(w.admin.Patch(w.t.Context(), o, withoutFinalizers)))
 	}
 	return errors.Join(errs...)
 }

@@ -40,7 +40,7 @@ var scheme = mustertest.Scheme(membershipv1alpha1.AddToScheme, workv1alpha1.AddT
 type world struct {
 	t      *testing.T
 	admin  client.Client
-	hub    client.Client // with the permissions that the folder rbac names, and no more
+	hub    client.Client // with exactly the permissions of the folder rbac
 	config *rest.Config  // of the hub's client
 	member membership.Member
 	played played
@@ -104,7 +104,7 @@ func (w *world) work(name, addon, options string) *workv1alpha1.Work {
 	spec := fmt.Sprintf("{manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}}]%s}", name,
 		w.member.Name, options)
 	require.NoError(w.t, yaml.UnmarshalStrict([]byte(spec), &work.Spec))
-	work.Finalizers = []string{workv1alpha1.Finalizer} // as soon as an agent has seen it
+	work.Finalizers = []string{workv1alpha1.Finalizer} // as after the first reconcile of an agent
 	w.create(work)
 	return work
 }
@@ -118,8 +118,8 @@ func (w *world) run() {
 	mustertest.Run(w.t, "the agent", a.Start)
 }
 
-// has returns the names of the ConfigMaps on the member.
-func (w *world) has() (names []string) {
+// configMaps returns the names of the ConfigMaps on the member.
+func (w *world) configMaps() (names []string) {
 	w.t.Helper()
 	var list corev1.ConfigMapList
 	require.NoError(w.t, w.admin.List(context.Background(), &list, client.InNamespace(w.member.Name)))
@@ -131,17 +131,17 @@ func (w *world) has() (names []string) {
 	return names
 }
 
-func (w *world) applied(names ...string) {
+func (w *world) waitForConfigMaps(names ...string) {
 	w.t.Helper()
 	w.eventually(func() error {
-		if got := w.has(); !slices.Equal(got, names) {
-			return fmt.Errorf("the member has %q", got)
+		if got := w.configMaps(); !slices.Equal(got, names) {
+			return fmt.Errorf("ConfigMaps of the member: want %q, got %q", names, got)
 		}
 		return nil
 	})
 }
 
-func (w *world) there(o client.Object) bool {
+func (w *world) exists(o client.Object) bool {
 	w.t.Helper()
 	err := w.admin.Get(context.Background(), client.ObjectKeyFromObject(o), o)
 	require.NoError(w.t, client.IgnoreNotFound(err))
@@ -154,14 +154,14 @@ func (w *world) eventually(try func() error) {
 }
 
 // opens calls the gate until it is open, as a hub does, while the controller runs.
-func (w *world) opens() {
+func (w *world) waitUntilOpen() {
 	w.t.Helper()
 	gate := leave.Gate(w.hub)
 	w.eventually(func() error {
-		w.played.look()
+		w.played.reconcile()
 		remaining, err := gate.Remaining(context.Background(), w.member)
 		if err == nil && len(remaining) > 0 {
-			err = fmt.Errorf("left: %q", remaining)
+			err = fmt.Errorf("the gate is closed: %q", remaining)
 		}
 		return err
 	})

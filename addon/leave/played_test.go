@@ -25,12 +25,12 @@ import (
 type played struct {
 	*world
 
-	forced map[string]bool
-	did    []removal.Action
+	forced  map[string]bool
+	actions []removal.Action
 }
 
 // look reconciles all MemberAddons of the member.
-func (p *played) look() {
+func (p *played) reconcile() {
 	p.t.Helper()
 	var list v1alpha1.MemberAddonList
 	require.NoError(p.t, p.admin.List(context.Background(), &list, client.InNamespace(p.member.Namespace)))
@@ -64,31 +64,31 @@ func (p *played) remove(addon *v1alpha1.MemberAddon) {
 		}
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: addon.Namespace, Name: "addon-" + addon.Name}}
-	if p.there(secret) {
+	if p.exists(secret) {
 		o.Credentials = removal.Present
 	}
 	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: p.member.Name}}
-	if p.there(cluster) && cluster.Status.Leave != nil {
+	if p.exists(cluster) && cluster.Status.Leave != nil {
 		o.ForceNow = cluster.Status.Leave.Forced
 	}
 	step := removal.Next(o)
 	p.forced[addon.Name] = step.Forced
 	if addon.Status.ObservedGeneration != addon.Generation || addon.Status.Message != step.Message {
 		addon.Status.ObservedGeneration, addon.Status.Message = addon.Generation, step.Message
-		if p.let(p.admin.Status().Update(ctx, addon)) {
+		if p.ignoreConflict(p.admin.Status().Update(ctx, addon)) {
 			return
 		}
 	}
 	for _, action := range step.Actions {
-		p.did = append(p.did, action)
-		if p.let(p.act(ctx, action, addon, works.Items)) {
+		p.actions = append(p.actions, action)
+		if p.ignoreConflict(p.act(ctx, action, addon, works.Items)) {
 			return
 		}
 	}
 }
 
 // let reports whether an error is a conflict with another client.
-func (p *played) let(err error) bool {
+func (p *played) ignoreConflict(err error) bool {
 	p.t.Helper()
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return true
@@ -125,6 +125,6 @@ func (p *played) act(ctx context.Context, action removal.Action, addon *v1alpha1
 		}
 		return errors.Join(errs...)
 	default:
-		return fmt.Errorf("there is no %s here", action)
+		return fmt.Errorf("unexpected action %s", action)
 	}
 }

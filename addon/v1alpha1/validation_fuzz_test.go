@@ -28,27 +28,27 @@ func FuzzValidateTemplate(f *testing.F) {
 			Manifests: []v1alpha1.TemplateManifest{{RawExtension: runtime.RawExtension{Raw: []byte(raw)}}},
 		}
 		before := spec.DeepCopy()
-		said := spec.Validate()
+		errs := spec.Validate()
 		if diff := cmp.Diff(before, &spec); diff != "" {
 			t.Errorf("Validate changes the spec (-before +after)\n%s", diff)
 		}
-		if diff := cmp.Diff(words(said), words(spec.Validate())); diff != "" {
+		if diff := cmp.Diff(messages(errs), messages(spec.Validate())); diff != "" {
 			t.Errorf("Validate returns different errors for the same spec\n%s", diff)
 		}
-		if object := map[string]any(nil); len(said) == 0 && (json.Unmarshal([]byte(raw), &object) != nil || object == nil) {
-			t.Error("what is no object is valid")
+		if object := map[string]any(nil); len(errs) == 0 && (json.Unmarshal([]byte(raw), &object) != nil || object == nil) {
+			t.Error("want an error for a manifest that is not an object, got none")
 		}
-		for _, err := range said {
+		for _, err := range errs {
 			if !strings.HasPrefix(err.Field, "spec") {
-				t.Errorf("the error names %q, which is no field of the spec", err.Field)
+				t.Errorf("want an error for a field of the spec, got %q", err.Field)
 			}
 		}
 	})
 }
 
-func words(errs field.ErrorList) (said []string) {
+func messages(errs field.ErrorList) (all []string) {
 	for _, err := range errs {
-		said = append(said, err.Error())
+		all = append(all, err.Error())
 	}
-	return said
+	return all
 }

@@ -25,7 +25,7 @@ func parsed[T any](t *testing.T, text string) *T {
 
 // Errors are returned in the order of the fields. The individual rules, and that they match those of the API server,
 // are tested in package crds.
-func TestValidateInOrder(t *testing.T) {
+func TestValidate_ErrorsInOrderOfFields(t *testing.T) {
 	addon := parsed[v1alpha1.AddonSpec](t, `
 installNamespace: A
 hostingMembers: [A, b, b]
@@ -156,7 +156,7 @@ registration.secretName`},
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 			if diff := cmp.Diff(test.before, test.spec); diff != "" {
-				t.Errorf("Validate changes nothing (-before +after)\n%s", diff)
+				t.Errorf("want an unchanged spec (-before +after)\n%s", diff)
 			}
 		})
 	}
@@ -186,14 +186,14 @@ func TestValidateBrokenManifests(t *testing.T) {
 			v1alpha1.TemplateManifest{RawExtension: runtime.RawExtension{Raw: []byte(raw)}},
 		)
 	}
-	said := map[int]bool{}
+	reported := map[int]bool{}
 	for _, err := range spec.Validate() {
 		var i int
 		_, scanErr := fmt.Sscanf(err.Field, "spec.manifests[%d]", &i)
 		require.NoError(t, scanErr, err.Field)
-		said[i] = true
+		reported[i] = true
 	}
-	require.Len(t, said, len(spec.Manifests), "each is complained of")
+	require.Len(t, reported, len(spec.Manifests), "manifests with an error")
 }
 
 // Values may be longer than the variables that they replace: a template of the maximum length is valid.
@@ -227,12 +227,12 @@ func TestTrim(t *testing.T) {
 		reason       string
 		before, want []int
 	}{
-		{"one that is short enough", []int{100, 100}, []int{100, 100}},
-		{"the longest is cut first", []int{100, 256}, []int{100, 144}},
-		{"the longest of several, whichever it is", []int{200, 33, 200}, []int{84, 33, 112}},
-		{"what gates are remembered by is kept, whatever it takes", []int{256, 33, 33, 33, 33, 33, 33, 33, 33, 33},
+		{"a short status is unchanged", []int{100, 100}, []int{100, 100}},
+		{"the longest rollout is cut", []int{100, 256}, []int{100, 144}},
+		{"the longest rollouts are cut in turns", []int{200, 33, 200}, []int{84, 33, 112}},
+		{"at least 33 stages of a rollout are kept", []int{256, 33, 33, 33, 33, 33, 33, 33, 33, 33},
 			[]int{33, 33, 33, 33, 33, 33, 33, 33, 33, 33}},
-		{"none that has rollouts", nil, nil},
+		{"no rollouts", nil, nil},
 	} {
 		got := status(test.before...)
 		got.Trim()

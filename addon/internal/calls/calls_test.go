@@ -35,40 +35,40 @@ func newCaller(limit int) (*calls.Caller, <-chan types.NamespacedName) {
 		Observe: func(calls.Key, time.Duration, error) {}}), notified
 }
 
-// does returns a function that returns a text.
-func does(text string) func(context.Context) (string, error) {
+// returning returns a function that returns a text.
+func returning(text string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return text, nil }
 }
 
-// obeys is a function that returns when its context ends.
-func obeys(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }
+// untilCanceled is a function that returns when its context ends.
+func untilCanceled(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }
 
 // pass lets virtual time pass.
 func pass(d time.Duration) { <-time.After(d) }
 
-func TestOutcomes(t *testing.T) {
-	sorry := errors.New("the database is locked")
+func TestDo_Outcomes(t *testing.T) {
+	errLocked := errors.New("the database is locked")
 	for _, row := range []struct {
 		name, reason string
 		function     func(context.Context) (string, error)
 		want, err    string
 		is           error
 	}{
-		{"at once", "the common case", does("all"), "all", "", nil},
+		{"immediate return", "the result must be returned", returning("all"), "all", "", nil},
 		{
-			"just in time", "a deadline is the end of the time, and not before",
+			"return just before the timeout", "the call must not be overdue before the timeout",
 			func(context.Context) (string, error) { pass(timeout - 1); return "all", nil }, "all", "", nil,
 		},
-		{"fails", "the error is the function's own, so that it can be matched",
-			func(context.Context) (string, error) { return "some", sorry }, "some", "the database is locked", sorry},
-		{"panics", "no function ends the hub", func(context.Context) (string, error) { panic("a nil map") }, "",
+		{"error", "the error must be returned unchanged",
+			func(context.Context) (string, error) { return "some", errLocked }, "some", "the database is locked", errLocked},
+		{"panic", "a panic must not end the process", func(context.Context) (string, error) { panic("a nil map") }, "",
 			"panicked: a nil map", nil},
-		{"ends its goroutine", "like FailNow of a test: the caller must not block",
+		{"runtime.Goexit", "the caller must not block",
 			func(context.Context) (string, error) { runtime.Goexit(); return "", nil }, "", "ended its goroutine", nil},
-		{"obeys its context", "what it says of that is less than which function took how long", obeys, "",
+		{"context is observed", "the error must name the function and the timeout", untilCanceled, "",
 			"Manifests of add-on logs took longer than 30s", calls.ErrOverdue},
 		{
-			"ignores its context", "a worker is not blocked forever",
+			"context is ignored", "the caller must not block",
 			func(context.Context) (string, error) { pass(time.Hour); return "all", nil }, "",
 			"Manifests of add-on logs took longer than 30s", calls.ErrOverdue,
 		},
@@ -101,9 +101,9 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestOneAtATime checks that a function which has not returned is not called again for the same key, and is called
-// for other keys.
-func TestOneAtATime(t *testing.T) {
+// TestDo_OneCallAtATimePerKey checks that a function which has not returned is not called again for the same key, and
+// is called for other keys.
+func TestDo_OneCallAtATimePerKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newCaller(4)
 		var running atomic.Int32
@@ -120,64 +120,64 @@ func TestOneAtATime(t *testing.T) {
 			require.EqualError(t, err,
 				"Manifests of add-on logs took longer than 30s and has not returned since "+called+
 					": the call is repeated after the function returns",
-				"the message does not change with time, or a status would be written repeatedly")
-			require.Zero(t, time.Since(began), "the caller does not block")
+				"the message must not change with time, because it is part of a status")
+			require.Zero(t, time.Since(began), "the caller must not block")
 			require.EqualValues(t, 1, running.Load())
 		}
 		c.Forget(east)
 		_, err = calls.Do(t.Context(), c, manifestsFor(east), stuck)
-		require.ErrorIs(t, err, calls.ErrOverdue, "it is still out where an owner has come anew")
+		require.ErrorIs(t, err, calls.ErrOverdue, "Forget must not permit a second concurrent call")
 
 		other := manifestsFor(east)
 		other.Subject = "configmaps fleet/limits"
 		for _, k := range []calls.Key{manifestsFor(west), other,
 			{Owner: east, Function: "Health of add-on logs", Group: "logs"}} {
-			result, err := calls.Do(t.Context(), c, k, does("all"))
+			result, err := calls.Do(t.Context(), c, k, returning("all"))
 			require.NoError(t, err)
 			require.Equal(t, "all", result)
 		}
 		close(hangs)
 		synctest.Wait()
-		result, err := calls.Do(t.Context(), c, manifestsFor(east), does("all"))
-		require.NoError(t, err, "it has returned, and the pause is over")
+		result, err := calls.Do(t.Context(), c, manifestsFor(east), returning("all"))
+		require.NoError(t, err, "the function has returned and the pause is over")
 		require.Equal(t, "all", result)
 	})
 }
 
-// TestPauses: a function that is always overdue is called again after growing pauses, up to a maximum, which start
-// again after a call in time.
-func TestPauses(t *testing.T) {
+// TestDo_PausesAfterOverdueCalls: a function that is always overdue is called again after growing pauses, up to a
+// maximum, which start again after a call in time.
+func TestDo_PausesAfterOverdueCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newCaller(1)
 		var n atomic.Int32
-		overdue := func(ctx context.Context) (string, error) { n.Add(1); return obeys(ctx) }
+		overdue := func(ctx context.Context) (string, error) { n.Add(1); return untilCanceled(ctx) }
 		attempt := func(function func(context.Context) (string, error)) error {
 			_, err := calls.Do(t.Context(), c, manifestsFor(east), function)
-			synctest.Wait() // what obeys returns a moment after that is known
+			synctest.Wait() // the canceled function has returned
 			return err
 		}
 		for i, factor := range []time.Duration{1, 2, 4, 4, 4} {
 			require.ErrorIs(t, attempt(overdue), calls.ErrOverdue)
 			require.EqualValues(t, i+1, n.Load())
 			pass(factor*timeout - 1)
-			require.EqualError(t, attempt(overdue), "Manifests of add-on logs took longer than 30s", "as before")
-			require.EqualValues(t, i+1, n.Load(), "it is not called yet")
+			require.EqualError(t, attempt(overdue), "Manifests of add-on logs took longer than 30s", "error during the pause")
+			require.EqualValues(t, i+1, n.Load(), "the function must not be called during the pause")
 			pass(1)
 		}
-		require.NoError(t, attempt(does("all")))
+		require.NoError(t, attempt(returning("all")))
 		require.ErrorIs(t, attempt(overdue), calls.ErrOverdue)
 		pass(timeout)
-		require.NoError(t, attempt(does("all")), "the shortest pause again")
+		require.NoError(t, attempt(returning("all")), "want the shortest pause after a call in time")
 
 		require.ErrorIs(t, attempt(overdue), calls.ErrOverdue)
 		c.Forget(east)
-		require.NoError(t, attempt(does("all")), "another owner of the name has not been overdue")
+		require.NoError(t, attempt(returning("all")), "Forget must end the pause")
 	})
 }
 
-// TestGroups: the number of concurrent calls of a group is limited, which does not affect other groups. A refused owner
-// is notified when there is room.
-func TestGroups(t *testing.T) {
+// TestDo_LimitPerGroup: the number of concurrent calls of a group is limited, which does not affect other groups. A
+// refused owner is notified when there is room.
+func TestDo_LimitPerGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, notified := newCaller(2)
 		key := func(name string) calls.Key {
@@ -192,50 +192,50 @@ func TestGroups(t *testing.T) {
 		}
 		synctest.Wait()
 		for _, name := range []string{"c", "d", "c", "gone", "e"} {
-			_, err := calls.Do(t.Context(), c, key(name), does("all"))
+			_, err := calls.Do(t.Context(), c, key(name), returning("all"))
 			require.ErrorIs(t, err, calls.ErrBusy)
 		}
-		for range 3 { // more than may be
+		for range 3 { // more calls than the limit
 			for _, k := range []calls.Key{{Owner: east, Function: "Health", Group: "metrics"},
 				{Owner: east, Function: "Health"}} {
-				_, err := calls.Do(t.Context(), c, k, does("all"))
-				require.NoError(t, err, "of another group, and of none")
+				_, err := calls.Do(t.Context(), c, k, returning("all"))
+				require.NoError(t, err, "call of another group, or without a group")
 			}
 		}
 		require.Empty(t, notified)
 		c.Forget(key("gone").Owner)
 		pass(timeout)
 		synctest.Wait()
-		require.Len(t, notified, 3, "each once, and not the removed owner")
-		require.Equal(t, "c", (<-notified).Name, "in their order")
-		_, err := calls.Do(t.Context(), c, key("c"), does("all"))
-		require.NoError(t, err, "what is overdue is waited for no more, although it has not returned")
+		require.Len(t, notified, 3, "want each refused owner once, without the removed one")
+		require.Equal(t, "c", (<-notified).Name, "want the order of the refused calls")
+		_, err := calls.Do(t.Context(), c, key("c"), returning("all"))
+		require.NoError(t, err, "overdue calls must not count towards the limit")
 		close(hangs)
 	})
 }
 
-// TestEnd: a call returns when the context of its caller ends, which does not count as overdue.
-func TestEnd(t *testing.T) {
+// TestDo_ContextEnds: a call returns when the context of its caller ends, which does not count as overdue.
+func TestDo_ContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newCaller(1)
-		over := errors.New("the hub ends")
+		errStop := errors.New("the hub ends")
 		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(time.Second, func() { cancel(over) })
+		time.AfterFunc(time.Second, func() { cancel(errStop) })
 		began := time.Now()
-		_, err := calls.Do(ctx, c, manifestsFor(east), obeys)
+		_, err := calls.Do(ctx, c, manifestsFor(east), untilCanceled)
 		require.Equal(t, time.Second, time.Since(began))
-		require.ErrorIs(t, err, over)
+		require.ErrorIs(t, err, errStop)
 		require.NotErrorIs(t, err, calls.ErrOverdue)
 		synctest.Wait()
-		_, err = calls.Do(t.Context(), c, manifestsFor(east), does("all"))
-		require.NoError(t, err, "there is no pause")
+		_, err = calls.Do(t.Context(), c, manifestsFor(east), returning("all"))
+		require.NoError(t, err, "want no pause after a canceled call")
 	})
 }
 
 // BenchmarkDo calls a function that returns immediately.
 func BenchmarkDo(b *testing.B) {
 	c, _ := newCaller(1)
-	k, function := manifestsFor(east), does("all")
+	k, function := manifestsFor(east), returning("all")
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := calls.Do(b.Context(), c, k, function); err != nil {

@@ -9,7 +9,7 @@ import (
 // everything in place. The floor is to look up each member once.
 func BenchmarkDecide(b *testing.B) {
 	const n = 5000
-	o := Observed{Strategy: by("edge", "rest"), Placements: placed("decided edge:", "decided rest:")}
+	o := Observed{Strategy: strategy("edge", "rest"), Placements: placements("decided edge:", "decided rest:")}
 	for i := range n {
 		name := fmt.Sprintf("cluster-%04d", i)
 		o.Members = append(o.Members, Member{Name: name, Joined: true, Reachable: true})
@@ -34,12 +34,12 @@ func BenchmarkDecide(b *testing.B) {
 	b.Run("floor", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			there := make(map[string]*MemberAddon, n)
+			memberAddons := make(map[string]*MemberAddon, n)
 			for i := range o.MemberAddons {
-				there[o.MemberAddons[i].Member] = &o.MemberAddons[i]
+				memberAddons[o.MemberAddons[i].Member] = &o.MemberAddons[i]
 			}
 			for i := range o.Members {
-				if there[o.Members[i].Name] == nil {
+				if memberAddons[o.Members[i].Name] == nil {
 					b.Fatal(i)
 				}
 			}

@@ -13,8 +13,8 @@ import (
 	"github.com/muster-sdk/muster/placement/rollout"
 )
 
-// by returns a strategy with these placements, in the namespace fleet.
-func by(names ...string) v1alpha1.InstallStrategy {
+// strategy returns a strategy with these placements, in the namespace fleet.
+func strategy(names ...string) v1alpha1.InstallStrategy {
 	s := v1alpha1.InstallStrategy{Type: v1alpha1.InstallPlacements}
 	for _, name := range names {
 		s.Placements = append(s.Placements, v1alpha1.PlacementInstall{Namespace: "fleet", Name: name})
@@ -24,8 +24,8 @@ func by(names ...string) v1alpha1.InstallStrategy {
 
 var manual = v1alpha1.InstallStrategy{Type: v1alpha1.InstallManual}
 
-// placed parses placements with selected clusters, "decided edge: a b".
-func placed(texts ...string) (all []Placement) {
+// placements parses placements with selected clusters, "decided edge: a b".
+func placements(texts ...string) (all []Placement) {
 	for _, text := range texts {
 		head, clusters, _ := strings.Cut(text, ":")
 		state, name, _ := strings.Cut(head, " ")
@@ -39,9 +39,9 @@ func placed(texts ...string) (all []Placement) {
 	return all
 }
 
-// refused is like placed, for a namespace without permission.
-func refused(texts ...string) []Placement {
-	all := placed(texts...)
+// withoutPermission is like placed, for a namespace without permission.
+func withoutPermission(texts ...string) []Placement {
+	all := placements(texts...)
 	for i := range all {
 		for j := range all[i].Clusters {
 			all[i].Clusters[j].Refusal = "no"
@@ -60,14 +60,14 @@ func fleet(text string) (all []Member) {
 	return all
 }
 
-// there parses MemberAddons, "a=fleet/edge b c~fleet/edge d-deleting": installed by a Placement, by a user, by a user
-// in the share of a Placement, being deleted.
-func there(text string) (all []MemberAddon) {
+// memberAddons parses MemberAddons, "a=fleet/edge b c~fleet/edge d-deleting": installed by a Placement, by a user, by a
+// user in the share of a Placement, being deleted.
+func memberAddons(text string) (all []MemberAddon) {
 	for one := range strings.FieldsSeq(text) {
 		one, deleting := strings.CutSuffix(one, "-deleting")
 		name, installed, _ := strings.Cut(one, "=")
-		name, goes, _ := strings.Cut(name, "~")
-		all = append(all, MemberAddon{Member: name, InstalledBy: installed, GoesBy: goes, Deleting: deleting})
+		name, placementOf, _ := strings.Cut(name, "~")
+		all = append(all, MemberAddon{Member: name, InstalledBy: installed, GoesBy: placementOf, Deleting: deleting})
 	}
 	return all
 }
@@ -87,187 +87,193 @@ func TestDecide(t *testing.T) {
 		want     string
 	}{
 		{
-			"no Placement is listed, and MemberAddons of a user stay",
-			Observed{Strategy: manual, Members: fleet("a b"), MemberAddons: there("a")},
+			"type Manual keeps MemberAddons of users",
+			Observed{Strategy: manual, Members: fleet("a b"), MemberAddons: memberAddons("a")},
 			"a Keep ByHand",
 		},
 		{
-			"a strategy of no type is Manual, and what placements know does not matter",
-			Observed{Strategy: v1alpha1.InstallStrategy{}, Members: fleet("a"), Placements: placed("decided edge: a")},
+			"the default type is Manual, and decisions of Placements are ignored",
+			Observed{Strategy: v1alpha1.InstallStrategy{}, Members: fleet("a"), Placements: placements("decided edge: a")},
 			"",
 		},
 		{
-			"with Manual there is no placement to go by: what was there for one goes",
-			Observed{Strategy: manual, Members: fleet("a b"), MemberAddons: there("a=fleet/edge b")},
+			"type Manual deletes MemberAddons that a Placement has installed",
+			Observed{Strategy: manual, Members: fleet("a b"), MemberAddons: memberAddons("a=fleet/edge b")},
 			"a Delete NotChosen\nb Keep ByHand",
 		},
 		{
-			"a selected member gets it, and an existing one is kept",
-			Observed{Strategy: by("edge"), Members: fleet("a b"), Placements: placed("decided edge: b a"),
-				MemberAddons: there("a=fleet/edge")},
+			"a selected member gets a MemberAddon, and an existing MemberAddon is kept",
+			Observed{Strategy: strategy("edge"), Members: fleet("a b"), Placements: placements("decided edge: b a"),
+				MemberAddons: memberAddons("a=fleet/edge")},
 			"a Keep Chosen fleet/edge\nb Create Chosen fleet/edge",
 		},
 		{
-			"a member that is no longer selected loses it",
-			Observed{Strategy: by("edge"), Members: fleet("a b"), Placements: placed("decided edge: b"),
-				MemberAddons: there("a=fleet/edge b=fleet/edge")},
+			"the MemberAddon of a member that is no longer selected is deleted",
+			Observed{Strategy: strategy("edge"), Members: fleet("a b"), Placements: placements("decided edge: b"),
+				MemberAddons: memberAddons("a=fleet/edge b=fleet/edge")},
 			"a Delete NotChosen\nb Keep Chosen fleet/edge",
 		},
 		{
-			"a Placement without permission gets no new member, and keeps what it has installed",
-			Observed{Strategy: by("edge"), Members: fleet("a b c"), Placements: refused("decided edge: a b c"),
-				MemberAddons: there("b=fleet/edge c")},
+			"a Placement without permission installs on no new member and keeps existing MemberAddons",
+			Observed{Strategy: strategy("edge"), Members: fleet("a b c"), Placements: withoutPermission("decided edge: a b c"),
+				MemberAddons: memberAddons("b=fleet/edge c")},
 			"a Skip NotAllowed\nb Keep Chosen fleet/edge\nc Keep ByHand",
 		},
 		{
 			"the next Placement with permission applies",
-			Observed{Strategy: by("edge", "rest"), Members: fleet("a b"),
-				Placements:   append(refused("decided edge: a b"), placed("decided rest: a b")...),
-				MemberAddons: there("b=fleet/rest")},
+			Observed{Strategy: strategy("edge", "rest"), Members: fleet("a b"),
+				Placements:   append(withoutPermission("decided edge: a b"), placements("decided rest: a b")...),
+				MemberAddons: memberAddons("b=fleet/rest")},
 			"a Create Chosen fleet/rest\nb Keep Chosen fleet/rest",
 		},
 		{
-			"what another Placement has installed is not removed while one without permission selects the member",
-			Observed{Strategy: by("edge", "rest"), Members: fleet("a"),
-				Placements:   append(placed("decided edge:"), refused("decided rest: a")...),
-				MemberAddons: there("a=fleet/edge")},
+			"a MemberAddon is kept while a Placement without permission selects the member",
+			Observed{Strategy: strategy("edge", "rest"), Members: fleet("a"),
+				Placements:   append(placements("decided edge:"), withoutPermission("decided rest: a")...),
+				MemberAddons: memberAddons("a=fleet/edge")},
 			"a Keep NotAllowed",
 		},
 		{
-			"after a restore, the Placement has not chosen the member yet: what an earlier Addon installed is kept",
-			Observed{Strategy: by("edge"), Members: fleet("a"), Placements: placed("decided edge:"), MemberAddons: []MemberAddon{
-				{Member: "a", InstalledBy: "fleet/edge", Unclaimed: true, Earlier: true},
-			}},
+			"a MemberAddon of an earlier Addon is kept until the Placement selects the member",
+			Observed{Strategy: strategy("edge"), Members: fleet("a"), Placements: placements("decided edge:"),
+				MemberAddons: []MemberAddon{
+					{Member: "a", InstalledBy: "fleet/edge", Unclaimed: true, Earlier: true},
+				}},
 			"a Keep EarlierAddon",
 		},
 		{
-			"once the Placement has chosen the member, the MemberAddon is this Addon's",
-			Observed{Strategy: by("edge"), Members: fleet("a"), Placements: placed("decided edge: a"),
+			"a MemberAddon of an earlier Addon is annotated when the Placement selects the member",
+			Observed{Strategy: strategy("edge"), Members: fleet("a"), Placements: placements("decided edge: a"),
 				MemberAddons: []MemberAddon{
 					{Member: "a", InstalledBy: "fleet/edge", Unclaimed: true, Earlier: true},
 				}},
 			"a Annotate Chosen fleet/edge",
 		},
 		{
-			"a member that has not joined is skipped, as is an unknown one",
-			Observed{Strategy: by("edge"), Members: fleet("a-outside"), Placements: placed("decided edge: a b")},
+			"a member that has not joined and an unknown member are skipped",
+			Observed{Strategy: strategy("edge"), Members: fleet("a-outside"), Placements: placements("decided edge: a b")},
 			"a Skip NotJoined\nb Skip NotJoined",
 		},
 		{
-			"a member that leaves gets nothing new, and keeps what it has until its leave takes it back",
-			Observed{Strategy: by("edge"), Members: fleet("a-leaving b-leaving c-leaving d-leaving"),
-				Placements: placed("decided edge: a b"), MemberAddons: there("b=fleet/edge c=fleet/edge d")},
+			"a leaving member gets no MemberAddon and keeps an existing one",
+			Observed{Strategy: strategy("edge"), Members: fleet("a-leaving b-leaving c-leaving d-leaving"),
+				Placements: placements("decided edge: a b"), MemberAddons: memberAddons("b=fleet/edge c=fleet/edge d")},
 			"a Skip Leaving\nb Keep Leaving\nc Keep Leaving\nd Keep Leaving",
 		},
 		{
-			"a member that was joined and is denied keeps what it has for as long as it is chosen",
-			Observed{Strategy: by("edge"), Members: fleet("a-outside b-outside"), Placements: placed("decided edge: a"),
-				MemberAddons: there("a=fleet/edge b=fleet/edge")},
+			"a member that is no longer joined keeps its MemberAddon while it is selected",
+			Observed{Strategy: strategy("edge"), Members: fleet("a-outside b-outside"),
+				Placements:   placements("decided edge: a"),
+				MemberAddons: memberAddons("a=fleet/edge b=fleet/edge")},
 			"a Keep Chosen fleet/edge\nb Delete NotChosen",
 		},
 		{
-			"a member that cannot be reached gets it on the hub: the rollout knows what to make of it",
-			Observed{Strategy: by("edge"), Members: fleet("a-away"), Placements: placed("decided edge: a")},
+			"an unreachable member gets a MemberAddon",
+			Observed{Strategy: strategy("edge"), Members: fleet("a-away"), Placements: placements("decided edge: a")},
 			"a Create Chosen fleet/edge",
 		},
 		{
-			"of two placements the first in the list counts, whatever order they come in",
-			Observed{Strategy: by("edge", "rest"), Members: fleet("a b"),
-				Placements: placed("decided rest: a b", "decided edge: b")},
+			"the first Placement in the order of the strategy applies",
+			Observed{Strategy: strategy("edge", "rest"), Members: fleet("a b"),
+				Placements: placements("decided rest: a b", "decided edge: b")},
 			"a Create Chosen fleet/rest\nb Create Chosen fleet/edge",
 		},
 		{
-			"what goes by another placement now says so",
-			Observed{Strategy: by("edge", "rest"), Members: fleet("a"),
-				Placements: placed("decided edge: a", "decided rest: a"), MemberAddons: there("a=fleet/rest")},
+			"the MemberAddon is annotated if another Placement applies",
+			Observed{Strategy: strategy("edge", "rest"), Members: fleet("a"),
+				Placements: placements("decided edge: a", "decided rest: a"), MemberAddons: memberAddons("a=fleet/rest")},
 			"a Annotate ChosenByAnother fleet/edge",
 		},
 		{
-			"also if the one before is not in the list any more",
-			Observed{Strategy: by("rest"), Members: fleet("a b"), Placements: placed("decided edge: a b", "decided rest: a"),
-				MemberAddons: there("a=fleet/edge b=fleet/edge")},
+			"the MemberAddon is annotated if the previous Placement is no longer listed",
+			Observed{Strategy: strategy("rest"), Members: fleet("a b"),
+				Placements:   placements("decided edge: a b", "decided rest: a"),
+				MemberAddons: memberAddons("a=fleet/edge b=fleet/edge")},
 			"a Annotate ChosenByAnother fleet/rest\nb Delete NotChosen",
 		},
 		{
-			"what a person has made is not taken over, and goes by the placement all the same",
-			Observed{Strategy: by("edge"), Members: fleet("a b"), Placements: placed("decided edge: a"),
-				MemberAddons: there("a b")},
+			"a MemberAddon of a user is not annotated, and the Placement applies",
+			Observed{Strategy: strategy("edge"), Members: fleet("a b"), Placements: placements("decided edge: a"),
+				MemberAddons: memberAddons("a b")},
 			"a Keep ByHand fleet/edge\nb Keep ByHand",
 		},
 		{
-			"a placement that is missing takes nothing away, and its clusters go on by it",
-			Observed{Strategy: by("edge"), Members: fleet("a"), MemberAddons: there("a=fleet/edge")},
+			"MemberAddons of a missing Placement are kept, and the Placement applies",
+			Observed{Strategy: strategy("edge"), Members: fleet("a"), MemberAddons: memberAddons("a=fleet/edge")},
 			"a Keep Chosen fleet/edge",
 		},
 		{
-			"nor is anything handed to the next one for that long",
-			Observed{Strategy: by("edge", "rest"), Members: fleet("a b"),
-				Placements: placed("missing edge", "decided rest: a b"), MemberAddons: there("a=fleet/edge b~fleet/edge")},
+			"the next Placement does not apply to MemberAddons of a missing Placement",
+			Observed{Strategy: strategy("edge", "rest"), Members: fleet("a b"),
+				Placements:   placements("missing edge", "decided rest: a b"),
+				MemberAddons: memberAddons("a=fleet/edge b~fleet/edge")},
 			"a Keep Chosen fleet/edge\nb Keep ByHand fleet/edge",
 		},
 		{
-			"but one before it takes its clusters, which does not depend on what is missing",
-			Observed{Strategy: by("edge", "rest"), Members: fleet("a"), Placements: placed("decided edge: a", "missing rest"),
-				MemberAddons: there("a=fleet/rest")},
+			"an earlier Placement applies to MemberAddons of a missing Placement",
+			Observed{Strategy: strategy("edge", "rest"), Members: fleet("a"),
+				Placements:   placements("decided edge: a", "missing rest"),
+				MemberAddons: memberAddons("a=fleet/rest")},
 			"a Annotate ChosenByAnother fleet/edge",
 		},
 		{
-			"what would go is kept while any placement may have chosen it",
-			Observed{Strategy: by("edge", "rest"), Members: fleet("a"),
-				Placements: placed("decided edge:", "undecided rest: b"), MemberAddons: there("a=fleet/edge")},
+			"a MemberAddon is kept while a Placement is undecided",
+			Observed{Strategy: strategy("edge", "rest"), Members: fleet("a"),
+				Placements: placements("decided edge:", "undecided rest: b"), MemberAddons: memberAddons("a=fleet/edge")},
 			"a Keep Uncertain\nb Skip NotJoined",
 		},
 		{
-			"a member that is known to be selected gets it, although other Placements are undecided",
-			Observed{Strategy: by("edge", "rest"), Members: fleet("a b"),
-				Placements: placed("undecided edge: a", "decided rest: a b")},
+			"a selected member gets a MemberAddon while another Placement is undecided",
+			Observed{Strategy: strategy("edge", "rest"), Members: fleet("a b"),
+				Placements: placements("undecided edge: a", "decided rest: a b")},
 			"a Create Chosen fleet/edge\nb Create Chosen fleet/rest",
 		},
 		{
-			"an unknown state counts as undecided",
-			Observed{Strategy: by("edge"), Members: fleet("a"),
-				Placements: []Placement{{Namespace: "fleet", Name: "edge", State: "?"}}, MemberAddons: there("a=fleet/edge")},
+			"an unknown state of a Placement is undecided",
+			Observed{Strategy: strategy("edge"), Members: fleet("a"),
+				Placements:   []Placement{{Namespace: "fleet", Name: "edge", State: "?"}},
+				MemberAddons: memberAddons("a=fleet/edge")},
 			"a Keep Chosen fleet/edge",
 		},
 		{
-			"names are compared whole: a placement of another namespace is another one",
-			Observed{Strategy: by("edge"), Members: fleet("a"), Placements: placed("decided edge:"),
-				MemberAddons: there("a=fleet2/edge")},
+			"Placements in different namespaces are different",
+			Observed{Strategy: strategy("edge"), Members: fleet("a"), Placements: placements("decided edge:"),
+				MemberAddons: memberAddons("a=fleet2/edge")},
 			"a Delete NotChosen",
 		},
 		{
-			"what is being deleted is left to that, also if it is still chosen, and is made anew afterwards",
-			Observed{Strategy: by("edge"), Members: fleet("a b"), Placements: placed("decided edge: a"),
-				MemberAddons: there("a=fleet/edge-deleting b-deleting")},
+			"a MemberAddon that is being deleted is kept, also if its member is selected",
+			Observed{Strategy: strategy("edge"), Members: fleet("a b"), Placements: placements("decided edge: a"),
+				MemberAddons: memberAddons("a=fleet/edge-deleting b-deleting")},
 			"a Keep Removing\nb Keep Removing",
 		},
 		{
 			"deleting the Addon deletes all MemberAddons, in every state",
-			Observed{Deleting: true, Strategy: by("edge"), Members: fleet("a b-leaving c-away"),
-				MemberAddons: there("a=fleet/edge b=fleet/edge c d e-deleting")},
+			Observed{Deleting: true, Strategy: strategy("edge"), Members: fleet("a b-leaving c-away"),
+				MemberAddons: memberAddons("a=fleet/edge b=fleet/edge c d e-deleting")},
 			"a Delete AddonDeleted\nb Delete AddonDeleted\nc Delete AddonDeleted\nd Delete AddonDeleted\ne Keep Removing",
 		},
 		{
-			"no more than may be are on their way out, in order",
-			Observed{Deleting: true, MaxRemoving: 2, Members: fleet("a b c d"), MemberAddons: there("a b c d")},
+			"the limit of concurrent removals applies in the order of the member names",
+			Observed{Deleting: true, MaxRemoving: 2, Members: fleet("a b c d"), MemberAddons: memberAddons("a b c d")},
 			"a Delete AddonDeleted\nb Delete AddonDeleted\nc Keep WaitsForTurn\nd Keep WaitsForTurn",
 		},
 		{
-			"those that are on their way already count",
+			"MemberAddons that are being deleted use the limit of concurrent removals",
 			Observed{Strategy: manual, MaxRemoving: 2, Members: fleet("a b c"),
-				MemberAddons: there("a=fleet/edge b=fleet/edge c-deleting")},
+				MemberAddons: memberAddons("a=fleet/edge b=fleet/edge c-deleting")},
 			"a Delete NotChosen\nb Keep WaitsForTurn\nc Keep Removing",
 		},
 		{
-			"more than may be do not make room by being too many",
+			"no removal starts while more removals than the limit are running",
 			Observed{Strategy: manual, MaxRemoving: 1, Members: fleet("a b c"),
-				MemberAddons: there("a=fleet/edge b-deleting c-deleting")},
+				MemberAddons: memberAddons("a=fleet/edge b-deleting c-deleting")},
 			"a Keep WaitsForTurn\nb Keep Removing\nc Keep Removing",
 		},
 		{
-			"members that cannot be reached, or are gone, neither wait nor have others wait: only their deadline passes",
+			"unreachable and unknown members are not limited and do not use the limit",
 			Observed{Deleting: true, MaxRemoving: 1, Members: fleet("a-away b c c-away d-away"),
-				MemberAddons: there("a b c d-deleting e")},
+				MemberAddons: memberAddons("a b c d-deleting e")},
 			"a Delete AddonDeleted\nb Delete AddonDeleted\nc Delete AddonDeleted\nd Keep Removing\ne Delete AddonDeleted",
 		},
 	} {
@@ -279,11 +285,11 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestShares(t *testing.T) {
+func TestDecide_Shares(t *testing.T) {
 	plan := Decide(Observed{
-		Strategy: by("edge", "gone", "rest", "edge"), Members: fleet("a b c d-leaving e f-outside"),
-		Placements:   placed("decided edge: c a d f", "undecided rest: a e"),
-		MemberAddons: there("b=fleet/gone c d=fleet/edge"),
+		Strategy: strategy("edge", "gone", "rest", "edge"), Members: fleet("a b c d-leaving e f-outside"),
+		Placements:   placements("decided edge: c a d f", "undecided rest: a e"),
+		MemberAddons: memberAddons("b=fleet/gone c d=fleet/edge"),
 	})
 	group := func(name string) rollout.Group { return rollout.Group{Name: name, Index: 1} }
 	want := []Share{
@@ -292,19 +298,20 @@ func TestShares(t *testing.T) {
 		{"fleet/rest", false, []Cluster{{Name: "e", Group: group("of-rest")}}, nil},
 	}
 	if diff := cmp.Diff(want, plan.Shares); diff != "" {
-		t.Errorf("a rollout must not contain members that leave or have not joined: -want +got:\n%s", diff)
+		t.Errorf("want no members that leave or have not joined (-want +got):\n%s", diff)
 	}
 	require.Equal(t, []string{
 		"Placement fleet/gone does not exist: the add-on stays on its members until the Placement is created or " +
 			"removed from spec.install.",
-	}, plan.Problems, "one that is not decided yet is no problem")
+	}, plan.Problems, "want no problem for an undecided Placement")
 
 	require.Empty(t,
-		Decide(Observed{Deleting: true, Strategy: by("edge"), Placements: placed("decided edge: a"), Members: fleet("a")}))
-	require.Empty(t, Decide(Observed{Strategy: manual, Placements: placed("missing edge")}))
+		Decide(Observed{Deleting: true, Strategy: strategy("edge"), Placements: placements("decided edge: a"),
+			Members: fleet("a")}))
+	require.Empty(t, Decide(Observed{Strategy: manual, Placements: placements("missing edge")}))
 }
 
-func TestDefaultMaxRemoving(t *testing.T) {
+func TestDecide_DefaultMaxRemoving(t *testing.T) {
 	o := Observed{Deleting: true}
 	for i := range 60 {
 		name := fmt.Sprintf("m%02d", i)

@@ -24,7 +24,7 @@ func anyObserved(t *rapid.T) Observed {
 	o := Observed{MaxRemoving: rapid.IntRange(0, 3).Draw(t, "max"),
 		Deleting: rapid.IntRange(0, 4).Draw(t, "deleting") == 0}
 	if rapid.IntRange(0, 5).Draw(t, "manual") > 0 {
-		o.Strategy = by(rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 3, rapid.ID).Draw(t, "strategy")...)
+		o.Strategy = strategy(rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 3, rapid.ID).Draw(t, "strategy")...)
 	}
 	for _, name := range names {
 		if rapid.IntRange(0, 4).Draw(t, "missing") == 0 {
@@ -58,8 +58,8 @@ func anyObserved(t *rapid.T) Observed {
 	return o
 }
 
-// carriedOut returns the observed state after a plan was executed.
-func carriedOut(o Observed, plan Plan) Observed {
+// execute returns the observed state after a plan was executed.
+func execute(o Observed, plan Plan) Observed {
 	o.MemberAddons = slices.Clone(o.MemberAddons)
 	for _, d := range plan.Decisions {
 		i := slices.IndexFunc(o.MemberAddons, func(a MemberAddon) bool { return a.Member == d.Member })
@@ -93,7 +93,7 @@ func (o *Observed) certain() bool {
 		})
 }
 
-func TestWhatIsKept(t *testing.T) {
+func TestDecide_KeepsMemberAddons(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObserved(t)
 		for _, d := range Decide(o).Decisions {
@@ -102,22 +102,22 @@ func TestWhatIsKept(t *testing.T) {
 				continue
 			}
 			if i >= 0 && o.MemberAddons[i].InstalledBy == "" {
-				t.Fatalf("%v: a person has made it", d)
+				t.Fatalf("%v: want the MemberAddon of a user to be kept", d)
 			}
 			if d.Action == Delete && !o.certain() {
-				t.Fatalf("%v: a placement may have chosen it", d)
+				t.Fatalf("%v: want the MemberAddon to be kept while a Placement is undecided", d)
 			}
 			if j := slices.IndexFunc(o.Members, func(m Member) bool { return m.Name == d.Member }); j >= 0 &&
 				o.Members[j].Leaving {
-				t.Fatalf("%v: it leaves", d)
+				t.Fatalf("%v: want no change on a leaving member", d)
 			}
 		}
 	})
 }
 
-// TestNothingNewWithoutPermission checks that a MemberAddon is created or annotated only for a Placement that selects
+// TestDecide_RequiresPermission checks that a MemberAddon is created or annotated only for a Placement that selects
 // the member with permission, and that nothing is deleted on a member that a Placement selects without.
-func TestNothingNewWithoutPermission(t *testing.T) {
+func TestDecide_RequiresPermission(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObserved(t)
 		for _, d := range Decide(o).Decisions {
@@ -129,10 +129,10 @@ func TestNothingNewWithoutPermission(t *testing.T) {
 					listed := o.Strategy.Type == v1alpha1.InstallPlacements && slices.ContainsFunc(o.Strategy.Placements,
 						func(s v1alpha1.PlacementInstall) bool { return s.Name == p.Name })
 					if d.Action == Create && d.Placement == Key(p.Namespace, p.Name) {
-						t.Fatalf("%v: %s may not place there", d, d.Placement)
+						t.Fatalf("%v: Placement %s has no permission", d, d.Placement)
 					}
 					if d.Action == Delete && listed && !o.Deleting {
-						t.Fatalf("%v: %s/%s selects it", d, p.Namespace, p.Name)
+						t.Fatalf("%v: Placement %s/%s selects the member", d, p.Namespace, p.Name)
 					}
 				}
 			}
@@ -140,19 +140,19 @@ func TestNothingNewWithoutPermission(t *testing.T) {
 	})
 }
 
-// TestDecideComesToRest checks that after a plan is executed, the next plan changes only members that waited, and
+// TestDecide_Converges checks that after a plan is executed, the next plan changes only members that waited, and
 // finally none.
-func TestDecideComesToRest(t *testing.T) {
+func TestDecide_Converges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObserved(t)
 		for round := 0; ; round++ {
 			plan := Decide(o)
-			o = carriedOut(o, plan)
+			o = execute(o, plan)
 			again := Decide(o)
 			waits := false
 			for _, d := range again.Decisions {
 				if d.Action == Create || d.Action == Annotate || d.Action == Delete {
-					t.Fatalf("%v: that was done", d)
+					t.Fatalf("%v: the previous plan contained this action", d)
 				}
 				waits = waits || d.Reason == WaitsForTurn
 			}
@@ -165,51 +165,51 @@ func TestDecideComesToRest(t *testing.T) {
 			}
 			require.Less(t, round, len(clusterNames))
 			o.MemberAddons = slices.DeleteFunc(o.MemberAddons, func(a MemberAddon) bool { return a.Deleting })
-			// What is gone and still chosen would be made anew: that is for another test.
+			// Deleted MemberAddons of selected members would be created again. Another test checks this.
 			o.Placements, o.Strategy = nil, v1alpha1.InstallStrategy{}
 		}
 	})
 }
 
-// TestMissingForAMoment checks that a placement which is deleted and created again unchanged does not change
+// TestDecide_MissingPlacement checks that a placement which is deleted and created again unchanged does not change
 // anything, including MemberAddons of users.
-func TestMissingForAMoment(t *testing.T) {
+func TestDecide_MissingPlacement(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObserved(t)
 		o.Deleting, o.MaxRemoving = false, 100
 		for i := range o.Placements {
 			o.Placements[i].State = Decided
 		}
-		before := carriedOut(o, Decide(o))
+		before := execute(o, Decide(o))
 		// Deleted MemberAddons are gone.
 		before.MemberAddons = slices.DeleteFunc(before.MemberAddons, func(a MemberAddon) bool { return a.Deleting })
-		before = carriedOut(before, Decide(before))
+		before = execute(before, Decide(before))
 		decided := Decide(before)
 
 		during := before
 		during.Placements = nil
 		for _, p := range before.Placements {
-			switch rapid.IntRange(0, 2).Draw(t, "what befalls it") {
+			switch rapid.IntRange(0, 2).Draw(t, "change of the Placement") {
 			case 0:
 				during.Placements = append(during.Placements, p)
 			case 1:
 				p.State = Undecided
 				p.Clusters = slices.DeleteFunc(slices.Clone(p.Clusters),
-					func(Cluster) bool { return rapid.Bool().Draw(t, "not seen") })
+					func(Cluster) bool { return rapid.Bool().Draw(t, "not observed") })
 				during.Placements = append(during.Placements, p)
 			}
 		}
-		moment := Decide(during)
-		for i, d := range moment.Decisions {
+		plan := Decide(during)
+		for i, d := range plan.Decisions {
 			if d.Action == Create || d.Action == Annotate || d.Action == Delete {
-				t.Fatalf("%v, while it is missing", d)
+				t.Fatalf("%v: want no change while a Placement is missing", d)
 			}
 			if has := slices.ContainsFunc(during.MemberAddons, func(a MemberAddon) bool { return a.Member == d.Member }); has {
 				j := slices.IndexFunc(decided.Decisions, func(s Decision) bool { return s.Member == d.Member })
 				if reason := decided.Decisions[j].Reason; reason == Uncertain || reason == NotAllowed {
 					continue // another Placement was missing before, so its former members are kept
 				}
-				require.Equal(t, decided.Decisions[j].Placement, moment.Decisions[i].Placement, d.Member)
+				require.Equal(t, decided.Decisions[j].Placement, plan.Decisions[i].Placement, d.Member)
 			}
 		}
 		after := during
@@ -218,12 +218,12 @@ func TestMissingForAMoment(t *testing.T) {
 	})
 }
 
-func TestDecideDoesNotDependOnOrder(t *testing.T) {
+func TestDecide_IndependentOfOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObserved(t)
 		given := fmt.Sprint(o)
 		want := Decide(o)
-		require.Equal(t, given, fmt.Sprint(o), "nothing that was given is changed")
+		require.Equal(t, given, fmt.Sprint(o), "Decide changed its argument")
 		o.Placements = rapid.Permutation(o.Placements).Draw(t, "placements")
 		o.Members = rapid.Permutation(o.Members).Draw(t, "members")
 		o.MemberAddons = rapid.Permutation(o.MemberAddons).Draw(t, "member add-ons")
@@ -234,17 +234,17 @@ func TestDecideDoesNotDependOnOrder(t *testing.T) {
 	})
 }
 
-// TestPlanIsConsistent checks that decisions and shares agree, and that the limit of removals is observed.
-func TestPlanIsConsistent(t *testing.T) {
+// TestDecide_ConsistentPlan checks that decisions and shares agree, and that the limit of removals is observed.
+func TestDecide_ConsistentPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObserved(t)
 		plan := Decide(o)
-		goes := map[string]string{}
+		placementOf := map[string]string{}
 		for _, share := range plan.Shares {
 			require.Equal(t, o.state(share.Placement) == Decided, share.Decided)
 			for _, c := range share.Clusters {
-				require.Empty(t, goes[c.Name], "in two shares")
-				goes[c.Name] = share.Placement
+				require.Empty(t, placementOf[c.Name], "want each cluster in one share")
+				placementOf[c.Name] = share.Placement
 			}
 			require.True(t,
 				slices.IsSortedFunc(share.Clusters, func(a, b Cluster) int { return strings.Compare(a.Name, b.Name) }))
@@ -253,24 +253,24 @@ func TestPlanIsConsistent(t *testing.T) {
 		for _, m := range o.Members {
 			reachable[m.Name] = m.Reachable
 		}
-		going, begun := 0, 0
+		removing, deleted := 0, 0
 		for _, a := range o.MemberAddons {
 			if a.Deleting && reachable[a.Member] {
-				going++
+				removing++
 			}
 		}
 		for _, d := range plan.Decisions {
-			require.Equal(t, goes[d.Member], d.Placement)
-			delete(goes, d.Member)
+			require.Equal(t, placementOf[d.Member], d.Placement)
+			delete(placementOf, d.Member)
 			if d.Action == Delete && reachable[d.Member] {
-				begun++
+				deleted++
 			}
 		}
-		require.Empty(t, goes)
+		require.Empty(t, placementOf)
 		limit := o.MaxRemoving
 		if limit == 0 {
 			limit = DefaultMaxRemoving
 		}
-		require.LessOrEqual(t, begun, max(0, limit-going))
+		require.LessOrEqual(t, deleted, max(0, limit-removing))
 	})
 }

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// TestForbidden checks that a forbidden kind is a problem that names the permission to grant, does not affect other
-// configurations, and ends when the permission is granted.
-func TestForbidden(t *testing.T) {
+// TestFind_ForbiddenKind checks that a forbidden kind is a problem that names the permission to grant, does not affect
+// other configurations, and ends when the permission is granted.
+func TestFind_ForbiddenKind(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	name, grant := h.user()
@@ -27,30 +27,30 @@ func TestForbidden(t *testing.T) {
 		", in all namespaces of its cache.", got[0].problem.Message)
 	require.False(t, got[0].problem.Retried)
 	require.Contains(t, got[1].problem.Message, "has no resource gadgets")
-	require.Zero(t, r.asked("WATCH configmaps"), "what may not be listed is not watched, or the manager's cache "+
-		"would never be in sync")
-	asked := r.asked("LIST configmaps")
+	require.Zero(t, r.requestsOf("WATCH configmaps"), "a kind that must not be listed must not be watched, or the cache "+
+		"of the manager would never be synchronized")
+	before := r.requestsOf("LIST configmaps")
 	require.Equal(t, got, r.find("one", h.ref("configmaps", "a"), h.ref("gadgets.example.com", "a")))
-	require.Equal(t, asked, r.asked("LIST configmaps"), "it is not asked again for each user")
-	h.pass("it is tried again", func() bool { return r.asked("LIST configmaps") > asked })
-	require.Zero(t, r.called("one"), "that it still may not is no news")
+	require.Equal(t, before, r.requestsOf("LIST configmaps"), "want no additional list for another Find")
+	h.pass("the list is retried", func() bool { return r.requestsOf("LIST configmaps") > before })
+	require.Zero(t, r.called("one"), "want no notification while the permission is missing")
 
 	grant(true, "list", "watch")
-	h.pass("it may watch, and tries to get more than once", func() bool { return r.asked("GET a") > 1 })
-	require.Equal(t, 1, r.called("one"), "a notified user that has not read is not notified again")
+	h.pass("the list is permitted, and reads are retried", func() bool { return r.requestsOf("GET a") > 1 })
+	require.Equal(t, 1, r.called("one"), "a notified user that has not read must not be notified again")
 	got = r.find("one", h.ref("configmaps", "a"))
 	require.Contains(t, got[0].problem.Message, "grant get, list and watch on configmaps to "+name,
-		"to list is not to get")
+		"permission to get is missing")
 	other := r.find("one", h.ref("configmaps", "a"), h.ref("configmaps", "b"))
-	require.Equal(t, []string{"unknown", "missing"}, []string{other[0].is, other[1].is})
+	require.Equal(t, []string{"unknown", "missing"}, []string{other[0].value, other[1].value})
 	grant(false, "get")
-	h.pass("it may get", func() bool { return r.called("one") == 2 })
-	require.Equal(t, "ConfigMap blue", r.is("one", h.ref("configmaps", "a")))
+	h.pass("reads are permitted", func() bool { return r.called("one") == 2 })
+	require.Equal(t, "ConfigMap blue", r.value("one", h.ref("configmaps", "a")))
 }
 
-// TestForbiddenElsewhere checks that permissions in one namespace are not sufficient for an unrestricted cache, and
-// that the problem is reported without an unnecessary delay.
-func TestForbiddenElsewhere(t *testing.T) {
+// TestFind_PermissionInOneNamespace checks that permissions in one namespace are not sufficient for an unrestricted
+// cache, and that the problem is reported without an unnecessary delay.
+func TestFind_PermissionInOneNamespace(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	name, grant := h.user()
@@ -60,7 +60,7 @@ func TestForbiddenElsewhere(t *testing.T) {
 	done := make(chan []found)
 	go func() { done <- r.find("one", h.ref("configmaps", "a")) }()
 	var got []found
-	h.pass("five seconds are the most", func() bool {
+	h.pass("Find returns within five seconds", func() bool {
 		select {
 		case got = <-done:
 			return true
@@ -68,16 +68,16 @@ func TestForbiddenElsewhere(t *testing.T) {
 			return false
 		}
 	})
-	require.Equal(t, "unknown", got[0].is)
-	h.pass("and then the reason is known", func() bool {
+	require.Equal(t, "unknown", got[0].value)
+	h.pass("the problem names the missing permission", func() bool {
 		got = r.find("one", h.ref("configmaps", "a"))
 		return strings.Contains(got[0].problem.Message, "grant get, list and watch on configmaps to "+name)
 	})
 }
 
-// TestRestrictedCache checks that a manager with a cache of some namespaces finds objects in these, and reports a
+// TestFind_RestrictedCache checks that a manager with a cache of some namespaces finds objects in these, and reports a
 // problem for others.
-func TestRestrictedCache(t *testing.T) {
+func TestFind_RestrictedCache(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	_, grant := h.user()
@@ -88,45 +88,45 @@ func TestRestrictedCache(t *testing.T) {
 	elsewhere := h.ref("configmaps", "a")
 	elsewhere.Namespace = "default"
 	got := r.find("one", elsewhere, h.ref("configmaps", "a"), h.ref("configmaps", "b"))
-	require.Equal(t, []string{"unknown", "ConfigMap blue", "missing"}, []string{got[0].is, got[1].is, got[2].is})
+	require.Equal(t, []string{"unknown", "ConfigMap blue", "missing"}, []string{got[0].value, got[1].value, got[2].value})
 	require.Equal(t, "configmaps default/a: the cache of the hub's manager does not contain namespace default: add "+
 		"it to the namespaces of the cache, or reference an object in one of those.",
 		got[0].problem.Message)
 	require.False(t, got[0].problem.Retried)
 }
 
-// TestReadFails checks that a read error is not treated as a missing object, is retried, and does not affect other
-// configurations.
-func TestReadFails(t *testing.T) {
+// TestFind_ReadErrors checks that a read error is not treated as a missing object, is retried, and does not affect
+// other configurations.
+func TestFind_ReadErrors(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	a := h.configMap("a", "blue")
 	h.create(a, h.configMap("b", "green"))
 	r := h.start()
-	broken := func(of string) {
+	failReads := func(suffix string) {
 		r.failing(func(request *http.Request) error {
-			if strings.HasSuffix(request.URL.Path, of) {
+			if strings.HasSuffix(request.URL.Path, suffix) {
 				return errors.New("the wire is cut at port " + fmt.Sprint(time.Now().UnixNano()))
 			}
 			return nil
 		})
 	}
-	broken("/configmaps/a")
+	failReads("/configmaps/a")
 	got := r.find("one", h.ref("configmaps", "a"), h.ref("configmaps", "b"))
-	require.Equal(t, []string{"unknown", "ConfigMap green"}, []string{got[0].is, got[1].is})
+	require.Equal(t, []string{"unknown", "ConfigMap green"}, []string{got[0].value, got[1].value})
 	require.Contains(t, got[0].problem.Message, "configmaps "+h.namespace+"/a: retrying after a read error: the "+
 		"wire is cut")
 	require.True(t, got[0].problem.Retried)
-	asked := r.asked("GET a")
-	h.pass("it is tried again", func() bool { return r.asked("GET a") > asked+2 })
-	require.Zero(t, r.called("one"), "that it still fails is no news, whatever the port")
-	broken("/none")
-	h.pass("and is over", func() bool { return r.called("one") == 1 })
-	require.Equal(t, "ConfigMap blue", r.is("one", h.ref("configmaps", "a")))
-	require.Equal(t, 1, r.asked("GET b"))
+	before := r.requestsOf("GET a")
+	h.pass("the read is retried", func() bool { return r.requestsOf("GET a") > before+2 })
+	require.Zero(t, r.called("one"), "want no notification while reads fail, also with different errors")
+	failReads("/none")
+	h.pass("reads succeed again", func() bool { return r.called("one") == 1 })
+	require.Equal(t, "ConfigMap blue", r.value("one", h.ref("configmaps", "a")))
+	require.Equal(t, 1, r.requestsOf("GET b"))
 
-	broken("/configmaps/a")
+	failReads("/configmaps/a")
 	change(h, a, func(c *corev1.ConfigMap) { c.Data["value"] = "red" })
-	r.hears("one", 1)
-	require.Equal(t, "unknown", r.is("one", h.ref("configmaps", "a")), "what it was is not what it is")
+	r.waitForCall("one", 1)
+	require.Equal(t, "unknown", r.value("one", h.ref("configmaps", "a")), "want no outdated object after a read error")
 }

@@ -32,7 +32,7 @@ func Example() {
 		}
 		found, unknown, err := finder.Find(ctx, user, named)
 		if err != nil || len(unknown) > 0 {
-			return nil, err // the member keeps what it has, and the condition Configured says what is unknown
+			return nil, err // the member keeps its revision, and the condition Configured names the unknown configurations
 		}
 		configs, _ := config.Resolve(references, nil, func(r v1alpha1.ConfigReference) string {
 			if c := found[r]; c != nil {

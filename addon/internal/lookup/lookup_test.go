@@ -20,11 +20,11 @@ import (
 )
 
 // pass advances the clock of the Finder until the condition holds, so that pauses end without real waiting.
-func (h *hub) pass(what string, holds func() bool) {
+func (h *hub) pass(description string, condition func() bool) {
 	h.t.Helper()
-	h.eventually(what, func() bool {
+	h.eventually(description, func() bool {
 		h.clock.Step(time.Second)
-		return holds()
+		return condition()
 	})
 }
 
@@ -40,25 +40,26 @@ func TestFind(t *testing.T) {
 	r := h.start()
 	cluster := h.ref("addontemplates.addon.muster.dev", h.namespace)
 	cluster.Namespace = ""
-	nowhere := h.ref("configmaps", "a")
-	nowhere.Namespace = ""
-	misplaced := cluster
-	misplaced.Namespace = h.namespace
+	withoutNamespace := h.ref("configmaps", "a")
+	withoutNamespace.Namespace = ""
+	withNamespace := cluster
+	withNamespace.Namespace = h.namespace
 	refs := []v1alpha1.ConfigReference{
 		h.ref("configmaps", "a"), h.ref("configmaps", "b"), h.ref(resource, "a"), h.ref(resource, "b"), cluster,
 		h.ref("addonconfigs.addon.muster.dev", "a"),
-		nowhere, misplaced, h.ref("gadgets.example.com", "a"), h.ref("configmap", "a"), h.ref("deployments", "a"),
+		withoutNamespace, withNamespace, h.ref("gadgets.example.com", "a"), h.ref("configmap", "a"),
+		h.ref("deployments", "a"),
 		h.ref("tokenreviews.authentication.k8s.io", "a"), h.ref("configmaps", "a"),
 	}
 	got := r.find("one", refs...)
-	var is []string
+	var values []string
 	for _, f := range got {
-		is = append(is, f.is)
+		values = append(values, f.value)
 	}
 	require.Equal(t, []string{
 		"ConfigMap blue", "missing", "Widget 1", "missing", "AddonTemplate 1.4", "AddonConfig logging",
 		"unknown", "unknown", "unknown", "unknown", "unknown", "unknown", "ConfigMap blue",
-	}, is)
+	}, values)
 	for at, want := range map[int]string{
 		6: "configmaps a: the kind is namespaced: set the namespace.",
 		7: "addontemplates.addon.muster.dev " + h.namespace + "/" + h.namespace + ": the kind is not namespaced: " +
@@ -75,18 +76,19 @@ func TestFind(t *testing.T) {
 		require.Equal(t, want, got[at].problem.Message)
 		require.False(t, got[at].problem.Retried, want)
 	}
-	require.Zero(t, r.asked("LIST secrets"), "they were not requested")
+	require.Zero(t, r.requestsOf("LIST secrets"), "want no list of an unreferenced kind")
 
 	objects, _, err := r.Find(t.Context(), types.NamespacedName{Name: "other"}, refs[:1])
 	require.NoError(t, err)
 	require.Empty(t, objects[refs[0]].GetManagedFields())
 	require.Equal(t, "ConfigMap", objects[refs[0]].GetKind())
-	require.Equal(t, 1, r.asked("GET a")-1, "one ConfigMap and one Widget were read, once each")
+	require.Equal(t, 1, r.requestsOf("GET a")-1, "want one read of the ConfigMap and one read of the Widget")
 	require.Zero(t, r.called("one"))
 }
 
-// TestChanges checks that users are notified when an object is created, changed or deleted, and of nothing else.
-func TestChanges(t *testing.T) {
+// TestFind_NotifiesOfChanges checks that users are notified when an object is created, changed or deleted, and of
+// nothing else.
+func TestFind_NotifiesOfChanges(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	resource, widget := h.kind()
@@ -95,19 +97,19 @@ func TestChanges(t *testing.T) {
 		reason   string
 		do       func()
 		notified bool
-		is       string
+		value    string
 	}
 	walk := func(user string, ref v1alpha1.ConfigReference, steps []step) {
-		require.Equal(t, "missing", r.is(user, ref))
+		require.Equal(t, "missing", r.value(user, ref))
 		notified := 0
 		for _, s := range steps {
 			before := r.called(user)
 			s.do()
 			if s.notified {
 				notified++
-				r.hears(user, before)
+				r.waitForCall(user, before)
 			}
-			require.Equal(t, s.is, r.is(user, ref), s.reason)
+			require.Equal(t, s.value, r.value(user, ref), s.reason)
 			require.Equal(t, notified, r.called(user), s.reason)
 		}
 	}
@@ -115,52 +117,53 @@ func TestChanges(t *testing.T) {
 	label := func(o client.Object) {
 		o.SetLabels(map[string]string{"n": fmt.Sprint(len(o.GetLabels()), o.GetResourceVersion())})
 	}
-	// That a silent change has been seen, and not told, is known when the one after it is told: so each has one behind it.
+	// A change without a notification is observed when the following change is notified. Each of them is followed by one.
 	walk("map", h.ref("configmaps", "limits"), []step{
-		{"it appears", func() { h.create(limits) }, true, "ConfigMap 1"},
-		{"it changes", func() { change(h, limits, func(c *corev1.ConfigMap) { c.Data["value"] = "2" }) }, true,
+		{"the object is created", func() { h.create(limits) }, true, "ConfigMap 1"},
+		{"data changes", func() { change(h, limits, func(c *corev1.ConfigMap) { c.Data["value"] = "2" }) }, true,
 			"ConfigMap 2"},
-		{"its labels say nothing", func() { change(h, limits, func(c *corev1.ConfigMap) { label(c) }) }, false,
+		{"labels change", func() { change(h, limits, func(c *corev1.ConfigMap) { label(c) }) }, false,
 			"ConfigMap 2"},
-		{"it changes again, and one notification follows",
+		{"data changes again",
 			func() { change(h, limits, func(c *corev1.ConfigMap) { c.Data["value"] = "3" }) }, true, "ConfigMap 3"},
-		{"it goes", func() { require.NoError(t, h.client.Delete(t.Context(), limits)) }, true, "missing"},
-		{"and is back as it was", func() { h.create(h.configMap("limits", "3")) }, true, "ConfigMap 3"},
+		{"the object is deleted", func() { require.NoError(t, h.client.Delete(t.Context(), limits)) }, true, "missing"},
+		{"the ConfigMap is created again with the same data",
+			func() { h.create(h.configMap("limits", "3")) }, true, "ConfigMap 3"},
 	})
 	w := widget("a")
 	walk("widget", h.ref(resource, "a"), []step{
-		{"it appears", func() { h.create(w) }, true, "Widget 1"},
-		{"its status says nothing", func() {
+		{"the object is created", func() { h.create(w) }, true, "Widget 1"},
+		{"the status changes", func() {
 			before := w.DeepCopy()
 			w.Object["status"] = map[string]any{"phase": "Ready"}
 			require.NoError(t, h.client.Status().Patch(t.Context(), w, client.MergeFrom(before)))
 		}, false, "Widget 1"},
-		{"nor do its labels", func() { change(h, w, func(u *unstructured.Unstructured) { label(u) }) }, false, "Widget 1"},
-		{"its spec does", func() {
+		{"labels change", func() { change(h, w, func(u *unstructured.Unstructured) { label(u) }) }, false, "Widget 1"},
+		{"the spec changes", func() {
 			change(h, w, func(u *unstructured.Unstructured) { u.Object["spec"] = map[string]any{"size": int64(2)} })
 		}, true, "Widget 2"},
-		{"nor does what is beside its spec",
+		{"a field outside spec and status changes",
 			func() { change(h, w, func(u *unstructured.Unstructured) { u.Object["note"] = "x" }) }, false, "Widget 2"},
-		{"it goes", func() { require.NoError(t, h.client.Delete(t.Context(), w)) }, true, "missing"},
+		{"the object is deleted", func() { require.NoError(t, h.client.Delete(t.Context(), w)) }, true, "missing"},
 	})
 	settings := &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "a"},
 		Spec: v1alpha1.AddonConfigSpec{InstallNamespace: "one"}}
 	walk("settings", h.ref("addonconfigs.addon.muster.dev", "a"), []step{
-		{"it appears", func() { h.create(settings) }, true, "AddonConfig one"},
-		{"its labels say nothing", func() { change(h, settings, func(c *v1alpha1.AddonConfig) { label(c) }) }, false,
+		{"the object is created", func() { h.create(settings) }, true, "AddonConfig one"},
+		{"labels change", func() { change(h, settings, func(c *v1alpha1.AddonConfig) { label(c) }) }, false,
 			"AddonConfig one"},
-		{"it changes", func() {
+		{"the spec changes", func() {
 			change(h, settings, func(c *v1alpha1.AddonConfig) { c.Spec.InstallNamespace = "two" })
 		}, true, "AddonConfig two"},
 	})
-	require.LessOrEqual(t, r.asked("GET limits"), 5, "once for each version, that with other labels included: a "+
+	require.LessOrEqual(t, r.requestsOf("GET limits"), 5, "want one read for each version, including changed labels: a "+
 		"ConfigMap has no generation")
-	require.LessOrEqual(t, r.asked("GET a"), 3, "of a Widget what changes metadata or status alone is not read, "+
-		"and AddonConfigs are in the cache")
+	require.LessOrEqual(t, r.requestsOf("GET a"), 3, "want no read of a Widget after changes of metadata or status only, "+
+		"and none of an AddonConfig, which is in the cache")
 }
 
-// TestManyUsers checks that a thousand members that share a configuration read each of its versions once.
-func TestManyUsers(t *testing.T) {
+// TestFind_ManyUsers checks that a thousand members that share a configuration read each of its versions once.
+func TestFind_ManyUsers(t *testing.T) {
 	t.Parallel()
 	const users = 1000
 	h := newHub(t)
@@ -175,7 +178,7 @@ func TestManyUsers(t *testing.T) {
 				objects, _, err := r.Find(t.Context(), types.NamespacedName{Name: fmt.Sprint(i)},
 					[]v1alpha1.ConfigReference{h.ref("configmaps", "shared")})
 				if err == nil {
-					got[i] = says(objects[h.ref("configmaps", "shared")].Unstructured)
+					got[i] = textOf(objects[h.ref("configmaps", "shared")].Unstructured)
 				}
 			})
 		}
@@ -185,31 +188,32 @@ func TestManyUsers(t *testing.T) {
 		}
 	}
 	all("ConfigMap 1")
-	require.Equal(t, 1, r.asked("GET shared"))
-	lists := r.asked("LIST configmaps") + r.asked("WATCH configmaps")
+	require.Equal(t, 1, r.requestsOf("GET shared"))
+	lists := r.requestsOf("LIST configmaps") + r.requestsOf("WATCH configmaps")
 	for version := 2; version < 5; version++ {
 		change(h, shared, func(c *corev1.ConfigMap) { c.Data["value"] = fmt.Sprint(version) })
 		for i := range users {
 			h.eventually("all are notified", func() bool { return r.called(fmt.Sprint(i)) == version-1 })
 		}
 		all(fmt.Sprint("ConfigMap ", version))
-		require.Equal(t, version, r.asked("GET shared"))
+		require.Equal(t, version, r.requestsOf("GET shared"))
 	}
-	require.Equal(t, lists, r.asked("LIST configmaps")+r.asked("WATCH configmaps"), "and watch it once")
+	require.Equal(t, lists, r.requestsOf("LIST configmaps")+r.requestsOf("WATCH configmaps"),
+		"want no additional list or watch")
 	for i := range users {
-		require.Equal(t, 3, r.called(fmt.Sprint(i)), "each is notified of each version once")
+		require.Equal(t, 3, r.called(fmt.Sprint(i)), "want one notification for each user and version")
 	}
 }
 
-// TestReadAheadOfTheCache checks that an object which was read before its event is not read again because of the
+// TestFind_ReadAheadOfTheCache checks that an object which was read before its event is not read again because of the
 // event.
-func TestReadAheadOfTheCache(t *testing.T) {
+func TestFind_ReadAheadOfTheCache(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	a := h.configMap("a", "1")
 	h.create(a)
 	r := h.start()
-	require.Equal(t, "ConfigMap 1", r.is("one", h.ref("configmaps", "a")))
+	require.Equal(t, "ConfigMap 1", r.value("one", h.ref("configmaps", "a")))
 	set := func(value string) {
 		a := a.DeepCopy()
 		a.Data["value"] = value
@@ -224,33 +228,36 @@ func TestReadAheadOfTheCache(t *testing.T) {
 		return nil
 	})
 	set("2")
-	r.hears("one", 0)
-	require.Equal(t, "ConfigMap 3", r.is("one", h.ref("configmaps", "a")))
+	r.waitForCall("one", 0)
+	require.Equal(t, "ConfigMap 3", r.value("one", h.ref("configmaps", "a")))
 	h.create(h.configMap("b", "1"))
-	h.eventually("the cache has come as far",
-		func() bool { return r.is("other", h.ref("configmaps", "b")) == "ConfigMap 1" })
-	require.Equal(t, "ConfigMap 3", r.is("one", h.ref("configmaps", "a")))
-	require.Equal(t, 2, r.asked("GET a"))
+	h.eventually("the cache contains the event",
+		func() bool { return r.value("other", h.ref("configmaps", "b")) == "ConfigMap 1" })
+	require.Equal(t, "ConfigMap 3", r.value("one", h.ref("configmaps", "a")))
+	require.Equal(t, 2, r.requestsOf("GET a"))
 	require.Equal(t, 1, r.called("one"))
 }
 
-// TestKindComesLater checks that a kind which is installed later is found without a restart, and does not delay any
-// user until then.
-func TestKindComesLater(t *testing.T) {
+// TestFind_KindInstalledLater checks that a kind which is installed later is found without a restart, and does not
+// delay any user until then.
+func TestFind_KindInstalledLater(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	r := h.start()
 	ref := h.ref("widgets."+h.namespace+".example.com", "a")
-	require.Equal(t, "unknown", r.is("one", ref))
-	require.Equal(t, "unknown", r.is("two", ref))
+	require.Equal(t, "unknown", r.value("one", ref))
+	require.Equal(t, "unknown", r.value("two", ref))
 	_, widget := h.kind()
 	h.create(widget("a"))
 	h.pass("both are notified", func() bool { return r.called("one") > 0 && r.called("two") > 0 })
-	// That may have been no more than another trouble: discovery can have a kind before its objects can be listed.
-	h.pass("both find it", func() bool { return r.is("one", ref) == "Widget 1" && r.is("two", ref) == "Widget 1" })
+	// The notification can be about another problem: discovery can have a kind before its objects can be listed.
+	h.pass("both find the Widget", func() bool {
+		return r.value("one", ref) == "Widget 1" && r.value("two",
+			ref) == "Widget 1"
+	})
 }
 
-func TestForget(t *testing.T) {
+func TestForget_StopsNotifications(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	a, b := h.configMap("a", "1"), h.configMap("b", "1")
@@ -258,25 +265,25 @@ func TestForget(t *testing.T) {
 	r := h.start()
 	require.Len(t, r.find("one", h.ref("configmaps", "a"), h.ref("configmaps", "b")), 2)
 	require.Len(t, r.find("two", h.ref("configmaps", "a")), 1)
-	r.find("one", h.ref("configmaps", "b")) // and not a any more
+	r.find("one", h.ref("configmaps", "b")) // the user no longer references a
 	change(h, a, func(c *corev1.ConfigMap) { c.Data["value"] = "2" })
-	r.hears("two", 0)
+	r.waitForCall("two", 0)
 	require.Zero(t, r.called("one"))
 	r.Forget(types.NamespacedName{Namespace: h.namespace, Name: "two"})
-	reads := r.asked("GET a")
+	reads := r.requestsOf("GET a")
 	change(h, a, func(c *corev1.ConfigMap) { c.Data["value"] = "3" })
 	change(h, b, func(c *corev1.ConfigMap) { c.Data["value"] = "3" })
-	r.hears("one", 0)
+	r.waitForCall("one", 0)
 	require.Equal(t, 1, r.called("two"))
-	require.Equal(t, reads, r.asked("GET a"), "an unused object is not read")
-	require.Equal(t, "ConfigMap 3", r.is("two", h.ref("configmaps", "a")), "nor is it kept")
+	require.Equal(t, reads, r.requestsOf("GET a"), "an unused object must not be read")
+	require.Equal(t, "ConfigMap 3", r.value("two", h.ref("configmaps", "a")), "an unused object must not be cached")
 	for _, user := range []string{"one", "two", "two", "nobody"} {
 		r.Forget(types.NamespacedName{Namespace: h.namespace, Name: user})
 	}
-	require.Equal(t, "ConfigMap 3", r.is("one", h.ref("configmaps", "b")), "and may be asked for anew")
+	require.Equal(t, "ConfigMap 3", r.value("one", h.ref("configmaps", "b")), "want the current object after Forget")
 }
 
-func TestEnds(t *testing.T) {
+func TestFind_Stopped(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	r := h.start()
@@ -284,7 +291,7 @@ func TestEnds(t *testing.T) {
 	cancel()
 	_, _, err := r.Find(gone, types.NamespacedName{Name: "one"}, []v1alpha1.ConfigReference{h.ref("configmaps", "a")})
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, "missing", r.is("one", h.ref("configmaps", "a")))
+	require.Equal(t, "missing", r.value("one", h.ref("configmaps", "a")))
 	r.stop()
 	_, _, err = r.Find(t.Context(), types.NamespacedName{Name: "one"}, nil)
 	require.ErrorContains(t, err, "is stopped")

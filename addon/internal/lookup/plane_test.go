@@ -112,7 +112,7 @@ func (h *hub) kind() (resource string, widget func(name string) *unstructured.Un
 		}
 		return false
 	})
-	h.eventually("discovery has it, which is later", func() bool {
+	h.eventually("discovery has the kind", func() bool {
 		_, err := h.client.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: "Widget"}, "v1")
 		return err == nil
 	})
@@ -126,9 +126,9 @@ func (h *hub) kind() (resource string, widget func(name string) *unstructured.Un
 	}
 }
 
-func (h *hub) eventually(what string, holds func() bool) {
+func (h *hub) eventually(description string, condition func() bool) {
 	h.t.Helper()
-	mustertest.Holds(h.t, time.Minute, what, holds)
+	mustertest.Holds(h.t, time.Minute, description, condition)
 }
 
 // user creates a user with the permissions of the rules in the hub's namespace, and those of all authenticated users.
@@ -167,18 +167,18 @@ type running struct {
 }
 
 // over counts requests: "GET <name>" for one object, "LIST <resource>" and "WATCH <resource>" for many.
-func (r *running) over(next http.RoundTripper) http.RoundTripper {
+func (r *running) countRequests(next http.RoundTripper) http.RoundTripper {
 	return mustertest.RoundTripper(func(request *http.Request) (*http.Response, error) {
 		parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
-		what := "GET "
+		verb := "GET "
 		switch {
 		case request.URL.Query().Get("watch") == "true":
-			what = "WATCH "
+			verb = "WATCH "
 		case request.URL.Query().Has("limit") || request.URL.Query().Has("resourceVersion"):
-			what = "LIST "
+			verb = "LIST "
 		}
 		r.mu.Lock()
-		r.requests[what+parts[len(parts)-1]]++
+		r.requests[verb+parts[len(parts)-1]]++
 		fail := r.fail
 		r.mu.Unlock()
 		if fail != nil {
@@ -190,10 +190,10 @@ func (r *running) over(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-func (r *running) asked(what string) int {
+func (r *running) requestsOf(request string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.requests[what]
+	return r.requests[request]
 }
 
 func (r *running) failing(f func(*http.Request) error) {
@@ -208,10 +208,10 @@ func (r *running) called(user string) int {
 	return r.calls[user]
 }
 
-// hears waits until the number of calls of Changed for a user exceeds a number, and returns it.
-func (r *running) hears(user string, than int) int {
+// waitForCall waits until the number of calls of Changed for a user exceeds a number, and returns it.
+func (r *running) waitForCall(user string, than int) int {
 	r.h.t.Helper()
-	r.h.eventually(user+" is to be called", func() bool { return r.called(user) > than })
+	r.h.eventually("Changed is called for "+user, func() bool { return r.called(user) > than })
 	return r.called(user)
 }
 
@@ -219,7 +219,7 @@ func (h *hub) start() *running {
 	h.t.Helper()
 	r := &running{h: h, requests: map[string]int{}, calls: map[string]int{}}
 	config := rest.CopyConfig(h.config)
-	config.Wrap(r.over)
+	config.Wrap(r.countRequests)
 	transport, err := rest.HTTPClientFor(config)
 	require.NoError(h.t, err)
 	var mapper meta.RESTMapper
@@ -247,7 +247,7 @@ func (h *hub) start() *running {
 
 // found is the result of a Find for one configuration, as text.
 type found struct {
-	is      string // the value of a ConfigMap, the size of a Widget, "missing", or "unknown"
+	value   string // the value of a ConfigMap, the size of a Widget, "missing", or "unknown"
 	problem lookup.Problem
 }
 
@@ -258,9 +258,9 @@ func (r *running) find(user string, references ...v1alpha1.ConfigReference) []fo
 	require.NoError(r.h.t, err)
 	out := make([]found, len(references))
 	for i, reference := range references {
-		out[i].is = "missing"
+		out[i].value = "missing"
 		if object := objects[reference]; object != nil {
-			out[i].is = says(object.Unstructured)
+			out[i].value = textOf(object.Unstructured)
 			require.Equal(r.h.t, config.Hash(object.Unstructured), object.Hash)
 		}
 		for _, p := range problems {
@@ -273,16 +273,16 @@ func (r *running) find(user string, references ...v1alpha1.ConfigReference) []fo
 	return out
 }
 
-func (r *running) is(user string, reference v1alpha1.ConfigReference) string {
+func (r *running) value(user string, reference v1alpha1.ConfigReference) string {
 	r.h.t.Helper()
-	return r.find(user, reference)[0].is
+	return r.find(user, reference)[0].value
 }
 
-func says(object *unstructured.Unstructured) string {
+func textOf(object *unstructured.Unstructured) string {
 	for _, path := range [][]string{{"data", "value"}, {"spec", "size"}, {"spec", "version"},
 		{"spec", "installNamespace"}} {
-		if value, there, _ := unstructured.NestedFieldNoCopy(object.Object, path...); there {
-			return object.GetKind() + " " + strings.Trim(strings.ReplaceAll(fmt.Sprint(value), "\n", " "), " ")
+		if field, exists, _ := unstructured.NestedFieldNoCopy(object.Object, path...); exists {
+			return object.GetKind() + " " + strings.Trim(strings.ReplaceAll(fmt.Sprint(field), "\n", " "), " ")
 		}
 	}
 	return object.GetKind()

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSentences(t *testing.T) {
+func TestJoinMessageCount(t *testing.T) {
 	require.Equal(t, "One. Two.", Join("", "One.", "", "Two."))
 	require.Equal(t, []string{"", "One.", "One.", "On…"},
 		[]string{Message(""), Message("One"), Message("One."), Message("On…")})

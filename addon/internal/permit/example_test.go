@@ -8,13 +8,14 @@ import (
 )
 
 func Example() {
-	its := permit.Permit{Placement: "apps/all"}
-	member := permit.Observed{Permit: its, Desired: "v2", Of: "v2", Assigned: "v1", Before: &v1alpha1.MemberAddonStatus{},
+	permitted := permit.Permit{Placement: "apps/all"}
+	member := permit.Observed{Permit: permitted, Desired: "v2", Of: "v2", Assigned: "v1",
+		Before: &v1alpha1.MemberAddonStatus{},
 		Joined: true}
 
-	member.Permit = its.Rolled("v2", "10 others are on their way", start)
+	member.Permit = permitted.Rolled("v2", "10 others are on their way", start)
 	fmt.Printf("%+v\n", permit.Next(member))
-	member.Permit = its.Rolled("v2", "", start)
+	member.Permit = permitted.Rolled("v2", "", start)
 	fmt.Printf("%+v\n", permit.Next(member))
 	// Output:
 	// {Update:false Keep:false Hold:10 others are on their way}

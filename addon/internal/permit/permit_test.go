@@ -25,69 +25,78 @@ func statusOf(desired, reason string) *v1alpha1.MemberAddonStatus {
 }
 
 func TestNext(t *testing.T) {
-	free := permit.Permit{}
-	its := permit.Permit{Placement: "p", Revision: "2"}
+	withoutPlacement := permit.Permit{}
+	permitted := permit.Permit{Placement: "p", Revision: "2"}
 	earlier := permit.Permit{Placement: "p", Revision: "1"}
 	blocked := permit.Permit{Placement: "p", Revision: "2", Hold: slots}
-	first := permit.Permit{Placement: "p"}
-	lost := permit.Permit{Placement: "p", Revision: "2", BlockedBy: permit.Uncertain}
+	undecided := permit.Permit{Placement: "p"}
+	uncertain := permit.Permit{Placement: "p", Revision: "2", BlockedBy: permit.Uncertain}
 	none := &v1alpha1.MemberAddonStatus{}
 	for _, test := range []struct {
 		reason string
 		o      permit.Observed
 		want   permit.Decision
 	}{
-		{"a member without a Placement needs no permit", permit.Observed{Permit: free, Desired: "2", Of: "2", Joined: true},
+		{"a member without a Placement needs no permit",
+			permit.Observed{Permit: withoutPlacement, Desired: "2", Of: "2", Joined: true},
 			permit.Decision{Update: true}},
-		{"it has a permit", permit.Observed{Permit: its, Desired: "2", Of: "2", Assigned: "1", Joined: true},
+		{"the member has a permit", permit.Observed{Permit: permitted, Desired: "2", Of: "2", Assigned: "1", Joined: true},
 			permit.Decision{Update: true}},
-		{"it has a permit for the revision of the rollout, which is another revision with its overrides",
-			permit.Observed{Permit: its, Desired: "2x", Of: "2", Assigned: "1x", Joined: true}, permit.Decision{Update: true}},
-		{"the permit was for another revision",
+		{"the member has a permit for the revision of the rollout, without its overrides",
+			permit.Observed{Permit: permitted, Desired: "2x", Of: "2", Assigned: "1x", Joined: true},
+			permit.Decision{Update: true}},
+		{"the permit is for another revision",
 			permit.Observed{Permit: earlier, Desired: "2", Of: "2", Assigned: "1", Joined: true}, permit.Decision{}},
-		{"the rollout blocks it", permit.Observed{Permit: blocked, Desired: "2", Of: "2", Assigned: "1", Joined: true},
+		{"the rollout blocks the member",
+			permit.Observed{Permit: blocked, Desired: "2", Of: "2", Assigned: "1", Joined: true},
 			permit.Decision{Hold: slots}},
-		{"it has the revision, and is blocked for the next one",
+		{"the member has the desired revision and is blocked for the next one",
 			permit.Observed{Permit: blocked, Desired: "1", Of: "2", Assigned: "1", Joined: true}, permit.Decision{Update: true}},
-		{"it has the revision, and its selection is uncertain: it is repaired",
-			permit.Observed{Permit: lost, Desired: "2", Of: "2", Assigned: "2", Joined: true}, permit.Decision{Update: true}},
-		{"the rollout has not decided yet", permit.Observed{Permit: first, Desired: "2", Of: "2", Joined: true},
-			permit.Decision{}},
-		{"its selection is uncertain", permit.Observed{Permit: lost, Desired: "2", Of: "2", Assigned: "1", Joined: true},
-			permit.Decision{Keep: true}},
-		{"its selection is uncertain, and it has no revision",
-			permit.Observed{Permit: lost, Desired: "2", Of: "2", Joined: true}, permit.Decision{Hold: permit.Uncertain}},
-		{"it joins", permit.Observed{Permit: its, Desired: "2", Of: "2"}, permit.Decision{Hold: permit.NotJoined}},
-		{"it had a revision before it was rejected", permit.Observed{Permit: its, Desired: "2", Of: "2", Assigned: "1"},
+		{"the selection is uncertain, and the member has the desired revision",
+			permit.Observed{Permit: uncertain, Desired: "2", Of: "2", Assigned: "2", Joined: true},
 			permit.Decision{Update: true}},
-		{"it leaves, and has nothing", permit.Observed{Permit: its, Desired: "2", Of: "2", Joined: true, Leaving: true},
+		{"the rollout has not decided yet", permit.Observed{Permit: undecided, Desired: "2", Of: "2", Joined: true},
+			permit.Decision{}},
+		{"the selection is uncertain, and the member has another revision",
+			permit.Observed{Permit: uncertain, Desired: "2", Of: "2", Assigned: "1", Joined: true},
+			permit.Decision{Keep: true}},
+		{"the selection is uncertain, and the member has no revision",
+			permit.Observed{Permit: uncertain, Desired: "2", Of: "2", Joined: true}, permit.Decision{Hold: permit.Uncertain}},
+		{"the member has not joined and has no revision",
+			permit.Observed{Permit: permitted, Desired: "2", Of: "2"}, permit.Decision{Hold: permit.NotJoined}},
+		{"the member is no longer joined and has a revision",
+			permit.Observed{Permit: permitted, Desired: "2", Of: "2", Assigned: "1"},
+			permit.Decision{Update: true}},
+		{"the member leaves and has no revision",
+			permit.Observed{Permit: permitted, Desired: "2", Of: "2", Joined: true, Leaving: true},
 			permit.Decision{Hold: permit.Leaving}},
-		{"it leaves with its revision, which the leave removes",
-			permit.Observed{Permit: its, Desired: "1", Of: "1", Assigned: "1", Joined: true, Leaving: true},
+		{"the member leaves and has a revision",
+			permit.Observed{Permit: permitted, Desired: "1", Of: "1", Assigned: "1", Joined: true, Leaving: true},
 			permit.Decision{Keep: true}},
 		{
-			"it had a permit, the manifests failed, and the controllers restarted",
-			permit.Observed{Permit: first, Desired: "2", Of: "2", Assigned: "1", Joined: true,
+			"the manifests of the desired revision failed before a restart",
+			permit.Observed{Permit: undecided, Desired: "2", Of: "2", Assigned: "1", Joined: true,
 				Before: statusOf("2", v1alpha1.ReasonManifestsFailed)}, permit.Decision{Update: true},
 		},
 		{
-			"there was no agent for it",
-			permit.Observed{Permit: first, Desired: "2", Of: "2", Joined: true, Before: statusOf("2", v1alpha1.ReasonNoAgent)},
+			"the desired revision had no agent before a restart",
+			permit.Observed{Permit: undecided, Desired: "2", Of: "2", Joined: true,
+				Before: statusOf("2", v1alpha1.ReasonNoAgent)},
 			permit.Decision{Update: true},
 		},
 		{
-			"what failed was another revision",
-			permit.Observed{Permit: first, Desired: "3", Of: "3", Assigned: "1", Joined: true,
+			"the manifests of another revision failed before a restart",
+			permit.Observed{Permit: undecided, Desired: "3", Of: "3", Assigned: "1", Joined: true,
 				Before: statusOf("2", v1alpha1.ReasonManifestsFailed)}, permit.Decision{},
 		},
 		{
-			"it failed, and the rollout has come to another since",
+			"the manifests failed, and the permit is for another revision",
 			permit.Observed{Permit: earlier, Desired: "2", Of: "2", Assigned: "1", Joined: true,
 				Before: statusOf("2", v1alpha1.ReasonManifestsFailed)}, permit.Decision{},
 		},
 		{
-			"it only waited",
-			permit.Observed{Permit: first, Desired: "2", Of: "2", Assigned: "1", Joined: true,
+			"the member waited for a permit before a restart",
+			permit.Observed{Permit: undecided, Desired: "2", Of: "2", Assigned: "1", Joined: true,
 				Before: statusOf("2", v1alpha1.ReasonWaitingForTurn)}, permit.Decision{},
 		},
 	} {
@@ -98,11 +107,12 @@ func TestNext(t *testing.T) {
 	}
 }
 
-func TestTurn_EmptyRevisionIsNeverPermitted(t *testing.T) {
-	require.False(t, permit.Permit{Placement: "p"}.Allows(""), "a rollout that has not begun, of an unknown revision")
+func TestPermit_EmptyRevisionIsNeverPermitted(t *testing.T) {
+	require.False(t, permit.Permit{Placement: "p"}.Allows(""),
+		"want no permit for an unknown revision before the rollout has started")
 }
 
-func TestKeepsBy(t *testing.T) {
+func TestBlockedBy(t *testing.T) {
 	for _, test := range []struct {
 		d    install.Decision
 		want rollout.HoldReason
@@ -121,7 +131,7 @@ func TestKeepsBy(t *testing.T) {
 }
 
 func TestTarget(t *testing.T) {
-	its := permit.Permit{Placement: "p", Revision: "2", Since: start.Add(time.Minute)}
+	permitted := permit.Permit{Placement: "p", Revision: "2", Since: start.Add(time.Minute)}
 	blocked := permit.Permit{Placement: "p", Revision: "2", Hold: slots}
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 	for _, test := range []struct {
@@ -130,47 +140,48 @@ func TestTarget(t *testing.T) {
 		t      permit.Permit
 		want   rollout.Target
 	}{
-		{"it has nothing, and waits", permit.MemberState{Desired: "2", Of: "2"}, blocked, rollout.Target{}},
+		{"no revision and no permit", permit.MemberState{Desired: "2", Of: "2"}, blocked, rollout.Target{}},
 		{
-			"it has a permit: it occupies a slot", permit.MemberState{Desired: "2", Of: "2"}, its,
-			rollout.Target{Revision: "2", Since: its.Since, Health: rollout.Progressing, HealthSince: its.Since},
+			"no revision and a permit: the member occupies a slot", permit.MemberState{Desired: "2", Of: "2"}, permitted,
+			rollout.Target{Revision: "2", Since: permitted.Since, Health: rollout.Progressing, HealthSince: permitted.Since},
 		},
 		{
-			"it has the revision",
+			"the revision of the rollout",
 			permit.MemberState{Desired: "2", Of: "2", Assigned: "2", Since: at(1), Health: rollout.Succeeded,
-				HealthSince: at(2)}, its,
+				HealthSince: at(2)}, permitted,
 			rollout.Target{Revision: "2", Since: at(1), Health: rollout.Succeeded, HealthSince: at(2)},
 		},
 		{
-			"it has the revision with its overrides",
+			"the revision of the rollout with overrides",
 			permit.MemberState{Desired: "2x", Of: "2", Assigned: "2x", Since: at(1), Health: rollout.Failed,
 				HealthSince: at(2)}, blocked,
 			rollout.Target{Revision: "2", Since: at(1), Health: rollout.Failed, HealthSince: at(2)},
 		},
 		{
-			"it has an earlier one",
+			"an earlier revision",
 			permit.MemberState{Desired: "2", Of: "2", Assigned: "1", Since: at(1), Health: rollout.Succeeded,
 				HealthSince: at(2)}, blocked,
 			rollout.Target{Revision: "~1", Since: at(1), Health: rollout.Succeeded, HealthSince: at(2)},
 		},
 		{
-			"it has the name of this one, of before the rollout",
+			"an earlier revision with an equal name",
 			permit.MemberState{Desired: "2", Of: "3", Assigned: "2", Since: at(1), Health: rollout.Succeeded,
 				HealthSince: at(2)}, blocked,
 			rollout.Target{Revision: "~2", Since: at(1), Health: rollout.Succeeded, HealthSince: at(2)},
 		},
 		{
-			"it cannot have it: it has failed, assigned or not",
+			"the revision of the rollout failed before its assignment",
 			permit.MemberState{Desired: "2", Of: "2", Assigned: "1", Failed: true, Health: rollout.Failed,
-				HealthSince: at(3)}, its,
+				HealthSince: at(3)}, permitted,
 			rollout.Target{Revision: "2", Since: at(3), Health: rollout.Failed, HealthSince: at(3)},
 		},
 		{
-			"the failed revision is unknown", permit.MemberState{Failed: true, Health: rollout.Failed, HealthSince: at(3)}, its,
+			"the failed revision is unknown", permit.MemberState{Failed: true, Health: rollout.Failed, HealthSince: at(3)},
+			permitted,
 			rollout.Target{Revision: "2", Since: at(3), Health: rollout.Failed, HealthSince: at(3)},
 		},
 		{
-			"what failed was another one",
+			"another revision failed before its assignment",
 			permit.MemberState{Desired: "1", Of: "1", Assigned: "0", Since: at(1), Failed: true, Health: rollout.Failed,
 				HealthSince: at(3)}, blocked,
 			rollout.Target{Revision: "~0", Since: at(1), Health: rollout.Failed, HealthSince: at(3)},
@@ -187,49 +198,51 @@ func TestParticipates(t *testing.T) {
 		joined bool
 		want   bool
 	}{
-		{"it has joined", permit.MemberState{}, true, true},
-		{"it joins", permit.MemberState{}, false, false},
-		{"it has a revision, and is not joined", permit.MemberState{Assigned: "1"}, false, true},
-		{"what is wrong is its own", permit.MemberState{Assigned: "1", Aside: true}, true, false},
+		{"a joined member", permit.MemberState{}, true, true},
+		{"a member that has not joined and has no revision", permit.MemberState{}, false, false},
+		{"a member with a revision that is not joined", permit.MemberState{Assigned: "1"}, false, true},
+		{"a member with a problem that is not caused by the rollout",
+			permit.MemberState{Assigned: "1", Aside: true}, true, false},
 	} {
 		require.Equal(t, test.want, test.s.Participates(test.joined), test.reason)
 	}
 }
 
-// TestTurn_PermitIsGivenOnce checks that a permit is given once: the member counts as being updated until it has the
+// TestPermit_GivenOnce checks that a permit is given once: the member counts as being updated until it has the
 // revision or the rollout has another one.
-func TestTurn_PermitIsGivenOnce(t *testing.T) {
+func TestPermit_GivenOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now, given := start, map[string]time.Time{}
-		its := permit.Permit{Placement: "p"}
+		permitted := permit.Permit{Placement: "p"}
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			now = now.Add(time.Second)
 			revision := rapid.SampledFrom([]string{"1", "2"}).Draw(t, "revision")
 			hold := rapid.SampledFrom([]rollout.HoldReason{"", "", slots}).Draw(t, "hold")
-			before := its
-			if rapid.Bool().Draw(t, "decided anew") {
-				its = permit.Permit{Placement: "p",
-					BlockedBy: rapid.SampledFrom([]rollout.HoldReason{"", permit.Uncertain}).Draw(t, "keeps")}.After(its)
-				require.Equal(t, []any{before.Revision, before.Since, before.Hold}, []any{its.Revision, its.Since, its.Hold})
+			before := permitted
+			if rapid.Bool().Draw(t, "new decision") {
+				permitted = permit.Permit{Placement: "p",
+					BlockedBy: rapid.SampledFrom([]rollout.HoldReason{"", permit.Uncertain}).Draw(t, "keeps")}.After(permitted)
+				require.Equal(t, []any{before.Revision, before.Since, before.Hold},
+					[]any{permitted.Revision, permitted.Since, permitted.Hold})
 			}
-			mayBefore := its.Allows(revision)
-			its = its.Rolled(revision, hold, now)
+			allowedBefore := permitted.Allows(revision)
+			permitted = permitted.Rolled(revision, hold, now)
 			if hold != "" {
-				require.False(t, its.Allows(revision), "a blocked member gets no permit")
+				require.False(t, permitted.Allows(revision), "want no permit for a blocked member")
 				continue
 			}
-			if its.BlockedBy == "" {
-				require.True(t, its.Allows(revision))
+			if permitted.BlockedBy == "" {
+				require.True(t, permitted.Allows(revision))
 			}
-			if !mayBefore {
-				given[revision] = its.Since
+			if !allowedBefore {
+				given[revision] = permitted.Since
 			}
-			require.Equal(t, given[revision], its.Since, "it is as old as when it was given")
-			target := permit.MemberState{Desired: revision, Of: revision}.Target(revision, its)
-			require.Equal(t, its.Allows(revision), target.Health == rollout.Progressing, "it occupies a slot if and only if "+
-				"it has a permit")
+			require.Equal(t, given[revision], permitted.Since, "want the time when the permit was given")
+			target := permit.MemberState{Desired: revision, Of: revision}.Target(revision, permitted)
+			require.Equal(t, permitted.Allows(revision), target.Health == rollout.Progressing, "want a slot if and only if the "+
+				"member has a permit")
 		}
-		require.Equal(t, permit.Permit{Placement: "q"}, permit.Permit{Placement: "q"}.After(its),
-			"by another placement it begins anew")
+		require.Equal(t, permit.Permit{Placement: "q"}, permit.Permit{Placement: "q"}.After(permitted),
+			"want a new permit for another Placement")
 	})
 }

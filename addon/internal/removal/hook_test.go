@@ -9,25 +9,25 @@ import (
 	"github.com/muster-sdk/muster/addon/internal/removal"
 )
 
-func TestAll(t *testing.T) {
-	const none, missing, runs, done, failed, going = removal.NoHook, removal.NotStarted, removal.Running,
+func TestAll_CombinesHooks(t *testing.T) {
+	const none, missing, runs, done, failed, removing = removal.NoHook, removal.NotStarted, removal.Running,
 		removal.Succeeded, removal.Failed, removal.Removing
 	for _, c := range []struct {
-		reason    string
-		one, two  removal.HookState
-		want      removal.HookState
-		wantOfOne bool // its message
+		reason   string
+		one, two removal.HookState
+		want     removal.HookState
+		wantOne  bool // the result is the first hook
 	}{
-		{"an add-on without hooks waits for none", none, none, none, false},
-		{"where there is no hook nothing is waited for", done, none, done, true},
-		{"a missing one must be created, whatever the state of the other one", missing, failed, missing, true},
-		{"and while the other one is being taken back", missing, going, missing, true},
-		{"a failed one must run again, also when the other one is done", failed, done, failed, true},
-		{"or on its way out", failed, going, failed, true},
-		{"one that runs is waited for", runs, done, runs, true},
-		{"all are done", done, done, done, true},
-		{"all are going: nothing is left to be deleted", going, going, going, true},
-		{"one is still to be deleted, and the other one to be run anew: neither is as if it were both", done, going, runs,
+		{"no hooks", none, none, none, false},
+		{"a succeeded hook and no hook", done, none, done, true},
+		{"a hook that is not started and a failed hook", missing, failed, missing, true},
+		{"a hook that is not started and a hook that is being removed", missing, removing, missing, true},
+		{"a failed hook and a succeeded hook", failed, done, failed, true},
+		{"a failed hook and a hook that is being removed", failed, removing, failed, true},
+		{"a running hook and a succeeded hook", runs, done, runs, true},
+		{"two succeeded hooks", done, done, done, true},
+		{"two hooks that are being removed", removing, removing, removing, true},
+		{"a succeeded hook and a hook that is being removed", done, removing, runs,
 			false},
 	} {
 		hooks := []removal.Hook{{State: c.one, Message: "one", Since: time.Unix(1, 0)},
@@ -35,7 +35,7 @@ func TestAll(t *testing.T) {
 		for _, order := range [][]removal.Hook{hooks, {hooks[1], hooks[0]}} {
 			got := removal.All(order...)
 			require.Equal(t, c.want, got.State, c.reason)
-			if c.wantOfOne && c.one != c.two {
+			if c.wantOne && c.one != c.two {
 				require.Equal(t, hooks[0], got, c.reason)
 			}
 		}

@@ -6,66 +6,66 @@ import (
 	"time"
 )
 
-// mutants are machines with one broken decision. The walk must find each of them.
+// mutants are decision functions with one wrong decision. The walk must find a violation for each of them.
 var mutants = []struct {
 	name string
 	next machine
 }{
-	{"it does not wait for Jobs",
-		func(o Observed) Step { o.Jobs.State = without(o.Jobs.State, NotStarted, Running); return Next(o) }},
-	{"it takes a Job that failed for one that succeeded",
-		func(o Observed) Step { o.Jobs.State = without(o.Jobs.State, Failed); return Next(o) }},
-	{"it does not wait for the function", func(o Observed) Step {
-		o.Func.State = without(o.Func.State, Running, NotStarted, Failed)
+	{"Next does not wait for Jobs",
+		func(o Observed) Step { o.Jobs.State = succeededIf(o.Jobs.State, NotStarted, Running); return Next(o) }},
+	{"Next treats a failed Job as succeeded",
+		func(o Observed) Step { o.Jobs.State = succeededIf(o.Jobs.State, Failed); return Next(o) }},
+	{"Next does not wait for the function", func(o Observed) Step {
+		o.Func.State = succeededIf(o.Func.State, Running, NotStarted, Failed)
 		return Next(o)
 	}},
-	{"it never runs a Job again", func(o Observed) Step {
+	{"Next never runs a Job again", func(o Observed) Step {
 		step := Next(o)
 		if o.Jobs.State == Failed && o.Works == Present && !o.Forced {
 			step.Actions = slices.DeleteFunc(step.Actions, func(a Action) bool { return a == DeleteHooks })
 		}
 		return step
 	}},
-	{"it never asks again", func(o Observed) Step {
+	{"Next never calls a failed function again", func(o Observed) Step {
 		if o.Func.State == Failed {
 			o.Func.Since = o.Now
 		}
 		return Next(o)
 	}},
-	{"it deletes the Work of the hooks with the others", func(o Observed) Step {
+	{"Next deletes the Work of the hooks with the others", func(o Observed) Step {
 		step := Next(o)
 		if i := slices.Index(step.Actions, DeleteWorks); i >= 0 {
 			step.Actions = slices.Insert(slices.Clone(step.Actions), i, DeleteHooks)
 		}
 		return step
 	}},
-	{"it revokes the credentials while the Works go", func(o Observed) Step {
+	{"Next revokes the credentials while the Works are being deleted", func(o Observed) Step {
 		step := Next(o)
 		if o.Works == Terminating && o.Credentials == Present && len(step.Actions) == 0 && !step.Forced {
 			step.Actions = []Action{RevokeCredentials}
 		}
 		return step
 	}},
-	{"it revokes the credentials while hooks have something", func(o Observed) Step {
+	{"Next revokes the credentials while objects of hooks exist", func(o Observed) Step {
 		if o.Works == Absent && o.Jobs.State == Removing {
 			o.Jobs.State = NotStarted
 		}
 		return Next(o)
 	}},
-	{"it does not revoke the credentials", func(o Observed) Step { o.Credentials = Absent; return Next(o) }},
-	{"it does not revoke the credentials when forced", func(o Observed) Step {
+	{"Next does not revoke the credentials", func(o Observed) Step { o.Credentials = Absent; return Next(o) }},
+	{"Next does not revoke the credentials when forced", func(o Observed) Step {
 		step := Next(o)
 		if slices.Contains(step.Actions, StripFinalizers) {
 			step.Actions = slices.DeleteFunc(step.Actions, func(a Action) bool { return a == RevokeCredentials })
 		}
 		return step
 	}},
-	{"it lets go without taking finalizers off", func(o Observed) Step {
+	{"Next does not strip finalizers", func(o Observed) Step {
 		step := Next(o)
 		step.Actions = slices.DeleteFunc(step.Actions, func(a Action) bool { return a == StripFinalizers })
 		return step
 	}},
-	{"it forces before that is on record", func(o Observed) Step {
+	{"Next forces the removal before the force is recorded", func(o Observed) Step {
 		step := Next(o)
 		if step.Forced && !o.Forced {
 			o.Forced = true
@@ -73,48 +73,48 @@ var mutants = []struct {
 		}
 		return step
 	}},
-	{"it never forces", func(o Observed) Step {
+	{"Next never forces the removal", func(o Observed) Step {
 		if o.Now.After(started.Add(time.Minute)) {
 			o.Now = started.Add(time.Minute)
 		}
 		return Next(o)
 	}},
-	{"it waits without a limit", func(o Observed) Step {
+	{"Next waits without a limit", func(o Observed) Step {
 		if o.Now.After(nows[overdue]) {
 			o.Now = nows[overdue]
 		}
 		return Next(o)
 	}},
-	{"it forces too early", func(o Observed) Step { o.Deadline = time.Minute; return Next(o) }},
-	{"it forces an unreachable member", func(o Observed) Step {
+	{"Next forces the removal before the deadline", func(o Observed) Step { o.Deadline = time.Minute; return Next(o) }},
+	{"Next treats an unreachable member as removed", func(o Observed) Step {
 		if o.Member == Unreachable {
 			o.Member = Gone
 		}
 		return Next(o)
 	}},
-	{"it waits for a removed member until the deadline, without a record", func(o Observed) Step {
+	{"Next waits for a removed member until the deadline, without a record", func(o Observed) Step {
 		step := Next(o)
 		if o.Member == Gone && o.Works != Absent && !o.Forced && step.Forced {
 			return Step{}
 		}
 		return step
 	}},
-	{"it does not reconcile at the deadline", func(o Observed) Step {
+	{"Next does not reconcile at the deadline", func(o Observed) Step {
 		step := Next(o)
 		if len(step.Actions) == 0 && !step.Forced {
 			step.After = 0
 		}
 		return step
 	}},
-	{"it loses the record",
+	{"Next does not report a recorded force",
 		func(o Observed) Step { step := Next(o); step.Forced = step.Forced && !o.Forced; return step }},
-	{"it ends before the Works are gone", func(o Observed) Step {
+	{"Next ends the removal before the Works are deleted", func(o Observed) Step {
 		if o.Works == Terminating {
 			o.Works = Absent
 		}
 		return Next(o)
 	}},
-	{"it runs hooks where the add-on is not", func(o Observed) Step {
+	{"Next runs hooks where the add-on is not installed", func(o Observed) Step {
 		if o.Works == Absent && o.Jobs.State == NotStarted && !o.Forced && o.Now.Before(nows[overdue]) && !o.ForceNow {
 			o.Works = Present
 		}
@@ -122,8 +122,8 @@ var mutants = []struct {
 	}},
 }
 
-func without(state HookState, those ...HookState) HookState {
-	if slices.Contains(those, state) {
+func succeededIf(state HookState, states ...HookState) HookState {
+	if slices.Contains(states, state) {
 		return Succeeded
 	}
 	return state
@@ -132,10 +132,10 @@ func without(state HookState, those ...HookState) HookState {
 func TestMutants(t *testing.T) {
 	for _, mutant := range mutants {
 		t.Run(mutant.name, func(t *testing.T) {
-			if _, wrong := mutant.next.walk(); wrong == "" {
-				t.Error("the walk does not notice")
+			if _, violation := mutant.next.walk(); violation == "" {
+				t.Error("want the walk to find a violation, got none")
 			} else {
-				t.Log(wrong)
+				t.Log(violation)
 			}
 		})
 	}

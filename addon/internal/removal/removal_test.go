@@ -11,8 +11,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// going returns an add-on whose removal from a reachable member has lasted one of its ten minutes.
-func going(changes ...func(*Observed)) Observed {
+// removing returns an add-on whose removal from a reachable member has lasted one of its ten minutes.
+func removing(changes ...func(*Observed)) Observed {
 	o := Observed{
 		Now: started.Add(time.Minute), Started: started, Deadline: 10 * time.Minute, Finalizer: true, Member: Reachable,
 		Works: Present, Credentials: Present,
@@ -41,7 +41,7 @@ func hostedOn(name string) func(*Observed) { return func(o *Observed) { o.Hostin
 func failed(action Action) func(*Observed) {
 	return func(o *Observed) { o.Failed = Attempt{action, "a webhook denied the request"} }
 }
-func onRecord(o *Observed) { o.Forced = true }
+func forced(o *Observed)   { o.Forced = true }
 func forceNow(o *Observed) { o.ForceNow = true }
 
 func TestNext(t *testing.T) {
@@ -51,141 +51,158 @@ func TestNext(t *testing.T) {
 		want     string // the reason, actions, recorded or final, and the next reconcile
 		message  string
 	}{
-		{"it is not to go", Observed{Finalizer: true, Works: Present}, "", ""},
-		{"it has gone", going(func(o *Observed) { o.Finalizer = false }), "", ""},
-		{"it has no hooks: its Works go", going(), "Removing DeleteWorks 9m0s", "The member is removing the objects. " +
-			"The deadline is 2026-01-02T12:10:00Z."},
-		{"where nothing else is said it has 15 minutes", going(func(o *Observed) { o.Deadline = 0 }),
+		{"no removal is requested", Observed{Finalizer: true, Works: Present}, "", ""},
+		{"the finalizer is removed", removing(func(o *Observed) { o.Finalizer = false }), "", ""},
+		{"an add-on without hooks: the Works are deleted",
+			removing(), "Removing DeleteWorks 9m0s", "The member is removing the objects. " +
+				"The deadline is 2026-01-02T12:10:00Z."},
+		{"the default deadline is 15 minutes", removing(func(o *Observed) { o.Deadline = 0 }),
 			"Removing DeleteWorks 14m0s", "The member is removing the objects. The deadline is 2026-01-02T12:15:00Z."},
-		{"hooks come first", going(jobs(NotStarted, 0), function(NotStarted, 0)), "PreDelete RunHooks AskFunc 9m0s",
+		{"Jobs and the function are started first",
+			removing(jobs(NotStarted, 0), function(NotStarted, 0)), "PreDelete RunHooks AskFunc 9m0s",
 			"A pre-delete hook is running. Job x/bye: it says so. The add-on prepares its removal. 42 left. The deadline " +
 				"is 2026-01-02T12:10:00Z."},
-		{"they are waited for", going(jobs(Running, 0), function(Succeeded, 0)), "PreDelete 9m0s",
+		{"a running Job is waited for", removing(jobs(Running, 0), function(Succeeded, 0)), "PreDelete 9m0s",
 			"A pre-delete hook is running. Job x/bye: it says so. The deadline is 2026-01-02T12:10:00Z."},
-		{"also on a member that cannot be reached", going(jobs(Running, 0), on(Unreachable)), "PreDelete 9m0s",
+		{"a running Job on an unreachable member is waited for",
+			removing(jobs(Running, 0), on(Unreachable)), "PreDelete 9m0s",
 			"A pre-delete hook is running. Job x/bye: it says so. The member cannot be reached. The deadline is " +
 				"2026-01-02T12:10:00Z."},
-		{"one that has failed is not run again at once", going(jobs(Failed, time.Second)), "HookFailed 9s",
+		{"a failed Job is not retried at once", removing(jobs(Failed, time.Second)), "HookFailed 9s",
 			"A pre-delete hook has failed and is retried. Job x/bye: it says so. The deadline is 2026-01-02T12:10:00Z."},
-		{"but then", going(jobs(Failed, RetryPause)), "HookFailed DeleteHooks 9m0s", "A pre-delete hook has failed " +
-			"and is retried. Job x/bye: it says so. The deadline is 2026-01-02T12:10:00Z."},
-		{"when what is left of it is gone", going(jobs(Removing, 0)), "PreDelete 9m0s", "A pre-delete hook is " +
+		{"a failed Job is deleted after a pause",
+			removing(jobs(Failed, RetryPause)), "HookFailed DeleteHooks 9m0s", "A pre-delete hook has failed " +
+				"and is retried. Job x/bye: it says so. The deadline is 2026-01-02T12:10:00Z."},
+		{"a Job that is being deleted is waited for", removing(jobs(Removing, 0)), "PreDelete 9m0s", "A pre-delete hook is " +
 			"running. Job x/bye: it says so. The deadline is 2026-01-02T12:10:00Z."},
-		{"a function that is not done is called again", going(function(Running, time.Second)), "PreDelete 4s",
+		{"a function that is not done is not called again at once", removing(function(Running, time.Second)), "PreDelete 4s",
 			"The add-on prepares its removal. 42 left. The deadline is 2026-01-02T12:10:00Z."},
-		{"after a while", going(function(Running, AskPause)), "PreDelete AskFunc 9m0s", "The add-on prepares its " +
-			"removal. 42 left. The deadline is 2026-01-02T12:10:00Z."},
-		{"one that has failed later", going(function(Failed, AskPause)), "HookFailed 5s",
+		{"a function that is not done is called again after a pause",
+			removing(function(Running, AskPause)), "PreDelete AskFunc 9m0s", "The add-on prepares its " +
+				"removal. 42 left. The deadline is 2026-01-02T12:10:00Z."},
+		{"a failed function is called again after a longer pause", removing(function(Failed, AskPause)), "HookFailed 5s",
 			"The preparation of the removal has failed and is retried. 42 left. The deadline is 2026-01-02T12:10:00Z."},
-		{"the next reconcile is not later than the deadline", going(minute(9.99), function(Running, 0)), "PreDelete 600ms",
+		{"the next reconcile is not later than the deadline", removing(minute(9.99), function(Running, 0)), "PreDelete 600ms",
 			"The add-on prepares its removal. 42 left. The deadline is 2026-01-02T12:10:00Z."},
-		{"when hooks have succeeded the Works go, and theirs stays", going(jobs(Succeeded, 0), function(Succeeded, 0)),
+		{"the Works are deleted after the hooks, and the Work of the hooks is kept",
+			removing(jobs(Succeeded, 0), function(Succeeded, 0)),
 			"Removing DeleteWorks 9m0s", "The member is removing the objects. The deadline is 2026-01-02T12:10:00Z."},
-		{"it is waited for what the member takes back", going(worksAre(Terminating), on(Unreachable)), "Removing 9m0s",
+		{"Works that are being deleted on an unreachable member",
+			removing(worksAre(Terminating), on(Unreachable)), "Removing 9m0s",
 			"The member is removing the objects. The member cannot be reached. The deadline is 2026-01-02T12:10:00Z."},
-		{"or a member that hosts the agent, by its name", going(worksAre(Terminating), on(Unreachable), hostedOn("west")),
+		{"an unreachable hosting member is named", removing(worksAre(Terminating), on(Unreachable), hostedOn("west")),
 			"Removing 9m0s",
 			"The member is removing the objects. Member west, which hosts the add-on agent, cannot be reached. The " +
 				"deadline is 2026-01-02T12:10:00Z."},
-		{"which may be what is gone", going(worksAre(Terminating), on(Gone), hostedOn("west")),
+		{"a hosting member that no longer exists is named", removing(worksAre(Terminating), on(Gone), hostedOn("west")),
 			"DeadlineExceeded forced 1ns",
 			"Member west, which hosts the add-on agent, no longer exists. The member is removing the objects. The removal " +
 				"continues without waiting."},
-		{"what is going already needs no hooks any more",
-			going(worksAre(Terminating), jobs(NotStarted, 0), function(NotStarted, 0)), "Removing 9m0s",
+		{"hooks do not run while Works are being deleted",
+			removing(worksAre(Terminating), jobs(NotStarted, 0), function(NotStarted, 0)), "Removing 9m0s",
 			"The member is removing the objects. The deadline is 2026-01-02T12:10:00Z."},
-		{"then goes what hooks have left", going(worksAre(Absent), jobs(Succeeded, 0)), "Removing DeleteHooks 9m0s",
+		{"the Work of the hooks is deleted after the Works",
+			removing(worksAre(Absent), jobs(Succeeded, 0)), "Removing DeleteHooks 9m0s",
 			"The member is removing the objects of the hooks. The deadline is 2026-01-02T12:10:00Z."},
-		{"and is waited for", going(worksAre(Absent), jobs(Removing, 0)), "Removing 9m0s",
+		{"the deletion of the Work of the hooks is waited for",
+			removing(worksAre(Absent), jobs(Removing, 0)), "Removing 9m0s",
 			"The member is removing the objects of the hooks. The deadline is 2026-01-02T12:10:00Z."},
-		{"then the credentials", going(worksAre(Absent)), "Removing RevokeCredentials final 9m0s",
+		{"the credentials are revoked after the Works", removing(worksAre(Absent)), "Removing RevokeCredentials final 9m0s",
 			"The access of the add-on agent to the hub is being revoked. The deadline is 2026-01-02T12:10:00Z."},
-		{"and they are waited for", going(worksAre(Absent), accessIs(Terminating)), "Removing 9m0s",
+		{"the deletion of the credentials is waited for", removing(worksAre(Absent), accessIs(Terminating)), "Removing 9m0s",
 			"The access of the add-on agent to the hub is being revoked. The deadline is 2026-01-02T12:10:00Z."},
-		{"then it is over", going(worksAre(Absent), accessIs(Absent)), "Removing RemoveFinalizer final",
+		{"the finalizer is removed at the end",
+			removing(worksAre(Absent), accessIs(Absent)), "Removing RemoveFinalizer final",
 			"The add-on is removed."},
-		{"an add-on that was never there has nothing to say goodbye for by a Job, but may by its function",
-			going(worksAre(Absent), accessIs(Absent), jobs(NotStarted, 0), function(NotStarted, 0)), "PreDelete AskFunc 9m0s",
+		{"an add-on without Works runs the function and no Jobs",
+			removing(worksAre(Absent), accessIs(Absent), jobs(NotStarted, 0), function(NotStarted, 0)), "PreDelete AskFunc 9m0s",
 			"The add-on prepares its removal. 42 left. The deadline is 2026-01-02T12:10:00Z."},
 
-		{"the deadline passes while a hook runs: that goes on record", going(minute(10), jobs(Failed, 0)),
+		{"the deadline passes while a hook is retried: the force is recorded", removing(minute(10), jobs(Failed, 0)),
 			"DeadlineExceeded forced 1ns",
 			"The deadline of the removal has passed. A pre-delete hook has failed and is retried. Job x/bye: it says " +
 				"so. The removal continues without waiting."},
-		{"hooks are given up, and the member has a minute more", going(minute(10), jobs(Failed, 0), onRecord),
+		{"after the record, the Works are deleted within a grace period", removing(minute(10), jobs(Failed, 0), forced),
 			"DeadlineExceeded DeleteWorks forced 1m0s",
 			"The deadline of the removal has passed. The member has until 2026-01-02T12:11:00Z to remove the objects; " +
 				"the remaining objects then stay on the member."},
-		{"which it takes", going(minute(10.5), jobs(Failed, 0), onRecord, worksAre(Absent)),
+		{"the member has removed the objects within the grace period",
+			removing(minute(10.5), jobs(Failed, 0), forced, worksAre(Absent)),
 			"DeadlineExceeded DeleteHooks forced 30s",
 			"The deadline of the removal has passed. The member has until 2026-01-02T12:11:00Z to remove the objects; " +
 				"the remaining objects then stay on the member."},
-		{"and the credentials outlive that", going(minute(10.5), onRecord, worksAre(Absent)),
+		{"the credentials are revoked within the grace period", removing(minute(10.5), forced, worksAre(Absent)),
 			"DeadlineExceeded RevokeCredentials forced final 1ns",
 			"The deadline of the removal has passed. The access of the add-on agent to the hub is being revoked."},
-		{"or not", going(minute(11), onRecord, worksAre(Terminating)), "DeadlineExceeded StripFinalizers " +
-			"RevokeCredentials RemoveFinalizer forced final", "The deadline of the removal has passed. The remaining " +
-			"objects stay on the member."},
-		{"a member that cannot be reached has none", going(minute(10), onRecord, on(Unreachable), worksAre(Terminating)),
+		{"the grace period has passed: finalizers are stripped",
+			removing(minute(11), forced, worksAre(Terminating)), "DeadlineExceeded StripFinalizers " +
+				"RevokeCredentials RemoveFinalizer forced final", "The deadline of the removal has passed. The remaining " +
+				"objects stay on the member."},
+		{"an unreachable member has no grace period", removing(minute(10), forced, on(Unreachable), worksAre(Terminating)),
 			"DeadlineExceeded StripFinalizers RevokeCredentials RemoveFinalizer forced final",
 			"The deadline of the removal has passed. The remaining objects stay on the member."},
 		{"finalizers of others do not block the removal",
-			going(minute(10), onRecord, worksAre(Absent), accessIs(Terminating)),
+			removing(minute(10), forced, worksAre(Absent), accessIs(Terminating)),
 			"DeadlineExceeded StripFinalizers RemoveFinalizer forced final",
 			"The deadline of the removal has passed. The remaining objects stay on the member."},
-		{"what need not be waited for is not forced, however late", going(minute(60), worksAre(Absent)),
+		{"the revocation of credentials is not forced after the deadline", removing(minute(60), worksAre(Absent)),
 			"Removing RevokeCredentials final 1ns",
 			"The access of the add-on agent to the hub is being revoked. The deadline is 2026-01-02T12:10:00Z."},
-		{"nor what is over", going(minute(60), worksAre(Absent), accessIs(Absent)), "Removing RemoveFinalizer final",
+		{"the end of the removal is not forced after the deadline",
+			removing(minute(60), worksAre(Absent), accessIs(Absent)), "Removing RemoveFinalizer final",
 			"The add-on is removed."},
-		{"that it was forced is said to the end", going(minute(60), onRecord, worksAre(Absent), accessIs(Absent)),
+		{"a forced removal is reported until its end", removing(minute(60), forced, worksAre(Absent), accessIs(Absent)),
 			"DeadlineExceeded RemoveFinalizer forced final", "The add-on is removed. The deadline of the removal has passed."},
 
-		{"a failed action is reported", going(failed(DeleteWorks)), "Removing DeleteWorks 9m0s",
+		{"a failed action is reported", removing(failed(DeleteWorks)), "Removing DeleteWorks 9m0s",
 			"The member is removing the objects. Retrying after an error: a webhook denied the request. The deadline is " +
 				"2026-01-02T12:10:00Z."},
-		{"until it is not to be done any more", going(failed(DeleteWorks), worksAre(Terminating)), "Removing 9m0s",
+		{"the error of an action that is done is not reported",
+			removing(failed(DeleteWorks), worksAre(Terminating)), "Removing 9m0s",
 			"The member is removing the objects. The deadline is 2026-01-02T12:10:00Z."},
-		{"so is a hook that cannot be run", going(failed(RunHooks), jobs(NotStarted, 0)), "PreDelete RunHooks 9m0s",
+		{"a failed start of a hook is reported", removing(failed(RunHooks), jobs(NotStarted, 0)), "PreDelete RunHooks 9m0s",
 			"A pre-delete hook is running. Job x/bye: it says so. Retrying after an error: a webhook denied the request. " +
 				"The deadline is 2026-01-02T12:10:00Z."},
-		{"and what cannot be let go", going(minute(10), onRecord, on(Unreachable), failed(StripFinalizers)),
+		{"a failed removal of finalizers is reported", removing(minute(10), forced, on(Unreachable), failed(StripFinalizers)),
 			"DeadlineExceeded StripFinalizers RevokeCredentials RemoveFinalizer forced final",
 			"The deadline of the removal has passed. The remaining objects stay on the member. Retrying after an error: " +
 				"a webhook denied the request."},
-		{"an access that cannot be revoked has until the deadline", going(worksAre(Absent), failed(RevokeCredentials)),
+		{"a failed revocation before the deadline", removing(worksAre(Absent), failed(RevokeCredentials)),
 			"Removing RevokeCredentials final 9m0s",
 			"The access of the add-on agent to the hub is being revoked. Retrying after an error: a webhook denied the " +
 				"request. The deadline is 2026-01-02T12:10:00Z."},
-		{"and is retried forever: from then on it is a failure",
-			going(minute(60), worksAre(Absent), failed(RevokeCredentials)), "RevokeFailed RevokeCredentials final 1ns",
+		{"a failed revocation after the deadline is a failure and is retried",
+			removing(minute(60), worksAre(Absent), failed(RevokeCredentials)), "RevokeFailed RevokeCredentials final 1ns",
 			"The deadline of the removal has passed. The access of the add-on agent to the hub is being revoked. " +
 				"Retrying after an error: a webhook denied the request. The MemberAddon stays until the access is revoked."},
-		{"nor where nothing is waited for", going(forceNow, worksAre(Absent), failed(RevokeCredentials)),
+		{"a failed revocation of a forced leave is a failure and is retried",
+			removing(forceNow, worksAre(Absent), failed(RevokeCredentials)),
 			"RevokeFailed RevokeCredentials final 9m0s",
 			"The removal is forced: the leave of the member was forced, or removalDeadlineSeconds is 0. The access " +
 				"of the add-on agent to the hub is being revoked. Retrying after an error: a webhook denied the request. " +
 				"The MemberAddon stays until the access is revoked."},
-		{"nor where it was forced before", going(minute(10.5), onRecord, worksAre(Absent), failed(RevokeCredentials)),
+		{"a failed revocation after the removal was forced",
+			removing(minute(10.5), forced, worksAre(Absent), failed(RevokeCredentials)),
 			"DeadlineExceeded RevokeCredentials forced final 1ns",
 			"The deadline of the removal has passed. The access of the add-on agent to the hub is being revoked. " +
 				"Retrying after an error: a webhook denied the request."},
 
-		{"a member that is gone runs no Job and takes nothing back", going(on(Gone), jobs(NotStarted, 0)),
+		{"a member that no longer exists: the force is recorded", removing(on(Gone), jobs(NotStarted, 0)),
 			"DeadlineExceeded forced 1ns",
 			"The member no longer exists. The member is removing the objects. The removal continues without waiting."},
-		{"so the removal does not wait for it", going(on(Gone), jobs(NotStarted, 0), onRecord),
+		{"a member that no longer exists: finalizers are stripped", removing(on(Gone), jobs(NotStarted, 0), forced),
 			"DeadlineExceeded StripFinalizers RevokeCredentials RemoveFinalizer forced final",
 			"The member no longer exists. The remaining objects stay on the member."},
-		{"but the function may have something to do", going(on(Gone), jobs(NotStarted, 0), function(NotStarted, 0)),
+		{"the function is called for a member that no longer exists",
+			removing(on(Gone), jobs(NotStarted, 0), function(NotStarted, 0)),
 			"PreDelete AskFunc 9m0s", "The add-on prepares its removal. 42 left. The deadline is 2026-01-02T12:10:00Z."},
-		{"a member that is gone and has nothing needs no force", going(on(Gone), worksAre(Absent)),
+		{"a member that no longer exists and has no Works is not forced", removing(on(Gone), worksAre(Absent)),
 			"Removing RevokeCredentials final 9m0s",
 			"The access of the add-on agent to the hub is being revoked. The deadline is 2026-01-02T12:10:00Z."},
-		{"a leave that was forced waits for nothing", going(forceNow, jobs(Running, 0)), "DeadlineExceeded forced 1ns",
+		{"a forced leave: the force is recorded", removing(forceNow, jobs(Running, 0)), "DeadlineExceeded forced 1ns",
 			"The removal is forced: the leave of the member was forced, or removalDeadlineSeconds is 0. A pre-delete " +
 				"hook is running. Job x/bye: it says so. The removal continues without waiting."},
-		{"not for a member that can be reached either", going(forceNow, jobs(Running, 0), onRecord),
+		{"a forced leave does not wait for a reachable member", removing(forceNow, jobs(Running, 0), forced),
 			"DeadlineExceeded StripFinalizers RevokeCredentials RemoveFinalizer forced final",
 			"The removal is forced: the leave of the member was forced, or removalDeadlineSeconds is 0. The " +
 				"remaining objects stay on the member."},
@@ -214,18 +231,18 @@ func TestNext(t *testing.T) {
 	}
 }
 
-func TestMessageStaysShort(t *testing.T) {
+func TestNext_MessageIsBounded(t *testing.T) {
 	long := strings.Repeat("é\xff", 5000)
-	step := Next(going(func(o *Observed) {
+	step := Next(removing(func(o *Observed) {
 		o.Jobs, o.Func, o.Failed = Hook{State: NotStarted, Message: long}, Hook{State: Failed, Message: long},
 			Attempt{RunHooks, long}
 	}))
 	require.LessOrEqual(t, len(step.Message), 1024)
-	require.Contains(t, step.Message, "12:10:00Z", "however much the hooks say, and the API server")
+	require.Contains(t, step.Message, "12:10:00Z", "want the deadline in a message with long parts")
 }
 
 func TestJobsOf(t *testing.T) {
-	said := func(text string, changes ...func(*workv1alpha1.Work)) *workv1alpha1.Work {
+	workWith := func(text string, changes ...func(*workv1alpha1.Work)) *workv1alpha1.Work {
 		w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 2},
 			Status: workv1alpha1.WorkStatus{ObservedGeneration: 2, Message: "It says so."}}
 		for kind := range strings.FieldsSeq(text) {
@@ -243,27 +260,29 @@ func TestJobsOf(t *testing.T) {
 		work   *workv1alpha1.Work
 		want   Hook
 	}{
-		{"there is none", nil, Hook{State: NotStarted}},
-		{"the member has not looked at it", said("", func(w *workv1alpha1.Work) { w.Generation = 3 }), Hook{State: Running}},
-		{"what it said of one before is not about this one",
-			said("Applied=True Available=True Complete=True", func(w *workv1alpha1.Work) { w.Generation = 3 }),
+		{"no Work", nil, Hook{State: NotStarted}},
+		{"the status describes an earlier generation",
+			workWith("", func(w *workv1alpha1.Work) { w.Generation = 3 }), Hook{State: Running}},
+		{"the conditions describe an earlier generation",
+			workWith("Applied=True Available=True Complete=True", func(w *workv1alpha1.Work) { w.Generation = 3 }),
 			Hook{State: Running}},
-		{"a Job runs", said("Applied=True Available=False Complete=False"), Hook{State: Running, Message: "It says so."}},
-		{"all have ended well", said("Applied=True Available=True Degraded=False Complete=True"),
+		{"a Job runs", workWith("Applied=True Available=False Complete=False"), Hook{State: Running, Message: "It says so."}},
+		{"all Jobs have succeeded", workWith("Applied=True Available=True Degraded=False Complete=True"),
 			Hook{State: Succeeded, Message: "It says so."}},
-		{"a Job is ready while it runs, which is not its end", said("Applied=True Available=True Complete=False"),
+		{"a running Job is available and not complete", workWith("Applied=True Available=True Complete=False"),
 			Hook{State: Running, Message: "It says so."}},
-		{"what was complete before this generation is not now",
-			said("Applied=True Available=True Complete=True",
+		{"the condition Complete describes an earlier generation",
+			workWith("Applied=True Available=True Complete=True",
 				func(w *workv1alpha1.Work) { w.Status.Conditions[2].ObservedGeneration = 1 }),
 			Hook{State: Running, Message: "It says so."}},
-		{"nothing in it ends: it is done when it is ready", said("Applied=True Available=True"),
+		{"a Work without Jobs succeeds when available", workWith("Applied=True Available=True"),
 			Hook{State: Succeeded, Message: "It says so."}},
-		{"and not before", said("Applied=True Available=False"), Hook{State: Running, Message: "It says so."}},
-		{"a Job has failed, or cannot be applied", said("Applied=True Available=False Degraded=True Complete=False"),
+		{"a Work without Jobs runs until available",
+			workWith("Applied=True Available=False"), Hook{State: Running, Message: "It says so."}},
+		{"a degraded Work has failed", workWith("Applied=True Available=False Degraded=True Complete=False"),
 			Hook{State: Failed, Message: "It says so."}},
-		{"it is being deleted, whatever it says",
-			said("Degraded=True", func(w *workv1alpha1.Work) { w.DeletionTimestamp = new(metav1.NewTime(started)) }),
+		{"the Work is being deleted",
+			workWith("Degraded=True", func(w *workv1alpha1.Work) { w.DeletionTimestamp = new(metav1.NewTime(started)) }),
 			Hook{State: Removing, Message: "It says so."}},
 	} {
 		require.Equal(t, test.want, JobsOf(test.work), test.reason)
@@ -271,11 +290,11 @@ func TestJobsOf(t *testing.T) {
 }
 
 func BenchmarkNext(b *testing.B) {
-	o := going(jobs(Running, 0))
+	o := removing(jobs(Running, 0))
 	b.ReportAllocs()
 	for b.Loop() {
 		if Next(o).Reason == "" {
-			b.Fatal("it is to go")
+			b.Fatal("want a step of the removal")
 		}
 	}
 }

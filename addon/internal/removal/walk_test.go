@@ -19,7 +19,7 @@ type world struct {
 	jobs, fun              HookState
 	jobsPaused, funcPaused bool // the pause since the failure or the last call is over
 	works, credentials     Presence
-	stuck                  bool // others hold back what is deleted, for ever
+	stuck                  bool // finalizers of other clients block deletions forever
 }
 
 const (
@@ -40,8 +40,8 @@ func (w world) String() string {
 		w.on))
 }
 
-// sees returns the state that the controller observes.
-func (w world) sees() Observed {
+// observed returns the state that the controller observes.
+func (w world) observed() Observed {
 	now := nows[w.clock]
 	hook := func(state HookState, paused bool) Hook {
 		since := now
@@ -112,9 +112,9 @@ func (w world) do(action Action) []world {
 // machine is the decision function of the walk: Next, or a broken one.
 type machine func(Observed) Step
 
-// acts returns the worlds that the controller can produce: it may stop before, between and after its actions.
-func (m machine) acts(w world) (all []world) {
-	step := m(w.sees())
+// reconcile returns the worlds that the controller can produce: it may stop before, between and after its actions.
+func (m machine) reconcile(w world) (all []world) {
+	step := m(w.observed())
 	if step.Forced && !w.forced {
 		w.forced = true
 		return append(all, w)
@@ -131,8 +131,8 @@ func (m machine) acts(w world) (all []world) {
 	return all
 }
 
-// befalls returns the worlds that can follow without the controller.
-func (w world) befalls() (all []world) {
+// events returns the worlds that can follow without the controller.
+func (w world) events() (all []world) {
 	to := func(change func(*world)) {
 		v := w
 		if change(&v); v != w {
@@ -147,7 +147,7 @@ func (w world) befalls() (all []world) {
 	to(func(v *world) { v.jobsPaused = true })
 	to(func(v *world) { v.funcPaused = true })
 	if w.fun != NoHook {
-		to(func(v *world) { v.fun = NotStarted }) // the controller starts anew
+		to(func(v *world) { v.fun = NotStarted }) // the controller restarts
 	}
 	if w.works == Present { // a user deletes the existing objects
 		to(func(v *world) { v.works = Terminating })
@@ -158,12 +158,12 @@ func (w world) befalls() (all []world) {
 	if w.credentials == Present {
 		to(func(v *world) { v.credentials = v.gone() })
 	}
-	return append(all, w.answers()...)
+	return append(all, w.memberEvents()...)
 }
 
-// answers returns the worlds after the reaction of a reachable member, and of the API server for objects without
+// memberEvents returns the worlds after the reaction of a reachable member, and of the API server for objects without
 // finalizers.
-func (w world) answers() (all []world) {
+func (w world) memberEvents() (all []world) {
 	if !w.stuck && w.credentials == Terminating {
 		w.credentials = Absent
 		all = append(all, w)
@@ -192,35 +192,35 @@ func (w world) answers() (all []world) {
 // permitted returns the reason why an action violates a guarantee in a world. Empty: it does not.
 func (w world) permitted(action Action) string {
 	late := w.clock != inTime || w.forceNow
-	kept := w.forced && w.stuck // by others
+	blocked := w.forced && w.stuck // by others
 	switch {
 	case action == DeleteWorks && w.works == Present && w.jobs != NoHook && w.jobs != Succeeded && !late && !w.forced &&
 		w.member != Gone:
 		return "Works are deleted before the hooks have succeeded"
 	case action == DeleteWorks && w.works == Present && w.fun != NoHook && w.fun != Succeeded && !late && !w.forced:
-		return "Works are deleted before the add-on has said goodbye"
+		return "Works are deleted before the function of the add-on has succeeded"
 	case action == StripFinalizers && !w.forced:
-		return "what is forced is not on record"
+		return "finalizers are stripped before the force is recorded"
 	case action == RevokeCredentials && (w.works != Absent || w.hooksThere()) && !w.forced:
-		return "credentials go before the Works"
+		return "credentials are revoked before the Works are deleted"
 	case action == RemoveFinalizer && w.credentials == Present:
-		return "credentials are left"
-	case action == RemoveFinalizer && (w.works != Absent || w.hooksThere()) && !kept:
-		return "Works are left"
-	case action == RemoveFinalizer && w.credentials != Absent && !kept:
-		return "credentials are left that go"
+		return "credentials remain"
+	case action == RemoveFinalizer && (w.works != Absent || w.hooksThere()) && !blocked:
+		return "Works remain"
+	case action == RemoveFinalizer && w.credentials != Absent && !blocked:
+		return "credentials that are being deleted remain"
 	case action == RunHooks && w.works != Present:
-		return "hooks are run where the add-on is not"
+		return "hooks run where the add-on is not installed"
 	}
 	return ""
 }
 
 // check returns the violation of a step in a world. Empty: there is none.
 func (m machine) check(w world) string {
-	step := m(w.sees())
+	step := m(w.observed())
 	if !w.on {
 		if len(step.Actions) > 0 || step.After != 0 || step.Forced {
-			return "something is done when all is over"
+			return "a step after the end of the removal"
 		}
 		return ""
 	}
@@ -228,39 +228,39 @@ func (m machine) check(w world) string {
 		waits := w.works != Absent || w.hooksThere() || w.credentials == Terminating || w.fun != NoHook && w.fun != Succeeded
 		switch {
 		case len(step.Actions) > 0:
-			return "it is forced before that is on record"
+			return "the removal is forced before the force is recorded"
 		case w.clock == inTime && w.member != Gone && !w.forceNow:
-			return "it is forced in time"
+			return "the removal is forced before the deadline"
 		case !waits:
-			return "it is forced although nothing is pending"
+			return "the removal is forced although nothing is pending"
 		case step.After <= 0:
 			return "no reconcile after the record"
 		}
 	}
 	if w.forced && !step.Forced {
-		return "the record is lost"
+		return "a recorded force is not reported"
 	}
 	if len(step.Actions) == 0 && step.After <= 0 {
 		return "no reconcile is scheduled"
 	}
-	by := overdue
+	limit := overdue
 	if w.forced {
-		by = afterGracePeriod
+		limit = afterGracePeriod
 	}
-	if step.After > max(nows[by].Sub(nows[w.clock]), time.Nanosecond) {
+	if step.After > max(nows[limit].Sub(nows[w.clock]), time.Nanosecond) {
 		return "the deadline passes without a reconcile"
 	}
 	reached := []world{w}
 	for _, action := range step.Actions {
 		var next []world
 		for _, v := range reached {
-			if wrong := v.permitted(action); wrong != "" {
-				return wrong
+			if violation := v.permitted(action); violation != "" {
+				return violation
 			}
 			next = append(next, v.do(action)...)
 		}
 		if slices.Equal(next, reached) && action != StripFinalizers {
-			return fmt.Sprintf("%s is done for nothing", action)
+			return fmt.Sprintf("action %s has no effect", action)
 		}
 		reached = next
 	}
@@ -274,7 +274,7 @@ func (m machine) alone(w world) bool {
 			return true
 		}
 		before := w
-		if next := m.acts(w); len(next) > 0 {
+		if next := m.reconcile(w); len(next) > 0 {
 			w = next[len(next)-1]
 			if w.fun == Succeeded && before.fun != Succeeded {
 				w.fun = Failed
@@ -295,10 +295,10 @@ func (m machine) fair(w world) bool {
 		if !w.on {
 			return !w.forced
 		}
-		if next := m.acts(w); len(next) > 0 {
+		if next := m.reconcile(w); len(next) > 0 {
 			w = next[len(next)-1] // the function succeeds
 		}
-		if next := w.answers(); len(next) > 0 {
+		if next := w.memberEvents(); len(next) > 0 {
 			w = next[0] // hooks succeed
 		}
 		w.jobsPaused, w.funcPaused = true, true
@@ -307,7 +307,7 @@ func (m machine) fair(w world) bool {
 }
 
 // walk visits all reachable worlds and returns their number and the first violation.
-func (m machine) walk() (worlds int, wrong string) {
+func (m machine) walk() (worlds int, violation string) {
 	var queue []world
 	for _, stuck := range []bool{false, true} {
 		for _, jobs := range []HookState{NoHook, NotStarted} {
@@ -321,42 +321,42 @@ func (m machine) walk() (worlds int, wrong string) {
 			}
 		}
 	}
-	seen := map[world]bool{}
+	visited := map[world]bool{}
 	for _, w := range queue {
-		seen[w] = true
+		visited[w] = true
 	}
 	for len(queue) > 0 {
 		w := queue[0]
 		queue = queue[1:]
-		if wrong := m.check(w); wrong != "" {
-			return len(seen), fmt.Sprintf("%s: %s", wrong, w)
+		if violation := m.check(w); violation != "" {
+			return len(visited), fmt.Sprintf("%s: %s", violation, w)
 		}
 		if !m.alone(w) {
-			return len(seen), fmt.Sprintf("it does not end: %s", w)
+			return len(visited), fmt.Sprintf("the removal does not end: %s", w)
 		}
 		if w.clock == inTime && !w.forceNow && !w.forced && !w.stuck && w.on && !m.fair(w) {
-			return len(seen), fmt.Sprintf("it does not end in time: %s", w)
+			return len(visited), fmt.Sprintf("the removal does not end before the deadline: %s", w)
 		}
 		if !w.on {
 			continue
 		}
-		for _, next := range append(m.acts(w), w.befalls()...) {
-			if !seen[next] {
-				seen[next] = true
+		for _, next := range append(m.reconcile(w), w.events()...) {
+			if !visited[next] {
+				visited[next] = true
 				queue = append(queue, next)
 			}
 		}
 	}
-	return len(seen), ""
+	return len(visited), ""
 }
 
-func TestWalk(t *testing.T) {
-	worlds, wrong := machine(Next).walk()
-	if wrong != "" {
-		t.Fatal(wrong)
+func TestNext_AllReachableStates(t *testing.T) {
+	worlds, violation := machine(Next).walk()
+	if violation != "" {
+		t.Fatal(violation)
 	}
 	t.Logf("%d worlds", worlds)
 	if worlds < 10000 {
-		t.Fatal("the walk has become short")
+		t.Fatal("want at least 10000 worlds")
 	}
 }
