@@ -69,12 +69,12 @@ func (h *hub) backdate(name, member string) {
 	require.NoError(h.t, h.client.Patch(h.t.Context(), secret, client.MergeFrom(before)))
 }
 
-// lookAgain triggers a reconcile of a MemberAddon.
-func (h *hub) lookAgain(name, member string) {
+// touch triggers a reconcile of a MemberAddon.
+func (h *hub) touch(name, member string) {
 	h.t.Helper()
 	m := h.memberAddon(name, member)
 	before := m.DeepCopy()
-	metav1.SetMetaDataAnnotation(&m.ObjectMeta, "look", "again")
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, "example.com/touched", "true")
 	require.NoError(h.t, h.client.Patch(h.t.Context(), m, client.MergeFrom(before)))
 }
 
@@ -86,15 +86,17 @@ func TestRegistration_AccessSurvivesFailures(t *testing.T) {
 
 func testRegistrationAccessSurvivesFailures(t *testing.T) {
 	h := newRegisteringHub(t)
-	members := h.obey()
-	o := addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: h.registration(), Allow: anything}
+	members := h.runAgents()
+	o := addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: h.registration(), Allow: allowAll}
 	r := h.start(o)
 	h.members("c", "d")
 	h.choose("all", "a", "b", "c", "d")
 	h.color("colors", "blue")
 	h.color("own", "blue")
-	h.own("x", "c", func(s *v1alpha1.MemberAddonSpec) { s.HostingMember = h.name("h") })
-	h.own("x", "d", func(s *v1alpha1.MemberAddonSpec) { s.Configs = []v1alpha1.ConfigReference{h.reference("own")} })
+	h.createMemberAddon("x", "c", func(s *v1alpha1.MemberAddonSpec) { s.HostingMember = h.name("h") })
+	h.createMemberAddon("x", "d", func(s *v1alpha1.MemberAddonSpec) {
+		s.Configs = []v1alpha1.ConfigReference{h.reference("own")}
+	})
 	h.addon("x", func(s *v1alpha1.AddonSpec) {
 		h.hosted("")(s)
 		s.Configs = []v1alpha1.ConfigKind{addonConfigs}
@@ -113,74 +115,80 @@ func testRegistrationAccessSurvivesFailures(t *testing.T) {
 		return h.secretOf(h.works("x", m))
 	}
 	for _, m := range all {
-		h.eventually(m+" has it", func() bool {
-			return is(h.memberAddon("x", m), v1alpha1.ConditionAvailable) && secret(m) != nil
+		h.eventually(m+" has the add-on", func() bool {
+			return isTrue(h.memberAddon("x", m), v1alpha1.ConditionAvailable) && secret(m) != nil
 		})
 	}
 	require.Equal(t, template.HostingNamespace(h.name("x"), h.name("c")), secret("c").Namespace,
-		"where its agent is, and no other member's")
+		"want the Secret in the namespace of the hosted agent")
 
-	members.setReadiness(func(w *workv1alpha1.Work) bool { return !says(w, "red") })
+	members.setReadiness(func(w *workv1alpha1.Work) bool { return !manifestsContain(w, "red") })
 	h.color("colors", "red")
-	h.eventually("it halts", func() bool {
+	h.eventually("the rollout halts", func() bool {
 		return h.get("x").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed
 	})
 	require.NoError(t, h.client.Delete(t.Context(),
 		&v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "own"}}))
-	h.says(h.memberAddon("x", "d"), v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonConfigNotFound)
+	h.requireCondition(h.memberAddon("x", "d"), v1alpha1.ConditionConfigured, metav1.ConditionFalse,
+		v1alpha1.ReasonConfigNotFound)
 	r.quiet(t)
 	existing := 0
 	for _, m := range all {
-		was, color := secret(m), h.colorOf("x", m)
+		previous, color := secret(m), h.colorOf("x", m)
 		if color == "blue" {
 			existing++
 		}
 		h.backdate("x", m)
-		h.eventually("that of "+m+" is renewed", func() bool {
-			return string(secret(m).Data["token"]) != string(was.Data["token"])
+		h.eventually("the credential of "+m+" is renewed", func() bool {
+			return string(secret(m).Data["token"]) != string(previous.Data["token"])
 		})
-		is := secret(m)
-		is.Data["token"] = was.Data["token"]
-		require.Equal(t, was, is, "and nothing else of what brings it")
+		renewed := secret(m)
+		renewed.Data["token"] = previous.Data["token"]
+		require.Equal(t, previous, renewed, "want only a new token")
 		require.Equal(t, color, h.colorOf("x", m))
-		h.says(h.memberAddon("x", m), v1alpha1.ConditionRegistrationReady, metav1.ConditionTrue, v1alpha1.ReasonRegistered)
+		h.requireCondition(h.memberAddon("x", m), v1alpha1.ConditionRegistrationReady, metav1.ConditionTrue,
+			v1alpha1.ReasonRegistered)
 	}
-	require.Equal(t, 3, existing, "one was told")
-	h.says(h.memberAddon("x", "d"), v1alpha1.ConditionManifestsApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied)
+	require.Equal(t, 3, existing, "want one updated member")
+	h.requireCondition(h.memberAddon("x", "d"), v1alpha1.ConditionManifestsApplied, metav1.ConditionTrue,
+		v1alpha1.ReasonApplied)
 	r.quiet(t)
 	r.stop()
 	r = h.start(o)
-	h.eventually("it runs", func() bool { return r.wire.Count("GET works") > 0 })
+	h.eventually("the controllers read Works", func() bool { return r.wire.Count("GET works") > 0 })
 	r.quiet(t)
-	require.Empty(t, r.wire.Writes(), "a restart renews nothing anew")
+	require.Empty(t, r.wire.Writes(), "a restart must not renew credentials")
 
 	agent, was := h.agentOf("x", "d"), secret("d")
-	may := func(agent client.Client) bool {
+	canList := func(agent client.Client) bool {
 		return agent.List(context.Background(), &corev1.ConfigMapList{}, client.InNamespace(h.namespaceOf("d"))) == nil
 	}
-	h.eventually("it may what it asks for", func() bool { return may(agent) })
+	h.eventually("the agent has the requested access", func() bool { return canList(agent) })
 	h.member("d", func(m *membershipv1alpha1.MemberCluster) {
 		m.Spec.Claim = strings.Repeat("ab", 32)
 		metav1.SetMetaDataLabel(&m.ObjectMeta, "taken", "over")
 	})
-	h.eventually("another cluster's agent has its own", func() bool {
+	h.eventually("the agent of the other cluster has a new credential", func() bool {
 		return string(secret("d").Data["token"]) != string(was.Data["token"])
 	})
-	h.eventually("and the former one has none any more", func() bool { return !may(agent) })
-	h.eventually("that is good", func() bool { return may(h.agentOf("x", "d")) })
+	h.eventually("the previous credential is revoked", func() bool { return !canList(agent) })
+	h.eventually("the new credential is valid", func() bool { return canList(h.agentOf("x", "d")) })
 }
 
-// TestWhatKeepsFromAccess checks that the conditions report why an agent has no access, or cannot keep its access.
-func TestWhatKeepsFromAccess(t *testing.T) { testkit.Virtual(t, testWhatKeepsFromAccess) }
+// TestRegistration_ProblemsAreReported checks that the conditions report why an agent has no access, or cannot keep its
+// access.
+func TestRegistration_ProblemsAreReported(t *testing.T) {
+	testkit.Virtual(t, testRegistrationProblemsAreReported)
+}
 
-func testWhatKeepsFromAccess(t *testing.T) {
+func testRegistrationProblemsAreReported(t *testing.T) {
 	h := newRegisteringHub(t)
-	h.obey()
-	nowhere := h.name("nowhere")
+	h.runAgents()
+	missing := h.name("nowhere")
 	registration := h.registration()
-	registration.Namespace = nowhere
+	registration.Namespace = missing
 	r := h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: registration})
-	h.addon("x", h.placed("all"))
+	h.addon("x", h.byPlacement("all"))
 	condition := func() metav1.Condition {
 		m := h.memberAddon("x", "a")
 		if m == nil {
@@ -192,12 +200,13 @@ func testWhatKeepsFromAccess(t *testing.T) {
 		}
 		return *c
 	}
-	h.eventually("a namespace that is missing is told of", func() bool {
-		return condition().Status == metav1.ConditionFalse && strings.Contains(condition().Message, `namespaces "`+nowhere+
+	h.eventually("the missing namespace is reported", func() bool {
+		return condition().Status == metav1.ConditionFalse && strings.Contains(condition().Message, `namespaces "`+missing+
 			`" not found`)
 	})
-	require.Contains(t, h.memberAddon("x", "a").Status.Message, nowhere)
-	h.says(h.memberAddon("x", "a"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsDesired)
+	require.Contains(t, h.memberAddon("x", "a").Status.Message, missing)
+	h.requireCondition(h.memberAddon("x", "a"), v1alpha1.ConditionDegraded, metav1.ConditionFalse,
+		v1alpha1.ReasonAsDesired)
 	r.stop()
 
 	var refuses atomic.Bool
@@ -213,21 +222,21 @@ func testWhatKeepsFromAccess(t *testing.T) {
 		})
 	}
 	h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: h.registration()})
-	h.eventually("it comes right", func() bool {
-		return is(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) && condition().Status == metav1.ConditionTrue
+	h.eventually("the agent is registered", func() bool {
+		return isTrue(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) && condition().Status == metav1.ConditionTrue
 	})
 	was := h.secretOf(h.works("x", "a"))
 	refuses.Store(true)
 	h.backdate("x", "a")
-	h.eventually("what is not renewed is told of", func() bool {
+	h.eventually("the failed renewal is reported", func() bool {
 		return strings.Contains(condition().Message, "the policy says no")
 	})
-	require.Equal(t, metav1.ConditionTrue, condition().Status, "it is good until its end")
+	require.Equal(t, metav1.ConditionTrue, condition().Status, "want RegistrationReady until the credential expires")
 	require.NotNil(t, h.memberAddon("x", "a").Status.Registration)
 	require.Equal(t, was, h.secretOf(h.works("x", "a")))
 	refuses.Store(false)
-	h.lookAgain("x", "a") // pauses between tries grow
-	h.eventually("it is renewed", func() bool {
+	h.touch("x", "a") // pauses between attempts grow
+	h.eventually("the credential is renewed", func() bool {
 		return string(h.secretOf(h.works("x", "a")).Data["token"]) != string(was.Data["token"]) && condition().Message == ""
 	})
 }
@@ -240,11 +249,12 @@ func TestRegistration_UnrequestedAccessIsRemoved(t *testing.T) {
 
 func testRegistrationUnrequestedAccessIsRemoved(t *testing.T) {
 	h := newRegisteringHub(t)
-	h.obey()
+	h.runAgents()
 	r := h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: h.registration()})
-	h.addon("x", h.placed("all"))
-	h.eventually("a has it", func() bool {
-		return is(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) && h.memberAddon("x", "a").Status.Registration != nil
+	h.addon("x", h.byPlacement("all"))
+	h.eventually("a has the add-on", func() bool {
+		m := h.memberAddon("x", "a")
+		return isTrue(m, v1alpha1.ConditionAvailable) && m.Status.Registration != nil
 	})
 	r.quiet(t)
 	r.stop()
@@ -255,18 +265,20 @@ func testRegistrationUnrequestedAccessIsRemoved(t *testing.T) {
 	r = h.start(addon.Options{Agents: []addon.Agent{echo{h.name("x")}}, Registration: h.registration()})
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespaceOf("a"), Name: "addon-" +
 		h.name("x")}}
-	h.eventually("it is gone", func() bool { return h.gone(account) && h.secretOf(h.works("x", "a")) == nil })
-	asked := func() (n int) {
+	h.eventually("the access is removed", func() bool {
+		return h.isDeleted(account) && h.secretOf(h.works("x", "a")) == nil
+	})
+	reads := func() (n int) {
 		for _, resource := range []string{"roles", "rolebindings", "serviceaccounts", "secrets"} {
 			n += r.wire.Count("GET " + resource)
 		}
 		return n
 	}
 	// On a loaded machine the removal may still be observed for a while after the last write.
-	mustertest.Quiet(t, 3*time.Second, func() string { return fmt.Sprint(asked(), r.wire.Writes()) })
-	last, writes := asked(), r.wire.Writes()
-	h.lookAgain("x", "a")
+	mustertest.Quiet(t, 3*time.Second, func() string { return fmt.Sprint(reads(), r.wire.Writes()) })
+	last, writes := reads(), r.wire.Writes()
+	h.touch("x", "a")
 	r.quiet(t)
-	require.Equal(t, last, asked(), "who asks for nothing costs no request")
+	require.Equal(t, last, reads(), "an add-on without access must cost no requests")
 	require.Equal(t, writes, r.wire.Writes())
 }

@@ -39,8 +39,8 @@ func (h *hub) addon(name string, change func(*v1alpha1.AddonSpec)) *v1alpha1.Add
 	return a
 }
 
-// placed installs an add-on on the members of a Placement of that name.
-func (h *hub) placed(placement string) func(*v1alpha1.AddonSpec) {
+// byPlacement installs an add-on on the members of a Placement of that name.
+func (h *hub) byPlacement(placement string) func(*v1alpha1.AddonSpec) {
 	return func(s *v1alpha1.AddonSpec) {
 		s.Install = v1alpha1.InstallStrategy{Type: v1alpha1.InstallPlacements,
 			Placements: []v1alpha1.PlacementInstall{{Namespace: h.namespace, Name: placement}}}
@@ -59,7 +59,7 @@ func (h *hub) memberAddon(name, member string) *v1alpha1.MemberAddon {
 	return m
 }
 
-func is(m *v1alpha1.MemberAddon, kind string) bool {
+func isTrue(m *v1alpha1.MemberAddon, kind string) bool {
 	return m != nil && meta.IsStatusConditionTrue(m.Status.Conditions, kind)
 }
 
@@ -79,19 +79,21 @@ func testInstall(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.choose("some", "a", "b")
-	h.obey()
+	h.runAgents()
 	r := h.start(addon.Options{Agents: []addon.Agent{echo{h.name("echo")}}})
-	h.addon("echo", h.placed("some"))
+	h.addon("echo", h.byPlacement("some"))
 	for _, m := range []string{"a", "b"} {
-		h.eventually(m+" has it", func() bool { return is(h.memberAddon("echo", m), v1alpha1.ConditionAvailable) })
+		h.eventually(m+" has the add-on", func() bool {
+			return isTrue(h.memberAddon("echo", m), v1alpha1.ConditionAvailable)
+		})
 		works := h.works("echo", m)
 		require.Len(t, works, 1)
 		require.JSONEq(t, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"muster-addons"}}`,
 			string(works[0].Spec.Manifests[0].Raw),
-			"who writes an agent need not think of the namespace that it goes to")
+			"want a manifest of the install namespace")
 	}
 	require.Nil(t, h.memberAddon("echo", "c"))
-	h.eventually("the Addon says so", func() bool {
+	h.eventually("the Addon reports two available members", func() bool {
 		a := &v1alpha1.Addon{}
 		require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: h.name("echo")}, a))
 		return meta.IsStatusConditionTrue(a.Status.Conditions, "Installed") && a.Status.Counts.Available == 2
@@ -100,21 +102,23 @@ func testInstall(t *testing.T) {
 	t.Log(r.wire.Writes())
 
 	h.choose("some", "b", "c")
-	h.eventually("a has it no more", func() bool {
+	h.eventually("the add-on is removed from a", func() bool {
 		return h.memberAddon("echo", "a") == nil && len(h.works("echo", "a")) == 0
 	})
-	h.eventually("c has it", func() bool { return is(h.memberAddon("echo", "c"), v1alpha1.ConditionAvailable) })
+	h.eventually("c has the add-on", func() bool {
+		return isTrue(h.memberAddon("echo", "c"), v1alpha1.ConditionAvailable)
+	})
 	r.quiet(t)
 	r.stop()
 
 	again := h.start(addon.Options{Agents: []addon.Agent{echo{h.name("echo")}}})
-	h.eventually("it runs", func() bool { return again.wire.Count("GET works") > 0 })
+	h.eventually("the controllers read Works", func() bool { return again.wire.Count("GET works") > 0 })
 	again.quiet(t)
-	require.Empty(t, again.wire.Writes(), "a restart changes nothing")
+	require.Empty(t, again.wire.Writes(), "a restart must not write")
 
 	a := &v1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: h.name("echo")}}
 	require.NoError(t, h.client.Delete(t.Context(), a))
-	h.eventually("it is gone", func() bool {
+	h.eventually("the Addon is deleted", func() bool {
 		return apierrors.IsNotFound(h.client.Get(t.Context(), client.ObjectKeyFromObject(a), a)) &&
 			h.memberAddon("echo", "b") == nil && h.memberAddon("echo", "c") == nil
 	})

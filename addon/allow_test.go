@@ -12,29 +12,34 @@ import (
 	"github.com/muster-sdk/muster/internal/testkit"
 )
 
-// TestOwnNamespace checks that a user who can write a MemberAddon cannot use configurations of other namespaces.
-func TestOwnNamespace(t *testing.T) { testkit.Virtual(t, testOwnNamespace) }
+// TestAllow_DefaultIsOwnNamespace checks that a user who can write a MemberAddon cannot use configurations of other
+// namespaces.
+func TestAllow_DefaultIsOwnNamespace(t *testing.T) {
+	testkit.Virtual(t, testAllowDefaultIsOwnNamespace)
+}
 
-func testOwnNamespace(t *testing.T) {
+func testAllowDefaultIsOwnNamespace(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
-	h.obey()
+	h.runAgents()
 	h.start(addon.Options{Agents: []addon.Agent{reader{h.name("read")}}})
 	h.addon("read", func(s *v1alpha1.AddonSpec) { s.Configs = []v1alpha1.ConfigKind{{Resource: "configmaps"}} })
 	for _, namespace := range []string{h.namespace, h.namespaceOf("b")} {
 		require.NoError(t, h.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
 			Name: "limits"}, Data: map[string]string{"value": "II"}}))
 	}
-	named := func(namespace string) func(*v1alpha1.MemberAddonSpec) {
+	withConfig := func(namespace string) func(*v1alpha1.MemberAddonSpec) {
 		return func(s *v1alpha1.MemberAddonSpec) {
 			s.Configs = []v1alpha1.ConfigReference{
 				{Resource: "configmaps", ObjectName: v1alpha1.ObjectName{Namespace: namespace, Name: "limits"}}}
 		}
 	}
-	h.own("read", "a", named(h.namespace))
-	h.own("read", "b", named(h.namespaceOf("b")))
-	h.eventually("b has its own", func() bool { return is(h.memberAddon("read", "b"), v1alpha1.ConditionAvailable) })
-	h.eventually("a is told why it has not", func() bool {
+	h.createMemberAddon("read", "a", withConfig(h.namespace))
+	h.createMemberAddon("read", "b", withConfig(h.namespaceOf("b")))
+	h.eventually("b has the add-on", func() bool {
+		return isTrue(h.memberAddon("read", "b"), v1alpha1.ConditionAvailable)
+	})
+	h.eventually("the rejected reference of a is reported", func() bool {
 		return reason(h.memberAddon("read", "a"), v1alpha1.ConditionDegraded) == v1alpha1.ReasonUnsupported
 	})
 	require.Contains(t, h.memberAddon("read", "a").Status.Message, "its own namespace")

@@ -45,10 +45,10 @@ func BenchmarkInstall(b *testing.B) {
 	names := h.fleet(testkit.Size(*benchMembers))
 	creates := &testkit.Created{Resource: "works"}
 	h.wrap = creates.Wrap
-	h.manage = func(o *manager.Options) { // the controllers have nothing to do with those of the floor
-		ours, err := labels.Parse(v1alpha1.AddonLabel)
+	h.manage = func(o *manager.Options) { // the controllers ignore the objects of the floor
+		ofAddons, err := labels.Parse(v1alpha1.AddonLabel)
 		require.NoError(b, err)
-		o.Cache.ByObject = map[client.Object]cache.ByObject{&v1alpha1.MemberAddon{}: {Label: ours}}
+		o.Cache.ByObject = map[client.Object]cache.ByObject{&v1alpha1.MemberAddon{}: {Label: ofAddons}}
 	}
 	agents := []addon.Agent{echo{h.name("first")}}
 	for i := range b.N {
@@ -57,7 +57,7 @@ func BenchmarkInstall(b *testing.B) {
 	r := h.start(addon.Options{Agents: agents})
 	spread := func(name string) {
 		done := creates.Expect(len(names))
-		h.addon(name, h.placed("all"))
+		h.addon(name, h.byPlacement("all"))
 		<-done
 	}
 	// The first object of a kind takes longer, and so does the first in a namespace.
@@ -85,9 +85,9 @@ func BenchmarkInstall(b *testing.B) {
 // bare creates MemberAddons and Works as the controllers would, without owners.
 func (h *hub) bare(name string, members []string) {
 	h.t.Helper()
-	create := func(what func(member string) client.Object) {
+	create := func(object func(member string) client.Object) {
 		require.NoError(h.t, testkit.InParallel(members, func(member string) error {
-			return h.client.Create(h.t.Context(), what(member))
+			return h.client.Create(h.t.Context(), object(member))
 		}))
 	}
 	marks := map[string]string{"example.com/addon": h.name(name)}
@@ -119,10 +119,10 @@ func (h *hub) bare(name string, members []string) {
 func BenchmarkRestart(b *testing.B) {
 	h := newHubOnPlane(b)
 	names := h.fleet(testkit.Size(*benchMembers))
-	h.obey()
+	h.runAgents()
 	options := addon.Options{Agents: []addon.Agent{counting{echo{h.name("echo")}, nil}}}
 	first := h.start(options)
-	h.addon("echo", h.placed("all"))
+	h.addon("echo", h.byPlacement("all"))
 	require.Eventually(b, func() bool {
 		s := h.get("echo").Status
 		return s.Counts.Available == int32(len(names)) && s.Counts.Updated == s.Counts.Available
@@ -156,7 +156,7 @@ type userChanges struct {
 	mu   sync.Mutex
 	left int
 	of   map[string]bool
-	done chan struct{} // closed when that were all
+	done chan struct{} // closed after the last member
 }
 
 func (c counting) Manifests(ctx context.Context, in addon.Input) ([]client.Object, error) {

@@ -26,28 +26,29 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// contested is a hub on which another client conflicts with the first write of each kind.
-type contested struct {
+// conflicting answers the first write of each verb and resource with a conflict, as if another client had written
+// before.
+type conflicting struct {
 	mu   sync.Mutex
 	left map[string]int // by verb and resource
 }
 
-func (c *contested) through(next http.RoundTripper) http.RoundTripper {
+func (c *conflicting) roundTripper(next http.RoundTripper) http.RoundTripper {
 	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
-		what := r.Method + " " + mustertest.AttributesOf(r).Resource
+		request := r.Method + " " + mustertest.AttributesOf(r).Resource
 		c.mu.Lock()
-		left, known := c.left[what]
+		left, known := c.left[request]
 		if !known {
 			left = 1
 		}
-		c.left[what] = left - 1
+		c.left[request] = left - 1
 		c.mu.Unlock()
 		if r.Method == http.MethodGet || mustertest.AttributesOf(r).Resource == "events" || left <= 0 {
 			return next.RoundTrip(r)
 		}
-		answer := apierrors.NewConflict(schema.GroupResource{}, what, nil).Status()
+		answer := apierrors.NewConflict(schema.GroupResource{}, request, nil).Status()
 		if r.Method == http.MethodPost {
-			answer = apierrors.NewAlreadyExists(schema.GroupResource{}, what).Status()
+			answer = apierrors.NewAlreadyExists(schema.GroupResource{}, request).Status()
 		}
 		answer.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 		body, err := json.Marshal(answer)
@@ -76,27 +77,27 @@ func testConflicts(t *testing.T) {
 	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
 	h.members("a", "b")
 	h.choose("all", "a", "b")
-	h.obey()
+	h.runAgents()
 	h.color("colors", "blue")
 	var mu sync.Mutex
-	var said []string
-	quicker := &contested{left: map[string]int{}}
-	h.wrap = quicker.through
+	var lines []string
+	conflicts := &conflicting{left: map[string]int{}}
+	h.wrap = conflicts.roundTripper
 	h.manage = func(o *manager.Options) {
 		o.Logger = funcr.NewJSON(func(line string) {
 			var entry struct{ Error *string }
 			if json.Unmarshal([]byte(line), &entry) == nil && entry.Error != nil {
 				mu.Lock()
-				said = append(said, line)
+				lines = append(lines, line)
 				mu.Unlock()
 			}
 		}, funcr.Options{})
 	}
 	r := h.start(addon.Options{Agents: []addon.Agent{tidyReporter{reporter{echo{h.name("echo")}}}},
 		Registration: h.registration()})
-	h.own("echo", "b", nil)
+	h.createMemberAddon("echo", "b", nil)
 	h.addon("echo", func(s *v1alpha1.AddonSpec) {
-		h.placed("all")(s)
+		h.byPlacement("all")(s)
 		s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addonconfigs",
 			Defaults: []v1alpha1.ObjectName{h.reference("colors").ObjectName}}}
 	})
@@ -104,28 +105,28 @@ func testConflicts(t *testing.T) {
 	h.updated("echo", "b")
 	h.color("colors", "red")
 	for _, member := range []string{"a", "b"} {
-		h.eventually(member+" has what is new", func() bool { return h.colorOf("echo", member) == "red" })
+		h.eventually(member+" has the new color", func() bool { return h.colorOf("echo", member) == "red" })
 	}
 	h.choose("all", "b")
-	h.hasNot("echo", "a")
+	h.waitForRemoval("echo", "a")
 	a := h.get("echo")
 	require.NoError(t, h.client.Delete(t.Context(), a, client.PropagationPolicy(metav1.DeletePropagationBackground)))
-	h.eventually("all is gone", func() bool { return h.gone(a) && len(h.works("echo", "b")) == 0 })
+	h.eventually("all is gone", func() bool { return h.isDeleted(a) && len(h.works("echo", "b")) == 0 })
 	mu.Lock()
-	heard := slices.Clone(said)
+	logged := slices.Clone(lines)
 	mu.Unlock()
-	require.Empty(t, heard, "it is normal")
-	r.stop() // which cuts off what is under way
+	require.Empty(t, logged, "conflicts must not be logged as errors")
+	r.stop() // cancels running requests
 
-	quicker.mu.Lock()
-	defer quicker.mu.Unlock()
-	for _, what := range []string{
+	conflicts.mu.Lock()
+	defer conflicts.mu.Unlock()
+	for _, request := range []string{
 		"PATCH addons", "PATCH addons/status", "POST memberaddons", "PATCH memberaddons", "PATCH memberaddons/status",
 		"DELETE memberaddons",
 		"POST works", "PATCH works", "DELETE works",
 		"POST roles", "POST rolebindings", "POST serviceaccounts", "POST serviceaccounts/token", "DELETE roles",
 		"DELETE rolebindings", "DELETE serviceaccounts",
 	} {
-		require.Negative(t, quicker.left[what], "%s was contested, and was done in the end", what)
+		require.Negative(t, conflicts.left[request], "%s: want a conflict and a successful retry", request)
 	}
 }

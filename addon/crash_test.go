@@ -34,12 +34,12 @@ func TestCrash(t *testing.T) {
 	t.Run("whole", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			whole := mustertest.NewCrash(0, mustertest.RequestLost)
-			newCrashHub(t).live(t, "whole", whole, 0)
+			newCrashHub(t).runLifecycle(t, "whole", whole, 0)
 			writes = whole.Writes()
 		})
 	})
-	t.Logf("a life has %d writes", writes)
-	require.Greater(t, writes, least)
+	t.Logf("the lifecycle has %d writes", writes)
+	require.Greater(t, writes, minWrites)
 	for at := 1; at <= writes; at++ {
 		for _, how := range []mustertest.Loss{mustertest.ResponseLost, mustertest.RequestLost} {
 			if !testkit.Crashes(at, how) {
@@ -47,7 +47,8 @@ func TestCrash(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("at/%d-%s", at, how), func(t *testing.T) {
 				testkit.Virtual(t, func(t *testing.T) {
-					newCrashHub(t).live(t, fmt.Sprintf("at-%d-%s", at, strings.ToLower(string(how))), mustertest.NewCrash(at, how),
+					newCrashHub(t).runLifecycle(t, fmt.Sprintf("at-%d-%s", at, strings.ToLower(string(how))),
+						mustertest.NewCrash(at, how),
 						2*writes)
 				})
 			})
@@ -59,25 +60,25 @@ func newCrashHub(t *testing.T) *hub {
 	h := newHub(t)
 	h.members("a", "b")
 	h.choose("all", "a", "b")
-	h.obey()
+	h.runAgents()
 	return h
 }
 
-// least is the minimum number of writes of a lifecycle.
-const least = 20
+// minWrites is the minimum number of writes of a lifecycle.
+const minWrites = 20
 
 // lifeTest is an add-on with separate controllers, next to other add-ons.
 type lifeTest struct {
 	*hub
 
-	name string
-	seen *observer
-	look func() // called whenever something is waited for; may be nil
+	name   string
+	events *observer
+	onPoll func() // called before each check of until; may be nil
 }
 
-// live runs the lifecycle of an add-on, and checks its objects after each step. most is the maximum number of writes;
-// 0: any number.
-func (h *hub) live(t *testing.T, name string, c *mustertest.Crash, most int) {
+// runLifecycle runs the lifecycle of an add-on, and checks its objects after each step. most is the maximum number of
+// writes; 0: any number.
+func (h *hub) runLifecycle(t *testing.T, name string, c *mustertest.Crash, most int) {
 	l := &lifeTest{hub: h.in(t), name: name}
 	l.manage = func(o *manager.Options) {
 		only := func(label, value string) cache.ByObject {
@@ -91,21 +92,21 @@ func (h *hub) live(t *testing.T, name string, c *mustertest.Crash, most int) {
 	options := addon.Options{Agents: []addon.Agent{cleaner{echo{h.name(name)}}}}
 	first := l.start(options)
 	var second *running
-	l.look = func() { // has others go on
+	l.onPoll = func() { // starts other controllers after the crash
 		select {
 		case <-c.Done():
 			t.Logf("died at %s", c.Request())
 			first.stop()
 			l.wrap = nil
-			second, l.look = l.start(options), nil
+			second, l.onPoll = l.start(options), nil
 		default:
 		}
 	}
-	l.seen = l.watchAddon(name, nil)
+	l.events = l.watchAddon(name, nil)
 
 	l.color(name, "blue")
 	a := &v1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: l.hub.name(name), Labels: map[string]string{"life": name}}}
-	l.placed("all")(&a.Spec)
+	l.byPlacement("all")(&a.Spec)
 	a.Spec.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addonconfigs"}}
 	a.Spec.Install.Placements[0].Configs = []v1alpha1.ConfigReference{l.reference(name)}
 	a.Spec.Install.Placements[0].Rollout = placementv1alpha1.RolloutStrategy{Type: placementv1alpha1.RolloutProgressive,
@@ -121,16 +122,16 @@ func (h *hub) live(t *testing.T, name string, c *mustertest.Crash, most int) {
 				return fmt.Errorf("%s has %d Works", m, len(works))
 			}
 		}
-		if !l.gone(a) {
-			return errors.New("the Addon is there")
+		if !l.isDeleted(a) {
+			return errors.New("the Addon exists")
 		}
 		return nil
 	})
-	l.once()
+	l.requireCreatedOnce()
 	if most > 0 {
-		// how often a status is written depends on how fast the members answer, so not all lives are as long
+		// The number of status writes depends on how fast the members report, so lifecycles differ in length.
 		if c.Request() == "" {
-			require.Greater(t, c.At(), least, "nobody has died")
+			require.Greater(t, c.At(), minWrites, "want a crash, got none")
 			return
 		}
 		sent := c.Writes()
@@ -147,66 +148,68 @@ func (l *lifeTest) all(color string, generation int64) error {
 		works, on := l.works(l.name, m), l.memberAddon(l.name, m)
 		switch {
 		case len(works) != 1 || works[0].Generation != generation || l.colorOf(l.name, m) != color:
-			return fmt.Errorf("%s has %d Works, and %s", m, len(works), l.colorOf(l.name, m))
-		case !is(on, v1alpha1.ConditionAvailable) || is(on, v1alpha1.ConditionProgressing) ||
+			return fmt.Errorf("member %s: want one Work of generation %d in %s, got %d Works, color %q", m, generation, color,
+				len(works), l.colorOf(l.name, m))
+		case !isTrue(on, v1alpha1.ConditionAvailable) || isTrue(on, v1alpha1.ConditionProgressing) ||
 			on.Status.AppliedRevision != on.Status.DesiredRevision:
-			return fmt.Errorf("%s says: %s", m, on.Status.Message)
+			return fmt.Errorf("member %s: message %q", m, on.Status.Message)
 		}
 	}
 	status := &l.get(l.name).Status
 	if status.Counts.Available != 2 || status.Counts.Updated != 2 || len(status.Placements) != 1 ||
 		status.Placements[0].Rollout.Phase != placementv1alpha1.PhaseSucceeded {
-		return fmt.Errorf("the Addon says: %s", status.Message)
+		return fmt.Errorf("Addon: message %q", status.Message)
 	}
 	return nil
 }
 
-// once requires that no object was created again, that the hooks ran on each member, and that no removal was forced.
-func (l *lifeTest) once() {
+// requireCreatedOnce requires that no object was created again, that the hooks ran on each member, and that no removal
+// was forced.
+func (l *lifeTest) requireCreatedOnce() {
 	l.t.Helper()
 	hooks, works, addon := l.steps(l.name)
 	for _, m := range []string{"a", "b"} {
 		l.until("all of it was seen", func() error {
-			if l.seen.first(func(s renewal) bool {
-				return s.object.GetNamespace() == l.namespaceOf(m) && addon("gone").is(s)
+			if l.events.first(func(s observation) bool {
+				return s.object.GetNamespace() == l.namespaceOf(m) && addon("gone").matches(s)
 			}) == 0 {
-				return errors.New("its end was not")
+				return errors.New("the deletion of the MemberAddon was not observed")
 			}
 			return nil
 		})
-		l.seen.inOrder(m, addon("made"), works("made"), addon("deleted"), hooks("made"), works("deleted"), hooks("deleted"),
+		l.events.inOrder(m, addon("made"), works("made"), addon("deleted"), hooks("made"), works("deleted"), hooks("deleted"),
 			addon("gone"))
 	}
 	uids := map[string]map[types.UID]bool{}
-	l.seen.first(func(s renewal) bool {
-		what := "MemberAddon of " + s.object.GetNamespace()
+	l.events.first(func(s observation) bool {
+		description := "MemberAddon of " + s.object.GetNamespace()
 		if w, is := s.object.(*workv1alpha1.Work); is {
-			what = w.Namespace + "/" + w.Name
+			description = w.Namespace + "/" + w.Name
 		}
-		if uids[what] == nil {
-			uids[what] = map[types.UID]bool{}
+		if uids[description] == nil {
+			uids[description] = map[types.UID]bool{}
 		}
-		uids[what][s.object.GetUID()] = true
+		uids[description][s.object.GetUID()] = true
 		return false
 	})
 	require.Len(l.t, uids, 6)
-	for what, of := range uids {
-		require.Len(l.t, of, 1, "%s was made anew", what)
+	for description, of := range uids {
+		require.Len(l.t, of, 1, "%s was created again", description)
 	}
-	require.Zero(l.t, l.seen.first(records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded).is))
+	require.Zero(l.t, l.events.first(hasReason(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded).matches))
 }
 
 // until waits until a function returns no error.
-func (l *lifeTest) until(what string, wrong func() error) {
+func (l *lifeTest) until(description string, check func() error) {
 	l.t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(l.t.Context(), 100*time.Millisecond, time.Minute, true,
 		func(context.Context) (bool, error) {
-			if l.look != nil {
-				l.look()
+			if l.onPoll != nil {
+				l.onPoll()
 			}
-			last = wrong()
+			last = check()
 			return last == nil, nil
 		})
-	require.NoError(l.t, err, "%s: %v", what, last)
+	require.NoError(l.t, err, "%s: %v", description, last)
 }

@@ -21,12 +21,12 @@ func TestEarlierAddon_KeptIsReported(t *testing.T) { testkit.Virtual(t, testEarl
 func testEarlierAddon(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
-	h.obey()
+	h.runAgents()
 	h.choose("all", "a", "b", "c")
 	r := h.start(h.painters("x"))
-	h.addon("x", h.by("all"))
+	h.addon("x", h.byPlacements("all"))
 	for _, m := range []string{"a", "b", "c"} {
-		h.has("x", m, "all")
+		h.waitForColor("x", m, "all")
 	}
 	r.stop()
 	for _, m := range []string{"a", "b"} {
@@ -37,24 +37,24 @@ func testEarlierAddon(t *testing.T) {
 	}
 	h.choose("all", "c")
 	h.start(h.painters("x"))
-	reports := func(why, names string) {
+	reports := func(description, names string) {
 		t.Helper()
-		h.untilNil(why, func() error {
+		h.untilNil(description, func() error {
 			for _, c := range h.get("x").Status.Conditions {
 				if c.Reason == v1alpha1.ReasonEarlierAddon && strings.Contains(c.Message, "has selected: "+names+". Select") {
 					return nil
 				}
 			}
-			return fmt.Errorf("the Addon has %+v", h.get("x").Status.Conditions)
+			return fmt.Errorf("want condition EarlierAddon for "+names+", got %+v", h.get("x").Status.Conditions)
 		})
 	}
 	reports("both are kept", h.name("a")+", "+h.name("b"))
 	require.False(t, meta.IsStatusConditionTrue(h.get("x").Status.Conditions, v1alpha1.ConditionDegraded),
-		"nothing is wrong with the add-on")
+		"want an Addon that is not degraded")
 	h.choose("all", "b", "c")
 	reports("one is kept", h.name("a"))
 	require.NoError(t, h.client.Delete(t.Context(), h.memberAddon("x", "a")))
-	h.hasNot("x", "a")
+	h.waitForRemoval("x", "a")
 	h.eventually("none is kept", func() bool {
 		for _, c := range h.get("x").Status.Conditions {
 			if c.Reason == v1alpha1.ReasonEarlierAddon {
@@ -63,5 +63,5 @@ func testEarlierAddon(t *testing.T) {
 		}
 		return true
 	})
-	h.has("x", "b", "all")
+	h.waitForColor("x", "b", "all")
 }

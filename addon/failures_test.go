@@ -25,18 +25,18 @@ func TestConfig_Failures(t *testing.T) { testkit.Virtual(t, testConfigFailures) 
 func testConfigFailures(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
-	h.obey()
+	h.runAgents()
 	h.choose("all", "a", "b")
-	h.start(addon.Options{Agents: []addon.Agent{reader{h.name("reader")}}, Allow: anything})
+	h.start(addon.Options{Agents: []addon.Agent{reader{h.name("reader")}}, Allow: allowAll})
 	h.put(h.addonConfig("common", variables("COLOR", "blue")))
 	h.put(h.configMap("own", "fine"))
 	own := func(named ...string) func(*v1alpha1.MemberAddonSpec) {
 		return func(s *v1alpha1.MemberAddonSpec) { s.Configs = h.references(named) }
 	}
-	h.own("reader", "a", own("configmaps own"))
+	h.createMemberAddon("reader", "a", own("configmaps own"))
 	h.addon("reader", func(s *v1alpha1.AddonSpec) {
 		s.Configs = []v1alpha1.ConfigKind{addonConfigs, configMaps}
-		h.placed("all")(s)
+		h.byPlacement("all")(s)
 		s.Install.Placements[0].Configs = h.references([]string{"addonconfigs common"})
 	})
 	h.updated("reader", "a")
@@ -53,8 +53,8 @@ func testConfigFailures(t *testing.T) {
 		}
 	}
 	for i, row := range []struct {
-		name, why, about string
-		wrong, mended    func()
+		name, reason, message string
+		breakIt, repair       func()
 	}{
 		{
 			"a configuration is missing", v1alpha1.ReasonConfigNotFound, "own",
@@ -62,12 +62,12 @@ func testConfigFailures(t *testing.T) {
 			func() { h.put(h.configMap("own", "fine")) },
 		},
 		{
-			"the agent does not take it", v1alpha1.ReasonConfigInvalid, "data.text: must not be nonsense",
+			"the agent rejects a configuration", v1alpha1.ReasonConfigInvalid, "data.text: must not be nonsense",
 			func() { h.put(h.configMap("own", "nonsense")) },
 			func() { h.put(h.configMap("own", "fine")) },
 		},
 		{
-			"an AddonConfig cannot be right", v1alpha1.ReasonConfigInvalid, "large",
+			"an AddonConfig is too large", v1alpha1.ReasonConfigInvalid, "large",
 			func() {
 				h.put(h.addonConfig("large", large))
 				change(own("addonconfigs common", "addonconfigs large", "configmaps own"))
@@ -75,7 +75,7 @@ func testConfigFailures(t *testing.T) {
 			func() { change(own("configmaps own")) },
 		},
 		{
-			"the add-on does not take the kind", v1alpha1.ReasonUnsupported, "secrets",
+			"the add-on does not support the kind", v1alpha1.ReasonUnsupported, "secrets",
 			func() { change(own("secrets mine", "configmaps own")) },
 			func() { change(own("configmaps own")) },
 		},
@@ -95,26 +95,27 @@ func testConfigFailures(t *testing.T) {
 		},
 	} {
 		testkit.Step(t, row.name, func() {
-			before, was := h.memberAddon("reader", "a"), h.works("reader", "a")
-			row.wrong()
-			said := h.says(before, v1alpha1.ConditionConfigured, metav1.ConditionFalse, row.why)
-			require.Contains(t, said.Message, row.about)
+			before, worksBefore := h.memberAddon("reader", "a"), h.works("reader", "a")
+			row.breakIt()
+			condition := h.requireCondition(before, v1alpha1.ConditionConfigured, metav1.ConditionFalse, row.reason)
+			require.Contains(t, condition.Message, row.message)
 			color := fmt.Sprintf("color-%d", i)
 			h.put(h.addonConfig("common", variables("COLOR", color)))
-			h.eventually("the other has what is new", func() bool { return h.data("reader", "b")["color"] == color })
+			h.eventually("the other member has the new color", func() bool { return h.data("reader", "b")["color"] == color })
 			h.updated("reader", "b")
 			now := h.memberAddon("reader", "a")
-			require.True(t, is(now, v1alpha1.ConditionAvailable), "what it has runs on: %s", now.Status.Message)
+			require.True(t, isTrue(now, v1alpha1.ConditionAvailable), "want the assigned revision to stay available: %s",
+				now.Status.Message)
 			require.Equal(t, before.Status.AppliedRevision, now.Status.AppliedRevision)
-			require.Equal(t, was[0].Generation, h.works("reader", "a")[0].Generation)
-			h.eventually("the Addon says so", func() bool {
+			require.Equal(t, worksBefore[0].Generation, h.works("reader", "a")[0].Generation)
+			h.eventually("the Addon is degraded", func() bool {
 				return meta.IsStatusConditionTrue(h.get("reader").Status.Conditions, v1alpha1.ConditionDegraded)
 			})
-			row.mended()
-			h.eventually("it goes on", func() bool { return h.data("reader", "a")["color"] == color })
+			row.repair()
+			h.eventually("the member has the new color", func() bool { return h.data("reader", "a")["color"] == color })
 			h.updated("reader", "a")
-			h.says(now, v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
-			h.eventually("the Addon is well", func() bool {
+			h.requireCondition(now, v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+			h.eventually("the Addon is installed", func() bool {
 				return meta.IsStatusConditionTrue(h.get("reader").Status.Conditions, v1alpha1.ConditionInstalled)
 			})
 		})
@@ -128,7 +129,7 @@ func TestInstallNamespace(t *testing.T) { testkit.Virtual(t, testInstallNamespac
 func testInstallNamespace(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
-	h.obey()
+	h.runAgents()
 	h.start(addon.Options{Agents: []addon.Agent{reader{h.name("reader")}}})
 	h.put(h.addonConfig("elsewhere", func(s *v1alpha1.AddonConfigSpec) { s.InstallNamespace = "by-config" }))
 	h.addon("reader", func(s *v1alpha1.AddonSpec) {
@@ -136,9 +137,12 @@ func testInstallNamespace(t *testing.T) {
 		s.Configs = []v1alpha1.ConfigKind{addonConfigs}
 	})
 	configs := h.references([]string{"addonconfigs elsewhere"})
-	h.own("reader", "a", nil)
-	h.own("reader", "b", func(s *v1alpha1.MemberAddonSpec) { s.Configs = configs })
-	h.own("reader", "c", func(s *v1alpha1.MemberAddonSpec) { s.Configs, s.InstallNamespace = configs, "by-member" })
+	h.createMemberAddon("reader", "a", nil)
+	h.createMemberAddon("reader", "b", func(s *v1alpha1.MemberAddonSpec) { s.Configs = configs })
+	h.createMemberAddon("reader", "c", func(s *v1alpha1.MemberAddonSpec) {
+		s.Configs, s.InstallNamespace = configs,
+			"by-member"
+	})
 	for member, want := range map[string]string{"a": "by-addon", "b": "by-config", "c": "by-member"} {
 		m := h.updated("reader", member)
 		require.Equal(t, want, m.Status.InstallNamespace, member)
@@ -147,7 +151,8 @@ func testInstallNamespace(t *testing.T) {
 	mustertest.Change(t, h.client, h.memberAddon("reader", "c"), func(m *v1alpha1.MemberAddon) {
 		m.Spec.InstallNamespace = ""
 	})
-	h.eventually("c moves", func() bool { return h.manifest("reader", "c", "ConfigMap").GetNamespace() == "by-config" })
+	h.eventually("c has the add-on in the other namespace",
+		func() bool { return h.manifest("reader", "c", "ConfigMap").GetNamespace() == "by-config" })
 	h.updated("reader", "c")
 }
 
@@ -158,7 +163,7 @@ func TestTemplate(t *testing.T) { testkit.Virtual(t, testTemplate) }
 func testTemplate(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
-	h.obey()
+	h.runAgents()
 	h.start(addon.Options{})
 	template := &v1alpha1.AddonTemplate{ObjectMeta: metav1.ObjectMeta{Name: h.name("template")}}
 	manifests := func(texts ...string) {
@@ -176,13 +181,15 @@ func testTemplate(t *testing.T) {
 	h.put(h.addonConfig("blue", variables("COLOR", "blue")))
 	h.put(h.addonConfig("empty", variables("SIZE", "none")))
 	h.choose("all", "a", "b", "c")
-	h.own("plain", "b", func(s *v1alpha1.MemberAddonSpec) { s.Configs = h.references([]string{"addonconfigs empty"}) })
+	h.createMemberAddon("plain", "b", func(s *v1alpha1.MemberAddonSpec) {
+		s.Configs = h.references([]string{"addonconfigs empty"})
+	})
 	h.addon("plain", func(s *v1alpha1.AddonSpec) {
 		s.Configs = []v1alpha1.ConfigKind{addonConfigs, {
 			Group: v1alpha1.GroupName, Resource: "addontemplates", Defaults: []v1alpha1.ObjectName{{Name: template.Name}},
 		}}
 		s.Configs[0].Defaults = []v1alpha1.ObjectName{{Namespace: h.namespace, Name: "blue"}}
-		h.placed("all")(s)
+		h.byPlacement("all")(s)
 	})
 	for _, member := range []string{"a", "c"} {
 		m := h.updated("plain", member)
@@ -193,14 +200,15 @@ func testTemplate(t *testing.T) {
 		require.Equal(t, []metav1.GroupResource{{Group: v1alpha1.GroupName, Resource: "addonconfigs"},
 			{Group: v1alpha1.GroupName, Resource: "addontemplates"}}, m.Status.SupportedConfigs)
 	}
-	said := h.says(h.memberAddon("plain", "b"), v1alpha1.ConditionManifestsApplied, metav1.ConditionFalse,
+	condition := h.requireCondition(h.memberAddon("plain", "b"), v1alpha1.ConditionManifestsApplied, metav1.ConditionFalse,
 		v1alpha1.ReasonManifestsFailed)
-	require.Contains(t, said.Message, "COLOR")
+	require.Contains(t, condition.Message, "COLOR")
 	require.Empty(t, h.works("plain", "b"))
 
 	manifests(first, `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"more"}}`)
 	for _, member := range []string{"a", "c"} {
-		h.eventually(member+" has more", func() bool { return len(h.works("plain", member)[0].Spec.Manifests) == 3 })
+		h.eventually(member+" has the additional manifest",
+			func() bool { return len(h.works("plain", member)[0].Spec.Manifests) == 3 })
 	}
 	h.put(h.addonConfig("empty", variables("COLOR", "green")))
 	h.updated("plain", "b")
@@ -226,11 +234,11 @@ func TestAgent_Failures(t *testing.T) { testkit.Virtual(t, testAgentFailures) }
 func testAgentFailures(t *testing.T) {
 	h := newHub(t)
 	var names []string
-	for i := range 20 { // more than there are workers
+	for i := range 20 { // more than workers
 		names = append(names, fmt.Sprintf("m%02d", i))
 	}
 	h.members(names...)
-	h.obey()
+	h.runAgents()
 	h.choose("all", names...)
 	hangs := make(chan struct{})
 	h.start(addon.Options{Agents: []addon.Agent{
@@ -251,17 +259,17 @@ func testAgentFailures(t *testing.T) {
 	}})
 	t.Cleanup(func() { close(hangs) })
 	for _, name := range []string{"hangs", "panics", "fails", "nil"} {
-		h.addon(name, h.placed("all"))
+		h.addon(name, h.byPlacement("all"))
 	}
-	h.eventually("they are tried", func() bool { return h.memberAddon("hangs", "m19") != nil })
-	h.addon("echo", h.placed("all"))
+	h.eventually("the failing add-ons are reconciled", func() bool { return h.memberAddon("hangs", "m19") != nil })
+	h.addon("echo", h.byPlacement("all"))
 	for _, member := range names {
 		h.updated("echo", member)
 	}
-	for name, why := range map[string]string{"panics": "at the worst moment", "fails": "no way",
+	for name, message := range map[string]string{"panics": "at the worst moment", "fails": "no way",
 		"nil": "manifest 0: must not be nil"} {
-		said := h.says(h.memberAddon(name, "m00"), v1alpha1.ConditionManifestsApplied, metav1.ConditionFalse,
+		condition := h.requireCondition(h.memberAddon(name, "m00"), v1alpha1.ConditionManifestsApplied, metav1.ConditionFalse,
 			v1alpha1.ReasonManifestsFailed)
-		require.Contains(t, said.Message, why)
+		require.Contains(t, condition.Message, message)
 	}
 }

@@ -38,8 +38,8 @@ func (v versioned) Manifests(_ context.Context, in addon.Input) ([]client.Object
 type fleet struct {
 	*hub
 	*running
-	*lookout
-	members *hollow
+	*slotObserver
+	members *simulatedAgents
 	names   []string
 	version string
 	began   time.Time
@@ -53,17 +53,17 @@ const maxFailures = 2
 
 func newFleet(t *testing.T, size int, rollout placementv1alpha1.RolloutStrategy) *fleet {
 	h := newHub(t)
-	f := &fleet{hub: h, version: "v1", lookout: h.observe("fleet", size/10)}
+	f := &fleet{hub: h, version: "v1", slotObserver: h.observe("fleet", size/10)}
 	for i := range size {
 		f.names = append(f.names, fmt.Sprintf("m%03d", i))
 	}
 	h.members(f.names...)
 	h.choose("all", f.names...)
-	f.members = h.obey()
+	f.members = h.runAgents()
 	h.color("colors", "blue")
 	f.begin()
 	h.addon("fleet", func(s *v1alpha1.AddonSpec) {
-		h.placed("all")(s)
+		h.byPlacement("all")(s)
 		s.Configs = []v1alpha1.ConfigKind{addonConfigs}
 		p := &s.Install.Placements[0]
 		p.Configs = []v1alpha1.ConfigReference{h.reference("colors")}
@@ -94,33 +94,33 @@ func (f *fleet) all(text string) map[string]int {
 	f.t.Helper()
 	f.eventuallySlow("all have "+text, func() bool {
 		s := f.get("fleet").Status
-		return len(f.have(text)) == len(f.names) && int(s.Counts.Available) == len(f.names) &&
+		return len(f.namespacesWith(text)) == len(f.names) && int(s.Counts.Available) == len(f.names) &&
 			int(s.Counts.Updated) == len(f.names) &&
 			s.Placements[0].Rollout.Phase == placementv1alpha1.PhaseSucceeded
 	})
-	return f.rests()
+	return f.waitUntilQuiet()
 }
 
-// rests waits until nothing is written any more, and checks the limits. It returns the writes.
-func (f *fleet) rests() map[string]int {
+// waitUntilQuiet waits until nothing is written any more, and checks the limits. It returns the writes.
+func (f *fleet) waitUntilQuiet() map[string]int {
 	f.t.Helper()
 	f.quiet(f.t)
 	took := time.Since(f.began)
 	n := f.wire.Writes()
 	f.t.Logf("%d members, %.1fs: %v", len(f.names), took.Seconds(), n)
 	require.LessOrEqual(f.t, n["PATCH addons/status"], 2*len(f.names)/5+int(took.Seconds()),
-		"what a rollout remembers, and once a second how far it is")
+		"want writes for the state of the rollout, and one per second for its progress")
 	return n
 }
 
 // halts waits until the rollout has halted and nothing is written any more, and returns the members with a text.
 func (f *fleet) halts(text string) []string {
 	f.t.Helper()
-	f.eventuallySlow("it halts", func() bool {
+	f.eventuallySlow("the rollout halts", func() bool {
 		return f.get("fleet").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed
 	})
-	f.rests()
-	updated, bad := f.have(text), 0
+	f.waitUntilQuiet()
+	updated, bad := f.namespacesWith(text), 0
 	for _, w := range f.now() {
 		if failed(w) {
 			bad++
@@ -132,19 +132,19 @@ func (f *fleet) halts(text string) []string {
 	return updated
 }
 
-func (f *fleet) eventuallySlow(what string, holds func() bool) {
+func (f *fleet) eventuallySlow(description string, condition func() bool) {
 	f.t.Helper()
-	mustertest.Holds(f.t, 3*time.Minute, what, holds)
+	mustertest.Holds(f.t, 3*time.Minute, description, condition)
 }
 
-// refuse makes every fourth member fail with a text.
-func (f *fleet) refuse(text string) {
+// failSome makes every fourth member fail with a text.
+func (f *fleet) failSome(text string) {
 	var some []string
 	for i := 3; i < len(f.names); i += 4 {
 		some = append(some, f.namespaceOf(f.names[i]))
 	}
 	f.members.setReadiness(func(w *workv1alpha1.Work) bool {
-		return !slices.Contains(some, w.Namespace) || !says(w, text)
+		return !slices.Contains(some, w.Namespace) || !manifestsContain(w, text)
 	})
 }
 
@@ -157,11 +157,11 @@ func testFleet(t *testing.T) {
 		name string
 		do   func()
 	}{
-		{"all get it", f.installs},
-		{"it fails, and goes on when it is mended", f.isMended},
-		{"it fails, and the configuration is corrected", f.isCorrected},
-		{"nobody answers", f.waits},
-		{"the controllers are restarted in the middle of it", f.restarts},
+		{"all members get the add-on", f.installs},
+		{"a rollout fails and continues after the members recover", f.repaired},
+		{"a rollout fails and the configuration is corrected", f.corrected},
+		{"no member reports", f.waits},
+		{"the controllers restart during a rollout", f.restarts},
 		{"the agent has another version", f.upgrades},
 	} {
 		testkit.Step(t, step.name, func() {
@@ -179,24 +179,24 @@ func (f *fleet) installs() {
 	require.Zero(f.t, n["PATCH works"])
 	require.Zero(f.t, n["PATCH memberaddons"])
 	require.LessOrEqual(f.t, n["PATCH memberaddons/status"], 3*len(f.names)+len(f.names)/10,
-		"that it waits, that it is told, that it is well")
+		"want at most three: waiting, assigned, available")
 }
 
-func (f *fleet) isMended() {
-	f.refuse("red")
+func (f *fleet) repaired() {
+	f.failSome("red")
 	f.color("colors", "red")
 	updated := f.halts("red")
 	f.restart()
-	f.rests()
-	require.Empty(f.t, f.wire.Writes(), "a restart changes nothing")
-	require.ElementsMatch(f.t, updated, f.have("red"))
+	f.waitUntilQuiet()
+	require.Empty(f.t, f.wire.Writes(), "a restart must not write")
+	require.ElementsMatch(f.t, updated, f.namespacesWith("red"))
 	f.members.setReadiness(nil)
 	n := f.all("red")
 	require.Equal(f.t, len(f.names)-len(updated), n["PATCH works"])
 }
 
-func (f *fleet) isCorrected() {
-	f.refuse("pink")
+func (f *fleet) corrected() {
+	f.failSome("pink")
 	f.color("colors", "pink")
 	f.halts("pink")
 	f.count()
@@ -204,22 +204,22 @@ func (f *fleet) isCorrected() {
 	n := f.all("white")
 	require.Equal(f.t, len(f.names), n["PATCH works"])
 	require.LessOrEqual(f.t, n["PATCH memberaddons/status"], 4*len(f.names),
-		"what it waits for now, that it is told, that it is well")
+		"want at most four: two hold reasons, assigned, available")
 }
 
 // waits checks that no other member is updated while all slots are taken by members that do not respond, and that the
 // state survives a restart.
 func (f *fleet) waits() {
-	f.members.fallSilent()
+	f.members.stopAll()
 	f.color("colors", "gray")
-	f.eventuallySlow("the slots are taken", func() bool { return len(f.have("gray")) >= f.slots })
-	f.rests()
-	updated := f.have("gray")
+	f.eventuallySlow("all slots are used", func() bool { return len(f.namespacesWith("gray")) >= f.slots })
+	f.waitUntilQuiet()
+	updated := f.namespacesWith("gray")
 	require.Len(f.t, updated, f.slots)
 	f.restart()
-	f.rests()
+	f.waitUntilQuiet()
 	require.Empty(f.t, f.wire.Writes())
-	require.ElementsMatch(f.t, updated, f.have("gray"))
+	require.ElementsMatch(f.t, updated, f.namespacesWith("gray"))
 	f.members.setReadiness(nil)
 	f.all("gray")
 }
@@ -228,24 +228,25 @@ func (f *fleet) restarts() {
 	before, writes := f.now(), 0
 	f.color("colors", "black")
 	for i := 1; i < 4; i++ {
-		f.eventuallySlow("it is under way", func() bool { return len(f.have("black")) >= i*len(f.names)/5 })
+		f.eventuallySlow("a part of the members is updated",
+			func() bool { return len(f.namespacesWith("black")) >= i*len(f.names)/5 })
 		f.stop()
-		require.Less(f.t, len(f.have("black")), len(f.names), "in the middle of it")
+		require.Less(f.t, len(f.namespacesWith("black")), len(f.names), "want a rollout in progress")
 		writes += f.wire.Writes()["PATCH works"]
 		f.begin()
 	}
 	writes += f.all("black")["PATCH works"]
 	require.LessOrEqual(f.t, writes, len(f.names)+3*f.slots,
-		"no more than the last ones before a restart, whose answers nobody saw")
+		"want repeated writes only for members whose reports were not observed before a restart")
 	for namespace, w := range f.now() {
-		require.Equal(f.t, before[namespace].Generation+1, w.Generation, "each is told once")
+		require.Equal(f.t, before[namespace].Generation+1, w.Generation, "want one assignment for each member")
 	}
 }
 
 func (f *fleet) upgrades() {
 	f.stop()
 	f.version = "v2"
-	f.refuse(`"v2"`)
+	f.failSome(`"v2"`)
 	f.begin()
 	updated := f.halts(`"v2"`)
 	f.members.setReadiness(nil)
@@ -253,6 +254,6 @@ func (f *fleet) upgrades() {
 	require.Equal(f.t, len(f.names), n["PATCH works"])
 	require.NotEmpty(f.t, updated)
 	f.restart()
-	f.rests()
+	f.waitUntilQuiet()
 	require.Empty(f.t, f.wire.Writes())
 }

@@ -17,43 +17,43 @@ import (
 )
 
 // hollow simulates the agents of all members, without clusters: each reports on its Works.
-type hollow struct {
+type simulatedAgents struct {
 	h *hub
 
 	mu      sync.Mutex
-	dead    []string                                   // namespaces whose members do nothing
-	hushed  bool                                       // no member responds
-	isReady func(work *workv1alpha1.Work) (ready bool) // nil: all is well
-	silent  func(work *workv1alpha1.Work) bool         // about which they say nothing; nil: none
+	dead    []string                                   // namespaces of members whose agents are stopped
+	stopped bool                                       // no member responds
+	isReady func(work *workv1alpha1.Work) (ready bool) // nil: all Works become ready
+	ignored func(work *workv1alpha1.Work) bool         // Works without a report; nil: none
 }
 
 // obey simulates the agents of all members until the test ends.
-func (h *hub) obey() *hollow {
-	members := &hollow{h: h}
+func (h *hub) runAgents() *simulatedAgents {
+	members := &simulatedAgents{h: h}
 	testkit.FollowWorks(h.t, h.client, func(ctx context.Context, work *workv1alpha1.Work) {
-		_ = members.answer(ctx, work) // a newer one comes by the watch
+		_ = members.report(ctx, work) // the watch delivers newer versions
 	}, client.HasLabels{v1alpha1.AddonLabel})
 	return members
 }
 
 // die stops the agent of a member.
-func (m *hollow) die(name string) {
+func (m *simulatedAgents) stopAgent(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.dead = append(m.dead, m.h.namespaceOf(name))
 }
 
-// fallSilent stops all agents until the next setReadiness.
-func (m *hollow) fallSilent() {
+// stopAll stops all agents until the next setReadiness.
+func (m *simulatedAgents) stopAll() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.hushed = true
+	m.stopped = true
 }
 
 // setReadiness sets which Works become ready from now on.
-func (m *hollow) setReadiness(ready func(*workv1alpha1.Work) bool) {
+func (m *simulatedAgents) setReadiness(ready func(*workv1alpha1.Work) bool) {
 	m.mu.Lock()
-	m.isReady, m.hushed = ready, false
+	m.isReady, m.stopped = ready, false
 	m.mu.Unlock()
 	var works workv1alpha1.WorkList
 	require.NoError(m.h.t, m.h.client.List(m.h.t.Context(), &works, client.HasLabels{v1alpha1.AddonLabel}))
@@ -64,24 +64,24 @@ func (m *hollow) setReadiness(ready func(*workv1alpha1.Work) bool) {
 				return client.IgnoreNotFound(err)
 			}
 			work.Status.ObservedGeneration = 0
-			return m.answer(m.h.t.Context(), work)
+			return m.report(m.h.t.Context(), work)
 		}))
 	}
 }
 
-// hush sets Works on which agents report nothing from now on. Agents still delete their objects.
-func (m *hollow) hush(silent func(*workv1alpha1.Work) bool) {
+// ignoreWorks sets Works on which agents report nothing from now on. Agents still delete their objects.
+func (m *simulatedAgents) ignoreWorks(ignored func(*workv1alpha1.Work) bool) {
 	m.mu.Lock()
-	m.silent = silent
+	m.ignored = ignored
 	isReady := m.isReady
 	m.mu.Unlock()
 	m.setReadiness(isReady)
 }
 
 // answer handles a Work and writes its status. It fails with a conflict if the Work has changed.
-func (m *hollow) answer(ctx context.Context, work *workv1alpha1.Work) error {
+func (m *simulatedAgents) report(ctx context.Context, work *workv1alpha1.Work) error {
 	m.mu.Lock()
-	dead, isReady, silent := m.hushed || slices.Contains(m.dead, work.Namespace), m.isReady, m.silent
+	dead, isReady, ignored := m.stopped || slices.Contains(m.dead, work.Namespace), m.isReady, m.ignored
 	m.mu.Unlock()
 	before := work.DeepCopy()
 	switch {
@@ -89,7 +89,7 @@ func (m *hollow) answer(ctx context.Context, work *workv1alpha1.Work) error {
 	case work.DeletionTimestamp != nil:
 		work.Finalizers = nil
 		return client.IgnoreNotFound(m.h.client.Patch(ctx, work, client.MergeFrom(before)))
-	case silent != nil && silent(work):
+	case ignored != nil && ignored(work):
 	case work.Status.ObservedGeneration != work.Generation:
 		ready := isReady == nil || isReady(work)
 		work.Status.ObservedGeneration = work.Generation

@@ -46,27 +46,27 @@ func cleanup(name, namespace string) *batchv1.Job {
 	}
 }
 
-// polite is an add-on that implements PreDeleter.
-type polite struct {
+// preDeleter is an add-on that implements PreDeleter.
+type preDeleter struct {
 	echo
 	mu      *sync.Mutex
-	asked   int
-	members []string // nil: it is none any more
-	answer  func(asked int) (bool, error)
+	calls   int
+	members []string // "gone" or "there" for each call: whether the input has a member
+	answer  func(calls int) (bool, error)
 }
 
-func (p *polite) PreDelete(_ context.Context, in addon.Input) (bool, error) {
+func (p *preDeleter) PreDelete(_ context.Context, in addon.Input) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked++
+	p.calls++
 	p.members = append(p.members, map[bool]string{true: "gone", false: "there"}[in.Member == nil])
-	return p.answer(p.asked)
+	return p.answer(p.calls)
 }
 
-func (p *polite) count() int {
+func (p *preDeleter) count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.asked
+	return p.calls
 }
 
 // template creates an AddonTemplate with a ConfigMap and a hook, and returns the reference to it.
@@ -91,7 +91,7 @@ func (h *hub) template(name string) v1alpha1.ConfigReference {
 // templated installs an add-on of a template on the members of a Placement.
 func (h *hub) templated(placement string, template v1alpha1.ConfigReference) func(*v1alpha1.AddonSpec) {
 	return func(s *v1alpha1.AddonSpec) {
-		h.placed(placement)(s)
+		h.byPlacement(placement)(s)
 		s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addontemplates",
 			Defaults: []v1alpha1.ObjectName{template.ObjectName}}}
 	}
@@ -110,7 +110,7 @@ func (h *hub) hooksOn(name, member string) *workv1alpha1.Work {
 }
 
 // intact reports whether the add-on's Works without hooks are unchanged.
-func (h *hub) intact(name, member string) bool {
+func (h *hub) worksUnchanged(name, member string) bool {
 	h.t.Helper()
 	works := slices.DeleteFunc(h.works(name, member), func(w workv1alpha1.Work) bool {
 		return strings.HasSuffix(w.Name, "-hooks")
@@ -131,8 +131,8 @@ func reason(m *v1alpha1.MemberAddon, kind string) string {
 	return ""
 }
 
-// reported returns the number of Events with a reason about a MemberAddon.
-func (h *hub) reported(name, member, reason string) (n int) {
+// countEvents returns the number of Events with a reason about a MemberAddon.
+func (h *hub) countEvents(name, member, reason string) (n int) {
 	h.t.Helper()
 	var list eventsv1.EventList
 	require.NoError(h.t, h.client.List(h.t.Context(), &list, client.InNamespace(h.namespaceOf(member))))
@@ -152,12 +152,12 @@ func (h *hub) installed(name string, spec func(*v1alpha1.AddonSpec), members ...
 	h.t.Helper()
 	a := h.addon(name, spec)
 	for _, m := range members {
-		h.eventually(m+" has "+name, func() bool { return is(h.memberAddon(name, m), v1alpha1.ConditionAvailable) })
+		h.eventually(m+" has "+name, func() bool { return isTrue(h.memberAddon(name, m), v1alpha1.ConditionAvailable) })
 	}
 	return a
 }
 
-func (h *hub) gone(o client.Object) bool {
+func (h *hub) isDeleted(o client.Object) bool {
 	h.t.Helper()
 	err := h.client.Get(h.t.Context(), client.ObjectKeyFromObject(o), o)
 	require.NoError(h.t, client.IgnoreNotFound(err))
@@ -178,26 +178,26 @@ func testHooks(t *testing.T) {
 	h := newHub(t)
 	h.members("a")
 	h.choose("all", "a")
-	members := h.obey()
+	members := h.runAgents()
 	var mu sync.Mutex
-	hushed, refused := map[string]bool{}, map[string]bool{} // by name of the Work
+	stopped, refused := map[string]bool{}, map[string]bool{} // by name of the Work
 	script := func(of map[string]bool, name string, value bool) {
 		mu.Lock()
 		of["addon-"+h.name(name)+"-hooks"] = value
 		mu.Unlock()
-		members.hush(members.silent)
+		members.ignoreWorks(members.ignored)
 	}
 	for _, name := range []string{"code", "plain"} {
-		script(hushed, name, true)
+		script(stopped, name, true)
 	}
 	script(refused, "fails", true)
-	members.hush(func(w *workv1alpha1.Work) bool { mu.Lock(); defer mu.Unlock(); return hushed[w.Name] })
+	members.ignoreWorks(func(w *workv1alpha1.Work) bool { mu.Lock(); defer mu.Unlock(); return stopped[w.Name] })
 	members.setReadiness(func(w *workv1alpha1.Work) bool { mu.Lock(); defer mu.Unlock(); return !refused[w.Name] })
-	patient := &polite{echo: echo{h.name("patient")}, mu: &mu, answer: func(asked int) (bool, error) {
-		return asked > 2, nil
+	patient := &preDeleter{echo: echo{h.name("patient")}, mu: &mu, answer: func(calls int) (bool, error) {
+		return calls > 2, nil
 	}}
-	sorry := &polite{echo: echo{h.name("sorry")}, mu: &mu, answer: func(asked int) (bool, error) {
-		switch asked {
+	sorry := &preDeleter{echo: echo{h.name("sorry")}, mu: &mu, answer: func(calls int) (bool, error) {
+		switch calls {
 		case 1:
 			return false, errors.New("the database is locked")
 		case 2:
@@ -212,14 +212,15 @@ func testHooks(t *testing.T) {
 	for _, name := range []string{"code", "plain"} {
 		testkit.Step(t, "a Job of "+name, func() {
 			h := h.in(t)
-			spec := h.placed("all")
+			spec := h.byPlacement("all")
 			if name == "plain" {
 				spec = h.templated("all", h.template("plain"))
 			}
-			seen := h.watchAddon(name, nil)
+			events := h.watchAddon(name, nil)
 			a := h.installed(name, spec, "a")
 			for _, w := range h.works(name, "a") {
-				require.NotContains(t, string(w.Spec.Manifests[len(w.Spec.Manifests)-1].Raw), `"Job"`, "it does not run before")
+				require.NotContains(t, string(w.Spec.Manifests[len(w.Spec.Manifests)-1].Raw), `"Job"`,
+					"want no Job before the removal")
 			}
 			require.Nil(t, h.hooksOn(name, "a"))
 			require.NoError(t, h.client.Delete(t.Context(), a))
@@ -229,57 +230,65 @@ func testHooks(t *testing.T) {
 			})
 			require.Len(t, h.hooksOn(name, "a").Spec.Manifests, 1)
 			require.Contains(t, string(h.hooksOn(name, "a").Spec.Manifests[0].Raw), `"Job"`)
-			require.True(t, h.intact(name, "a"))
-			script(hushed, name, false)
-			h.eventually("all is gone", func() bool { return h.gone(a) && len(h.works(name, "a")) == 0 })
+			require.True(t, h.worksUnchanged(name, "a"))
+			script(stopped, name, false)
+			h.eventually("all objects are deleted", func() bool { return h.isDeleted(a) && len(h.works(name, "a")) == 0 })
 			hooks, works, addon := h.steps(name)
-			h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
-			seen.inOrder("a", addon("deleted"), hooks("made"), works("deleted"), works("gone"), hooks("deleted"), hooks("gone"),
+			h.eventually("all events are observed", func() bool { return events.first(addon("gone").matches) > 0 })
+			events.inOrder("a", addon("deleted"), hooks("made"), works("deleted"), works("gone"), hooks("deleted"),
+				hooks("gone"),
 				addon("gone"))
-			require.Zero(t, h.reported(name, "a", v1alpha1.ReasonDeadlineExceeded))
+			require.Zero(t, h.countEvents(name, "a", v1alpha1.ReasonDeadlineExceeded))
 		})
 	}
-	testkit.Step(t, "a Job that fails is run again", func() {
+	testkit.Step(t, "a failed Job is retried", func() {
 		h := h.in(t)
-		a := h.installed("fails", h.placed("all"), "a")
+		a := h.installed("fails", h.byPlacement("all"), "a")
 		require.NoError(t, h.client.Delete(t.Context(), a))
-		h.eventually("it has failed", func() bool {
+		h.eventually("the failure is reported", func() bool {
 			return reason(h.memberAddon("fails", "a"), v1alpha1.ConditionDegraded) == v1alpha1.ReasonHookFailed
 		})
 		first := h.hooksOn("fails", "a")
 		require.NotNil(t, first)
-		require.Contains(t, h.memberAddon("fails", "a").Status.Message, "the Deployment is refused", "it says why")
-		h.eventually("an Event tells", func() bool { return h.reported("fails", "a", v1alpha1.ReasonHookFailed) == 1 })
-		h.eventually("it is run again", func() bool { w := h.hooksOn("fails", "a"); return w != nil && w.UID != first.UID })
-		require.True(t, h.intact("fails", "a"))
+		require.Contains(t, h.memberAddon("fails", "a").Status.Message, "the Deployment is refused",
+			"want the message of the Job")
+		h.eventually("an Event is recorded", func() bool {
+			return h.countEvents("fails", "a", v1alpha1.ReasonHookFailed) == 1
+		})
+		h.eventually("the Job is created again", func() bool {
+			w := h.hooksOn("fails", "a")
+			return w != nil && w.UID != first.UID
+		})
+		require.True(t, h.worksUnchanged("fails", "a"))
 		script(refused, "fails", false)
-		h.eventually("all is gone", func() bool { return h.gone(a) && len(h.works("fails", "a")) == 0 })
+		h.eventually("all objects are deleted", func() bool { return h.isDeleted(a) && len(h.works("fails", "a")) == 0 })
 	})
-	testkit.Step(t, "a function is asked until it is done", func() {
+	testkit.Step(t, "a function is called until it is done", func() {
 		h := h.in(t)
-		seen := h.watchAddon("patient", nil)
-		a := h.installed("patient", h.placed("all"), "a")
+		events := h.watchAddon("patient", nil)
+		a := h.installed("patient", h.byPlacement("all"), "a")
 		require.NoError(t, h.client.Delete(t.Context(), a))
-		h.eventually("it is asked", func() bool { return patient.count() > 0 })
-		require.True(t, h.intact("patient", "a"))
-		h.eventually("all is gone", func() bool { return h.gone(a) })
-		require.Equal(t, 3, patient.count(), "the hook is not called again after it is done")
+		h.eventually("the function is called", func() bool { return patient.count() > 0 })
+		require.True(t, h.worksUnchanged("patient", "a"))
+		h.eventually("all objects are deleted", func() bool { return h.isDeleted(a) })
+		require.Equal(t, 3, patient.count(), "the function must not be called after it is done")
 		_, works, addon := h.steps("patient")
-		seen.inOrder("a", addon("deleted"), records(v1alpha1.ConditionProgressing, v1alpha1.ReasonPreDelete),
+		events.inOrder("a", addon("deleted"), hasReason(v1alpha1.ConditionProgressing, v1alpha1.ReasonPreDelete),
 			works("deleted"))
 	})
-	testkit.Step(t, "a function that fails is asked again", func() {
+	testkit.Step(t, "a failed function is called again", func() {
 		h := h.in(t)
-		a := h.installed("sorry", h.placed("all"), "a")
+		a := h.installed("sorry", h.byPlacement("all"), "a")
 		require.NoError(t, h.client.Delete(t.Context(), a))
-		for _, why := range []string{"the database is locked", "panicked: a nil map"} {
-			h.eventually("it says "+why, func() bool {
+		for _, message := range []string{"the database is locked", "panicked: a nil map"} {
+			h.eventually("the message contains "+message, func() bool {
 				m := h.memberAddon("sorry", "a")
-				return reason(m, v1alpha1.ConditionDegraded) == v1alpha1.ReasonHookFailed && strings.Contains(m.Status.Message, why)
+				return reason(m, v1alpha1.ConditionDegraded) == v1alpha1.ReasonHookFailed && strings.Contains(m.Status.Message,
+					message)
 			})
-			require.True(t, h.intact("sorry", "a"))
+			require.True(t, h.worksUnchanged("sorry", "a"))
 		}
-		h.eventually("all is gone", func() bool { return h.gone(a) })
+		h.eventually("all objects are deleted", func() bool { return h.isDeleted(a) })
 		require.Equal(t, 3, sorry.count())
 	})
 }

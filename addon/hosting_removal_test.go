@@ -19,13 +19,13 @@ import (
 )
 
 // diary records events of Works in their order.
-type diary struct {
+type workEvents struct {
 	mu  sync.Mutex
 	all []string
 }
 
-func (h *hub) seen() *diary {
-	d := &diary{}
+func (h *hub) recordWorkEvents() *workEvents {
+	d := &workEvents{}
 	ctx, cancel := context.WithCancel(h.t.Context())
 	events, err := h.client.Watch(ctx, &workv1alpha1.WorkList{}, client.HasLabels{v1alpha1.AddonLabel})
 	require.NoError(h.t, err)
@@ -34,7 +34,7 @@ func (h *hub) seen() *diary {
 		defer close(done)
 		for event := range events.ResultChan() {
 			if w, is := event.Object.(*workv1alpha1.Work); is {
-				d.note(event.Type, w)
+				d.record(event.Type, w)
 			}
 		}
 	}()
@@ -42,13 +42,13 @@ func (h *hub) seen() *diary {
 	return d
 }
 
-func (d *diary) note(what watch.EventType, w *workv1alpha1.Work) {
+func (d *workEvents) record(event watch.EventType, w *workv1alpha1.Work) {
 	side := "member"
 	if w.Labels[v1alpha1.HostedForLabel] != "" {
 		side = "hosting"
 	}
-	entry := strings.ToLower(string(what)) + " " + side + " " + names([]workv1alpha1.Work{*w})
-	if what == watch.Modified {
+	entry := strings.ToLower(string(event)) + " " + side + " " + names([]workv1alpha1.Work{*w})
+	if event == watch.Modified {
 		if w.DeletionTimestamp == nil {
 			return
 		}
@@ -61,7 +61,7 @@ func (d *diary) note(what watch.EventType, w *workv1alpha1.Work) {
 	}
 }
 
-func (d *diary) at(entry string) int {
+func (d *workEvents) index(entry string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, e := range d.all {
@@ -72,22 +72,22 @@ func (d *diary) at(entry string) int {
 	return -1
 }
 
-// TestHostedRemoval checks that hooks run on their own cluster, then the objects on the member are deleted, and then
-// its agent.
-func TestHostedRemoval(t *testing.T) { testkit.Virtual(t, testHostedRemoval) }
+// TestHosting_RemovalOrder checks that hooks run on their own cluster, then the objects on the member are deleted, and
+// then its agent.
+func TestHosting_RemovalOrder(t *testing.T) { testkit.Virtual(t, testHostingRemovalOrder) }
 
-func testHostedRemoval(t *testing.T) {
+func testHostingRemovalOrder(t *testing.T) {
 	h := newHostingHub(t)
 	h.choose("all", "a")
-	h.obey()
-	h.start(addon.Options{Agents: []addon.Agent{lodger{h.name("x"), true}}})
+	h.runAgents()
+	h.start(addon.Options{Agents: []addon.Agent{hostedAgent{h.name("x"), true}}})
 	h.addon("x", h.hosted("h"))
-	h.eventually("it runs", func() bool { return h.runs("x", "a", "h") })
-	d := h.seen()
+	h.eventually("the add-on runs", func() bool { return h.runs("x", "a", "h") })
+	d := h.recordWorkEvents()
 	require.NoError(t, h.client.Delete(t.Context(), h.get("x")))
-	h.eventually("it is gone", func() bool { return h.memberAddon("x", "a") == nil })
-	h.eventually("all is told", func() bool {
-		return d.at("deleted hosting stop") >= 0 && d.at("deleted member sweep") >= 0
+	h.eventually("the MemberAddon is deleted", func() bool { return h.memberAddon("x", "a") == nil })
+	h.eventually("all events are observed", func() bool {
+		return d.index("deleted hosting stop") >= 0 && d.index("deleted member sweep") >= 0
 	})
 	before := -1
 	for _, entries := range [][]string{
@@ -97,77 +97,79 @@ func testHostedRemoval(t *testing.T) {
 	} {
 		last := before
 		for _, entry := range entries {
-			at := d.at(entry)
-			require.Greater(t, at, before, "%s in %q", entry, d.all)
-			last = max(last, at)
+			index := d.index(entry)
+			require.Greater(t, index, before, "%s in %q", entry, d.all)
+			last = max(last, index)
 		}
 		before = last
 	}
 }
 
-// TestHostedRemovalFromTheDead checks that a member or a hosting member that does not respond delays the removal no
-// longer than the deadline, and that the objects on the other one are deleted.
-func TestHostedRemovalFromTheDead(t *testing.T) {
+// TestHosting_RemovalFromUnreachableMember checks that a member or a hosting member that does not respond delays the
+// removal no longer than the deadline, and that the objects on the other one are deleted.
+func TestHosting_RemovalFromUnreachableMember(t *testing.T) {
 	for _, dead := range []string{"a", "h"} {
 		t.Run(dead, func(t *testing.T) {
 			testkit.Virtual(t, func(t *testing.T) {
 				h := newHostingHub(t)
 				h.choose("all", "a")
-				members := h.obey()
-				h.start(addon.Options{Agents: []addon.Agent{lodger{h.name("x"), false}}})
+				members := h.runAgents()
+				h.start(addon.Options{Agents: []addon.Agent{hostedAgent{h.name("x"), false}}})
 				h.addon("x", h.hosted("h"))
-				h.eventually("it runs", func() bool { return h.runs("x", "a", "h") })
-				members.die(dead)
+				h.eventually("the add-on runs", func() bool { return h.runs("x", "a", "h") })
+				members.stopAgent(dead)
 				h.health(dead, metav1.ConditionUnknown)
 				require.NoError(t, h.client.Delete(t.Context(), h.get("x")))
-				h.eventually("it says who is waited for", func() bool {
+				h.eventually("the message names the unreachable member", func() bool {
 					m := h.memberAddon("x", "a")
 					location := map[string]string{"a": "The member cannot", "h": "Member " + h.name("h") +
 						", which hosts the add-on agent, cannot"}[dead]
 					return m == nil || strings.Contains(m.Status.Message, location)
 				})
 				require.NotNil(t, h.memberAddon("x", "a"))
-				h.eventually("it is gone", func() bool { return h.memberAddon("x", "a") == nil && len(h.worksOn("x", "a")) == 0 })
+				h.eventually("the MemberAddon is deleted", func() bool {
+					return h.memberAddon("x", "a") == nil && len(h.worksOn("x", "a")) == 0
+				})
 				left := h.worksFor("x", "a", "h")
 				for _, w := range left {
 					require.NotNil(t, w.DeletionTimestamp)
 				}
 				if dead == "h" {
-					require.Len(t, left, 1, "it is for that member to take back when it can")
-					members.revive("h")
+					require.Len(t, left, 1, "want the Work of the unreachable hosting member to stay")
+					members.startAgent("h")
 				}
-				h.eventually("nothing is left", func() bool { return len(h.worksFor("x", "a", "h")) == 0 })
+				h.eventually("no Works remain", func() bool { return len(h.worksFor("x", "a", "h")) == 0 })
 			})
 		})
 	}
 }
 
-// TestHostedRemovalAfterGone checks that the agent of a member that does not exist is deleted, and that nothing waits
-// for a hosting member that does not exist.
-func TestHostedRemovalAfterGone(t *testing.T) {
+// TestHosting_RemovalFromMissingMember checks that the agent of a member that does not exist is deleted, and that
+// nothing waits for a hosting member that does not exist.
+func TestHosting_RemovalFromMissingMember(t *testing.T) {
 	for _, gone := range []string{"a", "h"} {
 		t.Run(gone, func(t *testing.T) {
 			testkit.Virtual(t, func(t *testing.T) {
 				h := newHostingHub(t)
 				h.choose("all", "a")
-				members := h.obey()
-				h.start(addon.Options{Agents: []addon.Agent{lodger{h.name("x"), true}}})
+				members := h.runAgents()
+				h.start(addon.Options{Agents: []addon.Agent{hostedAgent{h.name("x"), true}}})
 				h.addon("x", func(s *v1alpha1.AddonSpec) {
 					h.hosted("h")(s)
 					s.Removal.DeadlineSeconds = 3600
 				})
-				h.eventually("it runs", func() bool { return h.runs("x", "a", "h") })
-				members.die(gone)
+				h.eventually("the add-on runs", func() bool { return h.runs("x", "a", "h") })
+				members.stopAgent(gone)
 				require.NoError(t,
 					h.client.Delete(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.name(gone)}}))
 				if gone == "h" {
-					h.eventually("it says so", func() bool {
+					h.eventually("the missing hosting member is reported", func() bool {
 						return strings.Contains(h.memberAddon("x", "a").Status.Message, "is not a member")
 					})
 				}
 				require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), h.memberAddon("x", "a"))))
 				h.choose("all")
-				h.eventually("nothing is left", func() bool {
+				h.eventually("no Works remain", func() bool {
 					return h.memberAddon("x", "a") == nil && len(h.worksOn("x", "a")) == 0 && len(h.worksFor("x", "a", "h")) == 0
 				})
 			})
@@ -175,19 +177,21 @@ func TestHostedRemovalAfterGone(t *testing.T) {
 	}
 }
 
-// TestHostedOrphans checks that a missing MemberAddon is not a request to delete the objects of its agent on a
-// hosting member. If the deletion of the MemberAddon was observed before, the Works have the annotation of the
-// request, and are deleted.
-func TestHostedOrphans(t *testing.T) { testkit.Virtual(t, testHostedOrphans) }
+// TestHosting_MissingMemberAddonDeletesNothing checks that a missing MemberAddon is not a request to delete the objects
+// of its agent on a hosting member. If the deletion of the MemberAddon was observed before, the Works have the
+// annotation of the request, and are deleted.
+func TestHosting_MissingMemberAddonDeletesNothing(t *testing.T) {
+	testkit.Virtual(t, testHostingMissingMemberAddonDeletesNothing)
+}
 
-func testHostedOrphans(t *testing.T) {
+func testHostingMissingMemberAddonDeletesNothing(t *testing.T) {
 	h := newHostingHub(t)
 	h.choose("all", "a")
-	h.obey()
-	options := addon.Options{Agents: []addon.Agent{lodger{h.name("x"), false}}}
+	h.runAgents()
+	options := addon.Options{Agents: []addon.Agent{hostedAgent{h.name("x"), false}}}
 	r := h.start(options)
 	h.addon("x", h.hosted("h"))
-	h.eventually("it runs", func() bool { return h.runs("x", "a", "h") })
+	h.eventually("the add-on runs", func() bool { return h.runs("x", "a", "h") })
 	r.quiet(t)
 	r.stop()
 	h.choose("all")
@@ -204,5 +208,5 @@ func testHostedOrphans(t *testing.T) {
 	left[0].Annotations[workv1alpha1.DeletionRequestedByAnnotation] = string(m.UID)
 	require.NoError(t, h.client.Update(t.Context(), &left[0]))
 	h.start(options)
-	h.eventually("it is taken back", func() bool { return len(h.worksFor("x", "a", "h")) == 0 })
+	h.eventually("the Work is deleted", func() bool { return len(h.worksFor("x", "a", "h")) == 0 })
 }

@@ -20,16 +20,16 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// lodger is an add-on in Go with objects for the member and for the cluster of its agent, and with hooks for both if
-// it has a farewell.
-type lodger struct {
-	name     string
-	farewell bool
+// hostedAgent is an add-on in Go with objects for the member and for the cluster of its agent, and with hooks for both
+// if it has a farewell.
+type hostedAgent struct {
+	name  string
+	hooks bool
 }
 
-func (l lodger) Name() string { return l.name }
+func (l hostedAgent) Name() string { return l.name }
 
-func (l lodger) Manifests(_ context.Context, in addon.Input) ([]client.Object, error) {
+func (l hostedAgent) Manifests(_ context.Context, in addon.Input) ([]client.Object, error) {
 	at := in.InstallNamespace
 	if in.Hosting != nil {
 		at = in.Hosting.Namespace
@@ -43,7 +43,7 @@ func (l lodger) Manifests(_ context.Context, in addon.Input) ([]client.Object, e
 		&corev1.ConfigMap{ObjectMeta: thing("rules", in.InstallNamespace, v1alpha1.LocationMember), Data: data},
 		&corev1.ConfigMap{ObjectMeta: thing("agent", at, v1alpha1.LocationHosting), Data: data},
 	}
-	if l.farewell {
+	if l.hooks {
 		for _, job := range []*batchv1.Job{
 			{ObjectMeta: thing("sweep", in.InstallNamespace, v1alpha1.LocationMember)},
 			{ObjectMeta: thing("stop", at, v1alpha1.LocationHosting)},
@@ -66,7 +66,7 @@ func newHostingHub(t *testing.T) *hub {
 // hosted installs an add-on on the members of a Placement, with its agents on a hosting member.
 func (h *hub) hosted(on string) func(*v1alpha1.AddonSpec) {
 	return func(s *v1alpha1.AddonSpec) {
-		h.placed("all")(s)
+		h.byPlacement("all")(s)
 		s.Removal.DeadlineSeconds = 10
 		s.HostingMembers = []string{h.name("h"), h.name("i")}
 		if on != "" {
@@ -113,7 +113,7 @@ func names(works []workv1alpha1.Work) string {
 	for _, w := range works {
 		for _, m := range w.Spec.Manifests {
 			if strings.Contains(string(m.Raw), `"kind":"Namespace"`) {
-				continue // where it is installed
+				continue // the namespace of the add-on
 			}
 			_, after, _ := strings.Cut(string(m.Raw), `"name":"`)
 			name, _, _ := strings.Cut(after, `"`)
@@ -128,7 +128,7 @@ func names(works []workv1alpha1.Work) string {
 func (h *hub) runs(name, member, on string) bool {
 	h.t.Helper()
 	m := h.memberAddon(name, member)
-	if !is(m, v1alpha1.ConditionAvailable) || !is(m, v1alpha1.ConditionManifestsApplied) {
+	if !isTrue(m, v1alpha1.ConditionAvailable) || !isTrue(m, v1alpha1.ConditionManifestsApplied) {
 		return false
 	}
 	for _, other := range []string{"h", "i"} {
@@ -148,7 +148,7 @@ func (h *hub) runs(name, member, on string) bool {
 }
 
 // revive restarts the agent of a member, which then handles its Works.
-func (m *hollow) revive(name string) {
+func (m *simulatedAgents) startAgent(name string) {
 	m.mu.Lock()
 	for i, dead := range m.dead {
 		if dead == m.h.namespaceOf(name) {
@@ -160,15 +160,17 @@ func (m *hollow) revive(name string) {
 	m.setReadiness(isReady)
 }
 
-// TestHosted checks that the agents of several members run on another one without conflicts, and are deleted with the
-// add-on.
-func TestHosted(t *testing.T) { testkit.Virtual(t, testHosted) }
+// TestHosting_AgentsOfSeveralMembers checks that the agents of several members run on another one without conflicts,
+// and are deleted with the add-on.
+func TestHosting_AgentsOfSeveralMembers(t *testing.T) {
+	testkit.Virtual(t, testHostingAgentsOfSeveralMembers)
+}
 
-func testHosted(t *testing.T) {
+func testHostingAgentsOfSeveralMembers(t *testing.T) {
 	h := newHostingHub(t)
 	h.choose("all", "a", "b", "h")
-	h.obey()
-	options := addon.Options{Agents: []addon.Agent{lodger{name: h.name("x")}}}
+	h.runAgents()
+	options := addon.Options{Agents: []addon.Agent{hostedAgent{name: h.name("x")}}}
 	r := h.start(options)
 	h.color("colors", "blue")
 	h.addon("x", func(s *v1alpha1.AddonSpec) {
@@ -177,47 +179,47 @@ func testHosted(t *testing.T) {
 		s.Install.Placements[0].Configs = []v1alpha1.ConfigReference{h.reference("colors")}
 	})
 	for _, m := range []string{"a", "b"} {
-		h.eventually("it runs for "+m, func() bool { return h.runs("x", m, "h") })
+		h.eventually("the add-on of "+m+" runs", func() bool { return h.runs("x", m, "h") })
 		works := h.worksFor("x", m, "h")
-		require.True(t, says(&works[0], `"`+h.name(m)+`"`))
-		require.True(t, says(&works[0], h.memberAddon("x", m).Status.Hosting.Namespace))
+		require.True(t, manifestsContain(&works[0], `"`+h.name(m)+`"`))
+		require.True(t, manifestsContain(&works[0], h.memberAddon("x", m).Status.Hosting.Namespace))
 	}
-	h.eventually("who hosts has its own", func() bool { return h.runs("x", "h", "") })
+	h.eventually("the hosting member runs its own add-on", func() bool { return h.runs("x", "h", "") })
 	require.NotEqual(t, h.memberAddon("x", "a").Status.Hosting.Namespace, h.memberAddon("x", "b").Status.Hosting.Namespace)
 
 	h.color("colors", "red")
 	h.eventually("both parts are red", func() bool {
-		return h.colorOf("x", "a") == "red" && says(&h.worksFor("x", "a", "h")[0], "red") && h.runs("x", "a", "h")
+		return h.colorOf("x", "a") == "red" && manifestsContain(&h.worksFor("x", "a", "h")[0], "red") && h.runs("x", "a", "h")
 	})
 	r.quiet(t)
 	r.stop()
 	again := h.start(options)
-	h.eventually("it runs", func() bool {
+	h.eventually("the controllers read Works", func() bool {
 		return again.wire.Count("GET works") > 0
 	})
 	again.quiet(t)
-	require.Empty(t, again.wire.Writes(), "a restart changes nothing")
+	require.Empty(t, again.wire.Writes(), "a restart must not write")
 
 	h.choose("all", "a", "h")
-	h.eventually("nothing of b is left", func() bool {
+	h.eventually("no objects of b remain", func() bool {
 		return h.memberAddon("x", "b") == nil && len(h.worksFor("x", "b", "h")) == 0 && len(h.works("x", "b")) == 0
 	})
-	require.True(t, h.runs("x", "a", "h"), "others keep theirs")
+	require.True(t, h.runs("x", "a", "h"), "want the add-ons of other members to stay")
 	require.NoError(t, h.client.Delete(t.Context(), h.get("x")))
-	h.eventually("nothing is left", func() bool {
+	h.eventually("no MemberAddons remain", func() bool {
 		return h.memberAddon("x", "a") == nil && h.memberAddon("x", "h") == nil
 	})
 	require.Empty(t, h.works("x", "h"))
 }
 
-// TestHostedTemplate checks the locations in a template.
-func TestHostedTemplate(t *testing.T) { testkit.Virtual(t, testHostedTemplate) }
+// TestHosting_Template checks the locations in a template.
+func TestHosting_Template(t *testing.T) { testkit.Virtual(t, testHostingTemplate) }
 
-func testHostedTemplate(t *testing.T) {
+func testHostingTemplate(t *testing.T) {
 	h := newHostingHub(t)
-	h.obey()
+	h.runAgents()
 	h.start(addon.Options{})
-	made := &v1alpha1.AddonTemplate{ObjectMeta: metav1.ObjectMeta{Name: h.name("t")}}
+	created := &v1alpha1.AddonTemplate{ObjectMeta: metav1.ObjectMeta{Name: h.name("t")}}
 	for _, text := range []string{
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"rules"}}`,
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"agent",` +
@@ -225,32 +227,32 @@ func testHostedTemplate(t *testing.T) {
 	} {
 		m := v1alpha1.TemplateManifest{}
 		m.Raw = []byte(text)
-		made.Spec.Manifests = append(made.Spec.Manifests, m)
+		created.Spec.Manifests = append(created.Spec.Manifests, m)
 	}
-	require.NoError(t, h.client.Create(t.Context(), made))
+	require.NoError(t, h.client.Create(t.Context(), created))
 	h.addon("x", func(s *v1alpha1.AddonSpec) {
 		h.hosted("h")(s)
 		s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addontemplates",
-			Defaults: []v1alpha1.ObjectName{{Name: made.Name}}}}
+			Defaults: []v1alpha1.ObjectName{{Name: created.Name}}}}
 	})
-	h.eventually("it runs", func() bool { return is(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) })
-	where := h.memberAddon("x", "a").Status.Hosting
+	h.eventually("the add-on runs", func() bool { return isTrue(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) })
+	hosting := h.memberAddon("x", "a").Status.Hosting
 	require.Equal(t, "agent", names(h.worksFor("x", "a", "h")))
 	require.Equal(t, "rules", names(h.worksOn("x", "a")))
-	require.Contains(t, string(h.worksFor("x", "a", "h")[0].Spec.Manifests[0].Raw), where.Namespace)
+	require.Contains(t, string(h.worksFor("x", "a", "h")[0].Spec.Manifests[0].Raw), hosting.Namespace)
 	require.Contains(t, string(h.worksOn("x", "a")[0].Spec.Manifests[0].Raw), "muster-addons")
 }
 
-// TestHostedUnsupported checks that an invalid hosting member is reported, and that nothing is removed.
-func TestHostedUnsupported(t *testing.T) { testkit.Virtual(t, testHostedUnsupported) }
+// TestHosting_Unsupported checks that an invalid hosting member is reported, and that nothing is removed.
+func TestHosting_Unsupported(t *testing.T) { testkit.Virtual(t, testHostingUnsupported) }
 
-func testHostedUnsupported(t *testing.T) {
+func testHostingUnsupported(t *testing.T) {
 	h := newHostingHub(t)
-	members := h.obey()
-	r := h.start(addon.Options{Agents: []addon.Agent{lodger{name: h.name("x")}}})
+	members := h.runAgents()
+	r := h.start(addon.Options{Agents: []addon.Agent{hostedAgent{name: h.name("x")}}})
 	h.addon("x", h.hosted("h"))
-	h.eventually("it runs", func() bool { return h.runs("x", "a", "h") })
-	says := func(kind, text string) func() bool {
+	h.eventually("the add-on runs", func() bool { return h.runs("x", "a", "h") })
+	conditionContains := func(kind, text string) func() bool {
 		return func() bool {
 			m := h.memberAddon("x", "a")
 			c := meta.FindStatusCondition(m.Status.Conditions, kind)
@@ -270,62 +272,62 @@ func testHostedUnsupported(t *testing.T) {
 	before := a.DeepCopy()
 	a.Spec.HostingMembers = append(a.Spec.HostingMembers, h.name("new"))
 	require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
-	for _, c := range []struct{ reason, to, says string }{
-		{"whoever may write the MemberAddon of one member must not run what he likes on any other", h.name("b"),
+	for _, c := range []struct{ reason, to, message string }{
+		{"a hosting member that the Addon does not list is rejected", h.name("b"),
 			"is not listed in spec.hostingMembers of the Addon"},
-		{"one that is still to come has no namespace yet", h.name("new"), "is not a member"},
+		{"a hosting member without a namespace is rejected", h.name("new"), "is not a member"},
 	} {
 		change(c.to)
-		h.eventually(c.reason, says(v1alpha1.ConditionConfigured, c.says))
+		h.eventually(c.reason, conditionContains(v1alpha1.ConditionConfigured, c.message))
 		require.Equal(t, v1alpha1.ReasonUnsupported, meta.FindStatusCondition(h.memberAddon("x", "a").Status.Conditions,
 			v1alpha1.ConditionConfigured).Reason)
 		r.quiet(t)
-		require.Equal(t, "agent", names(h.worksFor("x", "a", "h")), "it stays where it is")
+		require.Equal(t, "agent", names(h.worksFor("x", "a", "h")), "want the agent to stay on its hosting member")
 		require.Equal(t, "rules", names(h.worksOn("x", "a")))
 		require.Equal(t, h.name("h"), h.memberAddon("x", "a").Status.Hosting.Member)
 	}
 	change("")
-	h.eventually("all is well again", func() bool {
-		return h.runs("x", "a", "h") && is(h.memberAddon("x", "a"), v1alpha1.ConditionConfigured)
+	h.eventually("the add-on runs again", func() bool {
+		return h.runs("x", "a", "h") && isTrue(h.memberAddon("x", "a"), v1alpha1.ConditionConfigured)
 	})
 
 	h.health("h", metav1.ConditionUnknown)
-	h.eventually("nobody knows how it is",
-		says(v1alpha1.ConditionAvailable, "Member "+h.name("h")+", which hosts the add-on agent, cannot be reached"))
+	h.eventually("the unreachable hosting member is reported", conditionContains(v1alpha1.ConditionAvailable,
+		"Member "+h.name("h")+", which hosts the add-on agent, cannot be reached"))
 	h.health("h", metav1.ConditionTrue)
-	h.eventually("all is well again", func() bool { return h.runs("x", "a", "h") })
+	h.eventually("the add-on runs again", func() bool { return h.runs("x", "a", "h") })
 
 	members.setReadiness(func(w *workv1alpha1.Work) bool { return w.Labels[v1alpha1.HostedForLabel] == "" })
-	h.eventually("it goes by the Works of both", func() bool {
-		return is(h.memberAddon("x", "a"), v1alpha1.ConditionDegraded)
+	h.eventually("a failure on the hosting member is reported", func() bool {
+		return isTrue(h.memberAddon("x", "a"), v1alpha1.ConditionDegraded)
 	})
 	members.setReadiness(nil)
 
 	h.leave("h")
-	h.eventually("it leaves", says(v1alpha1.ConditionConfigured,
+	h.eventually("the leaving hosting member is reported", conditionContains(v1alpha1.ConditionConfigured,
 		"is leaving and removes the agent: choose another hosting member"))
-	for _, w := range append(h.worksFor("x", "a", "h"), h.worksFor("x", "b", "h")...) { // as its leave does
+	for _, w := range append(h.worksFor("x", "a", "h"), h.worksFor("x", "b", "h")...) { // as the leave gate does
 		require.NoError(t, h.client.Delete(t.Context(), &w))
 	}
 	r.quiet(t)
-	require.Empty(t, h.works("x", "h"), "nothing new comes to a member that leaves")
+	require.Empty(t, h.works("x", "h"), "want no new Works on a leaving member")
 	require.Equal(t, "rules", names(h.worksOn("x", "a")))
 	h.move("x", "i")
 	for _, m := range []string{"a", "b"} {
-		h.eventually("it runs elsewhere for "+m, func() bool { return h.runs("x", m, "i") })
+		h.eventually("the agent of "+m+" runs on the other hosting member", func() bool { return h.runs("x", m, "i") })
 	}
 }
 
-// TestForgedLabels checks that an agent which sets the labels of another member on its Works does not affect that
-// member.
-func TestForgedLabels(t *testing.T) { testkit.Virtual(t, testForgedLabels) }
+// TestHosting_ForgedLabels checks that an agent which sets the labels of another member on its Works does not affect
+// that member.
+func TestHosting_ForgedLabels(t *testing.T) { testkit.Virtual(t, testHostingForgedLabels) }
 
-func testForgedLabels(t *testing.T) {
+func testHostingForgedLabels(t *testing.T) {
 	h := newHostingHub(t)
-	h.obey()
-	r := h.start(addon.Options{Agents: []addon.Agent{lodger{h.name("x"), false}}})
+	h.runAgents()
+	r := h.start(addon.Options{Agents: []addon.Agent{hostedAgent{h.name("x"), false}}})
 	h.addon("x", h.hosted("h"))
-	h.eventually("it runs", func() bool { return h.runs("x", "a", "h") && h.runs("x", "b", "h") })
+	h.eventually("the add-on runs", func() bool { return h.runs("x", "a", "h") && h.runs("x", "b", "h") })
 	r.quiet(t)
 	label := func(w *workv1alpha1.Work, of string) {
 		before := w.DeepCopy()
@@ -337,7 +339,7 @@ func testForgedLabels(t *testing.T) {
 	r.quiet(t)
 	now := &workv1alpha1.Work{}
 	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(&own), now))
-	require.Equal(t, own.UID, now.UID, "it is not taken for one of a's that is too many")
+	require.Equal(t, own.UID, now.UID, "want the Work of b to stay")
 	require.Nil(t, now.DeletionTimestamp)
 	require.True(t, h.runs("x", "a", "h"))
 }

@@ -22,8 +22,9 @@ func (h *hub) painters(names ...string) addon.Options {
 	return o
 }
 
-// by installs an add-on by Placements. The color is the name of the Placement; without a Placement there is none.
-func (h *hub) by(placements ...string) func(*v1alpha1.AddonSpec) {
+// byPlacements installs an add-on by Placements. The color is the name of the Placement; without a Placement there is
+// none.
+func (h *hub) byPlacements(placements ...string) func(*v1alpha1.AddonSpec) {
 	for _, name := range placements {
 		h.color(name, name)
 	}
@@ -38,8 +39,8 @@ func (h *hub) by(placements ...string) func(*v1alpha1.AddonSpec) {
 	}
 }
 
-// own creates a MemberAddon as a user does.
-func (h *hub) own(name, member string, change func(*v1alpha1.MemberAddonSpec)) *v1alpha1.MemberAddon {
+// createMemberAddon creates a MemberAddon as a user does.
+func (h *hub) createMemberAddon(name, member string, change func(*v1alpha1.MemberAddonSpec)) *v1alpha1.MemberAddon {
 	h.t.Helper()
 	m := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespaceOf(member), Name: h.name(name)}}
 	if change != nil {
@@ -58,29 +59,29 @@ func (h *hub) change(name string, change func(*v1alpha1.AddonSpec)) {
 	require.NoError(h.t, h.client.Patch(h.t.Context(), a, client.MergeFrom(before)))
 }
 
-// has waits until a member has an add-on in a color, and is healthy.
-func (h *hub) has(name, member, color string) {
+// waitForColor waits until a member has an add-on in a color, and is healthy.
+func (h *hub) waitForColor(name, member, color string) {
 	h.t.Helper()
 	h.eventually(member+" has "+name+" in "+color, func() bool {
-		return is(h.memberAddon(name, member), v1alpha1.ConditionAvailable) && len(h.works(name, member)) == 1 &&
+		return isTrue(h.memberAddon(name, member), v1alpha1.ConditionAvailable) && len(h.works(name, member)) == 1 &&
 			h.colorOf(name, member) == color
 	})
 }
 
-func (h *hub) hasNot(name, member string) {
+func (h *hub) waitForRemoval(name, member string) {
 	h.t.Helper()
 	h.eventually(member+" does not have "+name, func() bool {
 		return h.memberAddon(name, member) == nil && len(h.works(name, member)) == 0
 	})
 }
 
-// goesBy waits until the status of a MemberAddon names a Placement; empty: none.
-func (h *hub) goesBy(name, member, placement string) {
+// waitForPlacement waits until the status of a MemberAddon names a Placement; empty: none.
+func (h *hub) waitForPlacement(name, member, placement string) {
 	h.t.Helper()
 	if placement != "" {
 		placement = h.namespace + "/" + placement
 	}
-	h.eventually(member+" goes by "+placement, func() bool {
+	h.eventually("Placement "+placement+" applies to "+member, func() bool {
 		return h.memberAddon(name, member).Status.Placement == placement
 	})
 }
@@ -92,25 +93,25 @@ func (h *hub) installedBy(name, member string) string {
 	return m.Annotations[v1alpha1.InstalledByAnnotation]
 }
 
-// says waits until a MemberAddon has a condition with a status and reason, and returns it.
-func (h *hub) says(m *v1alpha1.MemberAddon, kind string, status metav1.ConditionStatus,
+// requireCondition waits until a MemberAddon has a condition with a status and reason, and returns it.
+func (h *hub) requireCondition(m *v1alpha1.MemberAddon, kind string, status metav1.ConditionStatus,
 	reason string) metav1.Condition {
 	h.t.Helper()
-	var is metav1.Condition
+	var found metav1.Condition
 	h.eventually(kind+" is "+string(status)+", "+reason, func() bool {
 		now := &v1alpha1.MemberAddon{}
 		require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKeyFromObject(m), now))
-		found := meta.FindStatusCondition(now.Status.Conditions, kind)
-		if found != nil {
-			is = *found
+		current := meta.FindStatusCondition(now.Status.Conditions, kind)
+		if current != nil {
+			found = *current
 		}
-		return found != nil && found.Status == status && found.Reason == reason
+		return current != nil && current.Status == status && current.Reason == reason
 	})
-	return is
+	return found
 }
 
 // unplace deletes a Placement, as a user does who creates it again later.
-func (h *hub) unplace(name string) {
+func (h *hub) deletePlacement(name string) {
 	h.t.Helper()
 	require.NoError(h.t,
 		h.client.DeleteAllOf(h.t.Context(), &placementv1alpha1.PlacementDecision{}, client.InNamespace(h.namespace),
@@ -120,7 +121,7 @@ func (h *hub) unplace(name string) {
 }
 
 // undecide changes a Placement so that it has no decision for its current spec.
-func (h *hub) undecide(name string) {
+func (h *hub) removeDecision(name string) {
 	h.t.Helper()
 	p := &placementv1alpha1.Placement{}
 	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, p))
@@ -153,10 +154,10 @@ func (h *hub) joined(name string, status metav1.ConditionStatus) {
 	})
 }
 
-func (h *hub) leaves(name string) {
+func (h *hub) startLeave(name string) {
 	h.t.Helper()
 	h.member(name, func(m *membershipv1alpha1.MemberCluster) { m.Spec.State = membershipv1alpha1.StateLeave })
 }
 
 // anything allows a MemberAddon to reference configurations in the namespace of the test.
-func anything(*v1alpha1.MemberAddon, v1alpha1.ConfigReference) error { return nil }
+func allowAll(*v1alpha1.MemberAddon, v1alpha1.ConfigReference) error { return nil }

@@ -33,16 +33,16 @@ func (b slowBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestKept_CacheWithoutTheRemovedFinalizer checks a MemberAddon whose removal was forced, and which the finalizer of
+// TestRemoval_ForcedWithOutdatedCache checks a MemberAddon whose removal was forced, and which the finalizer of
 // another component keeps: it still reports that it was forced if the cache has not observed the last writes yet.
-func TestKept_CacheWithoutTheRemovedFinalizer(t *testing.T) {
-	testkit.Virtual(t, testKeptCacheWithoutTheRemovedFinalizer)
+func TestRemoval_ForcedWithOutdatedCache(t *testing.T) {
+	testkit.Virtual(t, testRemovalForcedWithOutdatedCache)
 }
 
-func testKeptCacheWithoutTheRemovedFinalizer(t *testing.T) {
+func testRemovalForcedWithOutdatedCache(t *testing.T) {
 	h := newHub(t)
 	h.members("dead")
-	members := h.obey()
+	members := h.runAgents()
 	h.choose("all", "dead")
 	var armed, slow atomic.Bool
 	h.wrap = func(next http.RoundTripper) http.RoundTripper {
@@ -59,9 +59,9 @@ func testKeptCacheWithoutTheRemovedFinalizer(t *testing.T) {
 		})
 	}
 	h.start(h.painters("x"))
-	h.addon("x", h.by("all"))
-	h.has("x", "dead", "all")
-	members.die("dead")
+	h.addon("x", h.byPlacements("all"))
+	h.waitForColor("x", "dead", "all")
+	members.stopAgent("dead")
 	h.health("dead", metav1.ConditionUnknown)
 	m := h.memberAddon("x", "dead")
 	before := m.DeepCopy()
@@ -75,14 +75,14 @@ func testKeptCacheWithoutTheRemovedFinalizer(t *testing.T) {
 	h.choose("all")
 	h.eventually("our finalizer is removed", func() bool { return len(h.memberAddon("x", "dead").Finalizers) == 1 })
 	h.eventually("the Works are gone", func() bool { return len(h.works("x", "dead")) == 0 })
-	h.member("dead", func(m *membershipv1alpha1.MemberCluster) { // has the MemberAddon reconciled
+	h.member("dead", func(m *membershipv1alpha1.MemberCluster) { // causes a reconcile of the MemberAddon
 		metav1.SetMetaDataAnnotation(&m.ObjectMeta, "example.com/touched", "true")
 	})
 	<-time.After(5 * time.Second) // of virtual time
 	armed.Store(false)
 	slow.Store(false)
 	<-time.After(time.Second) // of virtual time, in which the cache catches up
-	h.eventually("what keeps it is reported", func() bool {
+	h.eventually("the remaining finalizer is reported", func() bool {
 		return strings.Contains(h.memberAddon("x", "dead").Status.Message, "example.com/backup")
 	})
 	degraded := meta.FindStatusCondition(h.memberAddon("x", "dead").Status.Conditions, v1alpha1.ConditionDegraded)

@@ -19,17 +19,19 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// TestKept checks that a MemberAddon which a finalizer of another controller keeps reports this, and delays neither a
-// rollout nor the status of its Addon, also after a restart.
-func TestKept(t *testing.T) { testkit.Virtual(t, testKept) }
+// TestRemoval_ForeignFinalizerKeepsMemberAddon checks that a MemberAddon which a finalizer of another controller keeps
+// reports this, and delays neither a rollout nor the status of its Addon, also after a restart.
+func TestRemoval_ForeignFinalizerKeepsMemberAddon(t *testing.T) {
+	testkit.Virtual(t, testRemovalForeignFinalizerKeepsMemberAddon)
+}
 
-func testKept(t *testing.T) {
+func testRemovalForeignFinalizerKeepsMemberAddon(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "dead")
-	members := h.obey()
+	members := h.runAgents()
 	h.choose("all", "a", "b", "dead")
 	r := h.start(h.painters("x"))
-	h.addon("x", h.by("all"))
+	h.addon("x", h.byPlacements("all"))
 	finalizers := func(member string, change func([]string) []string) {
 		m := h.memberAddon("x", member)
 		before := m.DeepCopy()
@@ -37,10 +39,10 @@ func testKept(t *testing.T) {
 		require.NoError(t, h.client.Patch(t.Context(), m, client.MergeFrom(before)))
 	}
 	for _, m := range []string{"a", "b", "dead"} {
-		h.has("x", m, "all")
+		h.waitForColor("x", m, "all")
 		finalizers(m, func(all []string) []string { return append(all, "example.com/backup") })
 	}
-	members.die("dead")
+	members.stopAgent("dead")
 	h.health("dead", metav1.ConditionUnknown)
 	m := h.memberAddon("x", "dead")
 	before := m.DeepCopy()
@@ -48,46 +50,53 @@ func testKept(t *testing.T) {
 	require.NoError(t, h.client.Patch(t.Context(), m, client.MergeFrom(before)))
 	h.choose("all", "b")
 	const message = "The add-on is removed. Finalizers of other clients keep the MemberAddon: example.com/backup."
-	a := h.says(h.memberAddon("x", "a"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsDesired)
+	a := h.requireCondition(h.memberAddon("x", "a"), v1alpha1.ConditionDegraded, metav1.ConditionFalse,
+		v1alpha1.ReasonAsDesired)
 	require.NotContains(t, a.Message, "removalDeadlineSeconds")
-	h.eventually("a says who keeps it", func() bool { return h.memberAddon("x", "a").Status.Message == message })
-	h.untilNil("so does what was forced, which says why all the same", func() error {
+	h.eventually("a reports the remaining finalizer", func() bool {
+		return h.memberAddon("x", "a").Status.Message == message
+	})
+	h.untilNil("the forced removal reports the remaining finalizer and the reason", func() error {
 		m := h.memberAddon("x", "dead")
-		said := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDegraded)
-		if said.Reason == v1alpha1.ReasonDeadlineExceeded && strings.Count(said.Message, message) == 1 &&
-			strings.Contains(said.Message, "removalDeadlineSeconds") {
+		degraded := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDegraded)
+		if degraded.Reason == v1alpha1.ReasonDeadlineExceeded && strings.Count(degraded.Message, message) == 1 &&
+			strings.Contains(degraded.Message, "removalDeadlineSeconds") {
 			return nil
 		}
-		return fmt.Errorf("the MemberAddon reports %s: %s; %s: %+v", said.Reason, said.Message, m.Status.Message, m)
+		return fmt.Errorf("the MemberAddon reports %s: %s; %s: %+v", degraded.Reason, degraded.Message, m.Status.Message, m)
 	})
 	r.quiet(t)
 	r.stop()
 	r = h.start(h.painters("x"))
-	h.eventually("it runs", func() bool { return r.wire.Count("GET works") > 0 })
+	h.eventually("the controllers read Works", func() bool { return r.wire.Count("GET works") > 0 })
 	r.quiet(t)
-	require.Empty(t, r.wire.Writes(), "a restart changes nothing")
+	require.Empty(t, r.wire.Writes(), "a restart must not write")
 	h.color("all", "green")
-	h.has("x", "b", "green")
-	h.eventually("the Addon says so", func() bool {
-		is := h.get("x").Status
-		return is.Counts.Removing == 2 && is.Counts.Updated == 1 && is.Counts.Available == 1 && len(is.ForcedRemovals) == 1
+	h.waitForColor("x", "b", "green")
+	h.eventually("the Addon counts both removals", func() bool {
+		status := h.get("x").Status
+		return status.Counts.Removing == 2 && status.Counts.Updated == 1 && status.Counts.Available == 1 &&
+			len(status.ForcedRemovals) == 1
 	})
 	for _, m := range []string{"a", "dead"} {
 		finalizers(m, func([]string) []string { return nil })
-		h.hasNot("x", m)
+		h.waitForRemoval("x", m)
 	}
-	h.eventually("nobody is on the way out any more", func() bool {
+	h.eventually("the Addon counts no removals", func() bool {
 		return h.get("x").Status.Counts.Removing == 0 && len(h.get("x").Status.ForcedRemovals) == 1
 	})
 }
 
-// TestStatusDenied checks that a MemberAddon whose status cannot be written delays no rollout of its Addon.
-func TestStatusDenied(t *testing.T) { testkit.Virtual(t, testStatusDenied) }
+// TestRollout_DeniedStatusDelaysNoMember checks that a MemberAddon whose status cannot be written delays no rollout of
+// its Addon.
+func TestRollout_DeniedStatusDelaysNoMember(t *testing.T) {
+	testkit.Virtual(t, testRolloutDeniedStatusDelaysNoMember)
+}
 
-func testStatusDenied(t *testing.T) {
+func testRolloutDeniedStatusDelaysNoMember(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
-	h.obey()
+	h.runAgents()
 	h.choose("all", "a", "b", "c")
 	denies := &atomic.Bool{}
 	h.wrap = denying(func(r *http.Request) bool {
@@ -96,12 +105,12 @@ func testStatusDenied(t *testing.T) {
 	})
 	h.start(h.painters("x"))
 	h.addon("x", func(s *v1alpha1.AddonSpec) {
-		h.by("all")(s)
+		h.byPlacements("all")(s)
 		s.Install.Placements[0].Rollout = placementv1alpha1.RolloutStrategy{Type: placementv1alpha1.RolloutProgressive,
 			MaxConcurrency: new(intstr.FromInt32(1))}
 	})
 	for _, m := range []string{"a", "b", "c"} {
-		h.has("x", m, "all")
+		h.waitForColor("x", m, "all")
 	}
 	denies.Store(true)
 	h.color("all", "green")
@@ -109,6 +118,6 @@ func testStatusDenied(t *testing.T) {
 		h.eventually(m+" is green", func() bool { return h.colorOf("x", m) == "green" })
 	}
 	denies.Store(false)
-	h.poke("x", "a")
-	h.has("x", "a", "green")
+	h.triggerReconcile("x", "a")
+	h.waitForColor("x", "a", "green")
 }

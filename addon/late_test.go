@@ -22,65 +22,64 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// latecomer is an add-on of which one function does not return before it is released, for one member or for none in
-// particular.
-type latecomer struct {
+// lateAgent is an add-on with one function that does not return before it is released, for one member or for all.
+type lateAgent struct {
 	echo
 	late, member string
 	returns      chan struct{}
 
-	mu        sync.Mutex
-	out, most int // calls that have not returned
+	mu            sync.Mutex
+	running, most int // calls that have not returned
 }
 
-func (l *latecomer) in(function string, member string) {
+func (l *lateAgent) call(function string, member string) {
 	if function != l.late || member != l.member && member != "" {
 		return
 	}
 	l.mu.Lock()
-	l.out++
-	l.most = max(l.most, l.out)
+	l.running++
+	l.most = max(l.most, l.running)
 	l.mu.Unlock()
 	<-l.returns
 	l.mu.Lock()
-	l.out--
+	l.running--
 	l.mu.Unlock()
 }
 
-func (l *latecomer) Version() string { l.in("Version", ""); return "1" }
+func (l *lateAgent) Version() string { l.call("Version", ""); return "1" }
 
-func (l *latecomer) ValidateConfig(*unstructured.Unstructured) error {
-	l.in("ValidateConfig", "")
+func (l *lateAgent) ValidateConfig(*unstructured.Unstructured) error {
+	l.call("ValidateConfig", "")
 	return nil
 }
 
-func (l *latecomer) Manifests(ctx context.Context, in addon.Input) ([]client.Object, error) {
-	l.in("Manifests", in.Member.Name)
+func (l *lateAgent) Manifests(ctx context.Context, in addon.Input) ([]client.Object, error) {
+	l.call("Manifests", in.Member.Name)
 	return l.echo.Manifests(ctx, in)
 }
 
-func (l *latecomer) WorkOptions(in addon.Input) workv1alpha1.WorkSpec {
-	l.in("WorkOptions", in.Member.Name)
+func (l *lateAgent) WorkOptions(in addon.Input) workv1alpha1.WorkSpec {
+	l.call("WorkOptions", in.Member.Name)
 	return workv1alpha1.WorkSpec{}
 }
 
-func (l *latecomer) Registration(in addon.Input) *v1alpha1.TemplateRegistration {
-	l.in("Registration", in.Member.Name)
+func (l *lateAgent) Registration(in addon.Input) *v1alpha1.TemplateRegistration {
+	l.call("Registration", in.Member.Name)
 	return nil
 }
 
-func (l *latecomer) Health(_ context.Context, in addon.Input, _ []health.Work) (health.Answer, error) {
-	l.in("Health", in.Member.Name)
+func (l *lateAgent) Health(_ context.Context, in addon.Input, _ []health.Work) (health.Answer, error) {
+	l.call("Health", in.Member.Name)
 	return health.Answer{Health: rollout.Succeeded}, nil
 }
 
-func (l *latecomer) PreDelete(_ context.Context, in addon.Input) (bool, error) {
-	l.in("PreDelete", in.Member.Name)
+func (l *lateAgent) PreDelete(_ context.Context, in addon.Input) (bool, error) {
+	l.call("PreDelete", in.Member.Name)
 	return true, nil
 }
 
 // poke triggers a reconcile of a MemberAddon.
-func (h *hub) poke(name, member string) {
+func (h *hub) triggerReconcile(name, member string) {
 	h.t.Helper()
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.com/poked":%q}}}`,
 		strconv.FormatInt(time.Now().UnixNano(), 10))
@@ -100,11 +99,11 @@ func testLateFunctions(t *testing.T) {
 	crowd := []string{"c0", "c1", "c2", "c3", "c4"}
 	h.members(crowd...)
 	h.choose("crowd", crowd...)
-	h.obey()
+	h.runAgents()
 	h.color("colors", "blue")
 	type row struct {
 		function, condition, reason string
-		everywhere                  bool // it is not about a member
+		everywhere                  bool // the function has no member
 	}
 	rows := []row{
 		{"Version", v1alpha1.ConditionManifestsApplied, v1alpha1.ReasonManifestsFailed, true},
@@ -116,11 +115,11 @@ func testLateFunctions(t *testing.T) {
 		{"Health", v1alpha1.ConditionAvailable, v1alpha1.ReasonNotReady, false},
 		{"PreDelete", v1alpha1.ConditionDegraded, v1alpha1.ReasonHookFailed, false},
 	}
-	agents := map[string]*latecomer{}
+	agents := map[string]*lateAgent{}
 	options := addon.Options{CallTimeout: time.Second, Workers: 4}
 	for _, r := range rows {
 		name := strings.ToLower(r.function)
-		agents[r.function] = &latecomer{echo: echo{h.name(name)}, late: r.function, member: h.name("a"),
+		agents[r.function] = &lateAgent{echo: echo{h.name(name)}, late: r.function, member: h.name("a"),
 			returns: make(chan struct{})}
 		options.Agents = append(options.Agents, agents[r.function])
 	}
@@ -131,17 +130,17 @@ func testLateFunctions(t *testing.T) {
 			return nil, nil
 		}})
 	options.Allow = func(m *v1alpha1.MemberAddon, _ v1alpha1.ConfigReference) error {
-		agents["Allow"].in("Allow", strings.TrimPrefix(m.Namespace, "member-"))
+		agents["Allow"].call("Allow", strings.TrimPrefix(m.Namespace, "member-"))
 		return nil
 	}
 	t.Cleanup(func() { close(never) })
 	r := h.start(options)
-	h.own("allow", "a", func(s *v1alpha1.MemberAddonSpec) {
+	h.createMemberAddon("allow", "a", func(s *v1alpha1.MemberAddonSpec) {
 		s.Configs = []v1alpha1.ConfigReference{h.reference("colors")}
 	})
 	for _, row := range rows {
 		h.addon(strings.ToLower(row.function), func(s *v1alpha1.AddonSpec) {
-			h.placed("all")(s)
+			h.byPlacement("all")(s)
 			s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addonconfigs",
 				Defaults: []v1alpha1.ObjectName{h.reference("colors").ObjectName}}}
 			if row.function == "Health" {
@@ -153,16 +152,16 @@ func testLateFunctions(t *testing.T) {
 	h.updated("predelete", "a")
 	require.NoError(t, h.client.Delete(t.Context(), predelete))
 
-	testkit.Step(t, "others", func() {
+	testkit.Step(t, "an add-on without late functions", func() {
 		h := h.in(t)
-		h.addon("prompt", h.placed("all"))
+		h.addon("prompt", h.byPlacement("all"))
 		h.updated("prompt", "a")
 		h.updated("prompt", "b")
 	})
-	testkit.Step(t, "too many members", func() {
+	testkit.Step(t, "more members than concurrent calls", func() {
 		h := h.in(t)
-		h.addon("crowd", h.placed("crowd"))
-		say := func(text string) func() bool {
+		h.addon("crowd", h.byPlacement("crowd"))
+		messageContains := func(text string) func() bool {
 			return func() bool {
 				return count(crowd, func(name string) bool {
 					m := h.memberAddon("crowd", name)
@@ -170,9 +169,10 @@ func testLateFunctions(t *testing.T) {
 				}) > 0
 			}
 		}
-		h.eventually("who waits for long says so", say("Manifests of add-on "+h.name("crowd")+" is not called: "))
+		h.eventually("a waiting member reports that the function is not called",
+			messageContains("Manifests of add-on "+h.name("crowd")+" is not called: "))
 		for _, name := range crowd {
-			h.eventually(name+" has had its turn", func() bool {
+			h.eventually("the function was called for "+name, func() bool {
 				m := h.memberAddon("crowd", name)
 				return m != nil && strings.Contains(m.Status.Message, "took longer than 1s")
 			})
@@ -181,7 +181,7 @@ func testLateFunctions(t *testing.T) {
 	for _, row := range rows {
 		testkit.Step(t, row.function, func() {
 			h, name, agent := h.in(t), strings.ToLower(row.function), agents[row.function]
-			says := func(text string) func() bool {
+			conditionContains := func(text string) func() bool {
 				return func() bool {
 					m := h.memberAddon(name, "a")
 					if m == nil {
@@ -195,38 +195,38 @@ func testLateFunctions(t *testing.T) {
 			if row.function == "Allow" {
 				function = "addon.Options.Allow"
 			}
-			h.eventually("it says which function is late", says(function+" took longer than 1s"))
-			poked := time.Now()
-			h.eventually("it says that it waits for it", func() bool {
-				if time.Since(poked) > time.Second/4 {
-					h.poke(name, "a")
-					poked = time.Now()
+			h.eventually("the late function is reported", conditionContains(function+" took longer than 1s"))
+			triggered := time.Now()
+			h.eventually("the message reports that the function has not returned", func() bool {
+				if time.Since(triggered) > time.Second/4 {
+					h.triggerReconcile(name, "a")
+					triggered = time.Now()
 				}
-				return says(function + " took longer than 1s and has not returned since ")()
+				return conditionContains(function + " took longer than 1s and has not returned since ")()
 			})
 			switch {
 			case row.function == "PreDelete":
-				h.eventually("the other is rid of it", func() bool { return h.memberAddon(name, "b") == nil })
+				h.eventually("the add-on is removed from the other member", func() bool { return h.memberAddon(name, "b") == nil })
 			case !row.everywhere:
 				h.updated(name, "b")
 			}
 			close(agent.returns)
-			h.eventually("it goes on", func() bool {
+			h.eventually("the add-on continues", func() bool {
 				m := h.memberAddon(name, "a")
 				if row.function == "PreDelete" {
 					return m == nil
 				}
-				if time.Since(poked) > time.Second/4 {
-					h.poke(name, "a")
-					poked = time.Now()
+				if time.Since(triggered) > time.Second/4 {
+					h.triggerReconcile(name, "a")
+					triggered = time.Now()
 				}
-				return is(m, v1alpha1.ConditionAvailable) && m.Status.AppliedRevision != "" &&
+				return isTrue(m, v1alpha1.ConditionAvailable) && m.Status.AppliedRevision != "" &&
 					m.Status.AppliedRevision == m.Status.DesiredRevision
 			})
 			agent.mu.Lock()
 			defer agent.mu.Unlock()
 			if !row.everywhere {
-				require.Equal(t, 1, agent.most, "what has not returned is not called again")
+				require.Equal(t, 1, agent.most, "a function that has not returned must not be called again")
 			}
 		})
 	}

@@ -16,40 +16,42 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// TestLease checks that an add-on is healthy while its agent renews its Lease, and that the agent cannot renew other
-// Leases.
-func TestLease(t *testing.T) { testkit.Virtual(t, testLease) }
+// TestHealth_Lease checks that an add-on is healthy while its agent renews its Lease, and that the agent cannot renew
+// other Leases.
+func TestHealth_Lease(t *testing.T) { testkit.Virtual(t, testHealthLease) }
 
-func testLease(t *testing.T) {
+func testHealthLease(t *testing.T) {
 	h := newHub(t)
 	err := h.client.Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
 	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
 	h.members("a")
 	h.choose("all", "a")
-	h.obey()
+	h.runAgents()
 	names := []string{h.name("x"), h.name("x-y")}
 	r := h.start(addon.Options{Agents: []addon.Agent{reporter{echo{names[0]}}, reporter{echo{names[1]}}},
 		Registration: h.registration()})
 	for _, name := range []string{"x", "x-y"} {
 		h.addon(name, func(s *v1alpha1.AddonSpec) {
-			h.placed("all")(s)
+			h.byPlacement("all")(s)
 			s.Health = v1alpha1.HealthCheck{Type: v1alpha1.HealthLease, LeaseDurationSeconds: new(int32(5))}
 		})
 	}
 	for _, name := range []string{"x", "x-y"} {
-		h.eventually(name+" is there and has said nothing", func() bool {
-			it := h.memberAddon(name, "a")
-			return is(it, v1alpha1.ConditionManifestsApplied) && meta.IsStatusConditionFalse(it.Status.Conditions,
+		h.eventually(name+" is applied and has no renewed Lease", func() bool {
+			m := h.memberAddon(name, "a")
+			return isTrue(m, v1alpha1.ConditionManifestsApplied) && meta.IsStatusConditionFalse(m.Status.Conditions,
 				v1alpha1.ConditionAvailable)
 		})
 	}
 	agent := h.agentOf("x", "a")
 	renew := func(name string) error { return renewLease(t.Context(), agent, h.namespaceOf("a"), h.name(name)) }
-	h.eventually("it renews its Lease", func() bool { return renew("x") == nil })
-	require.True(t, apierrors.IsForbidden(renew("x-y")), "that of another add-on")
-	h.eventually("it is well", func() bool { return is(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) })
-	require.False(t, is(h.memberAddon("x-y", "a"), v1alpha1.ConditionAvailable))
+	h.eventually("the agent renews its Lease", func() bool { return renew("x") == nil })
+	require.True(t, apierrors.IsForbidden(renew("x-y")), "Lease of another add-on")
+	h.eventually("the add-on is available", func() bool {
+		return isTrue(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable)
+	})
+	require.False(t, isTrue(h.memberAddon("x-y", "a"), v1alpha1.ConditionAvailable))
 
 	require.NoError(t, renew("x"))
 	r.quiet(t)
@@ -58,14 +60,16 @@ func testLease(t *testing.T) {
 		require.NoError(t, renew("x"))
 		<-time.After(500 * time.Millisecond)
 	}
-	require.Equal(t, before, r.wire.Writes(), "a Lease that goes on being renewed is not told of")
-	require.True(t, is(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable))
+	require.Equal(t, before, r.wire.Writes(), "renewals of a Lease must not cause writes")
+	require.True(t, isTrue(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable))
 
-	h.eventually("it falls silent", func() bool {
-		it := h.memberAddon("x", "a")
-		said := meta.FindStatusCondition(it.Status.Conditions, v1alpha1.ConditionAvailable)
-		return said.Status == metav1.ConditionFalse && said.Reason == v1alpha1.ReasonLeaseExpired
+	h.eventually("the Lease expires", func() bool {
+		m := h.memberAddon("x", "a")
+		available := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionAvailable)
+		return available.Status == metav1.ConditionFalse && available.Reason == v1alpha1.ReasonLeaseExpired
 	})
 	require.NoError(t, renew("x"))
-	h.eventually("it is well again", func() bool { return is(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) })
+	h.eventually("the add-on is available again", func() bool {
+		return isTrue(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable)
+	})
 }

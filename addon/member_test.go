@@ -35,19 +35,21 @@ func (b byMember) Manifests(_ context.Context, in addon.Input) ([]client.Object,
 	}}, nil
 }
 
-// TestMemberChangesReach checks that changed manifests after a change of a member reach it, and that its heartbeats
-// cause no writes.
-func TestMemberChangesReach(t *testing.T) { testkit.Virtual(t, testMemberChangesReach) }
+// TestManifests_FollowChangesOfMember checks that changed manifests after a change of a member reach it, and that its
+// heartbeats cause no writes.
+func TestManifests_FollowChangesOfMember(t *testing.T) {
+	testkit.Virtual(t, testManifestsFollowChangesOfMember)
+}
 
-func testMemberChangesReach(t *testing.T) {
+func testManifestsFollowChangesOfMember(t *testing.T) {
 	h := newHub(t)
 	h.members("a")
-	h.obey()
+	h.runAgents()
 	h.choose("all", "a")
 	calls := &atomic.Int64{}
 	r := h.start(addon.Options{Agents: []addon.Agent{byMember{h.name("x"), calls}}})
-	h.addon("x", h.placed("all"))
-	h.has("x", "a", "/")
+	h.addon("x", h.byPlacement("all"))
+	h.waitForColor("x", "a", "/")
 	for _, row := range []struct {
 		change func(*membershipv1alpha1.MemberCluster)
 		color  string
@@ -61,10 +63,10 @@ func testMemberChangesReach(t *testing.T) {
 		}, "eu/v1.36.3/west"},
 	} {
 		h.member("a", row.change)
-		h.has("x", "a", row.color)
+		h.waitForColor("x", "a", row.color)
 	}
 	r.quiet(t)
-	writes, asked := r.wire.Writes(), calls.Load()
+	writes, callsBefore := r.wire.Writes(), calls.Load()
 	for beat := range int64(20) {
 		h.member("a", func(m *membershipv1alpha1.MemberCluster) {
 			m.Status.Resources.Allocatable = corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(beat+1,
@@ -74,6 +76,6 @@ func testMemberChangesReach(t *testing.T) {
 		})
 	}
 	r.quiet(t)
-	require.Equal(t, asked, calls.Load(), "nobody asks the add-on")
-	require.Equal(t, writes, r.wire.Writes(), "nor is anything written")
+	require.Equal(t, callsBefore, calls.Load(), "heartbeats must not cause calls of the add-on")
+	require.Equal(t, writes, r.wire.Writes(), "heartbeats must not cause writes")
 }

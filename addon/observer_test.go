@@ -15,8 +15,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// renewal is an event of a watch, with the resource version of the hub at that time.
-type renewal struct {
+// observation is an event of a watch, with the resource version of the hub at that time.
+type observation struct {
 	version uint64
 	kind    watch.EventType
 	object  client.Object
@@ -26,28 +26,28 @@ type renewal struct {
 type observer struct {
 	h *hub
 
-	mu   sync.Mutex
-	seen []renewal
-	look func(s renewal) // called with each; nil: no call
+	mu     sync.Mutex
+	seen   []observation
+	notify func(s observation) // called with each; nil: no call
 }
 
 // watchAddon observes an add-on's Works and MemberAddons until the test ends.
-func (h *hub) watchAddon(name string, look func(renewal)) *observer {
+func (h *hub) watchAddon(name string, notify func(observation)) *observer {
 	h.t.Helper()
-	o := &observer{h: h, look: look}
+	o := &observer{h: h, notify: notify}
 	ctx, cancel := context.WithCancel(h.t.Context())
 	var running sync.WaitGroup
 	for _, list := range []client.ObjectList{&workv1alpha1.WorkList{}, &v1alpha1.MemberAddonList{}} {
-		ours := client.MatchingLabels{v1alpha1.AddonLabel: h.name(name)}
-		require.NoError(h.t, h.client.List(ctx, list, ours))
-		events, err := h.client.Watch(ctx, list, ours,
+		ofAddon := client.MatchingLabels{v1alpha1.AddonLabel: h.name(name)}
+		require.NoError(h.t, h.client.List(ctx, list, ofAddon))
+		events, err := h.client.Watch(ctx, list, ofAddon,
 			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
 		require.NoError(h.t, err)
 		running.Go(func() {
 			defer events.Stop()
 			for event := range events.ResultChan() {
 				if object, is := event.Object.(client.Object); is {
-					o.saw(event.Type, object)
+					o.record(event.Type, object)
 				}
 			}
 		})
@@ -56,29 +56,29 @@ func (h *hub) watchAddon(name string, look func(renewal)) *observer {
 	return o
 }
 
-func (o *observer) saw(kind watch.EventType, object client.Object) {
+func (o *observer) record(kind watch.EventType, object client.Object) {
 	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
 	if err != nil {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	s := renewal{version, kind, object}
+	s := observation{version, kind, object}
 	o.seen = append(o.seen, s)
-	if o.look != nil {
-		o.look(s)
+	if o.notify != nil {
+		o.notify(s)
 	}
 }
 
 // first returns the version at which a condition was first observed; zero: never.
-func (o *observer) first(holds func(renewal) bool) uint64 {
+func (o *observer) first(condition func(observation) bool) uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	sorted := slices.SortedFunc(slices.Values(o.seen), func(a, b renewal) int {
+	sorted := slices.SortedFunc(slices.Values(o.seen), func(a, b observation) int {
 		return int(int64(a.version) - int64(b.version))
 	})
 	for _, s := range sorted {
-		if holds(s) {
+		if condition(s) {
 			return s.version
 		}
 	}
@@ -90,30 +90,32 @@ func (o *observer) inOrder(member string, steps ...step) {
 	o.h.t.Helper()
 	last := uint64(0)
 	for _, s := range steps {
-		at := o.first(func(seen renewal) bool { return seen.object.GetNamespace() == o.h.namespaceOf(member) && s.is(seen) })
-		require.NotZero(o.h.t, at, "%s: %s", member, s.what)
-		require.Greater(o.h.t, at, last, "%s: %s before its time", member, s.what)
+		at := o.first(func(seen observation) bool {
+			return seen.object.GetNamespace() == o.h.namespaceOf(member) && s.matches(seen)
+		})
+		require.NotZero(o.h.t, at, "%s: %s", member, s.description)
+		require.Greater(o.h.t, at, last, "%s: %s observed too early", member, s.description)
 		last = at
 	}
 }
 
 // step is a condition that can be observed.
 type step struct {
-	what string
-	is   func(renewal) bool
+	description string
+	matches     func(observation) bool
 }
 
 // steps returns the observable steps of Works and MemberAddons.
-func (h *hub) steps(name string) (hooks, works, addon func(does string) step) {
-	of := func(what string, is func(client.Object) bool) func(string) step {
-		return func(does string) step {
-			return step{what + " " + does, func(s renewal) bool {
+func (h *hub) steps(name string) (hooks, works, addon func(event string) step) {
+	of := func(description string, is func(client.Object) bool) func(string) step {
+		return func(event string) step {
+			return step{description + " " + event, func(s observation) bool {
 				switch {
 				case !is(s.object):
 					return false
-				case does == "made":
+				case event == "made":
 					return s.kind == watch.Added
-				case does == "deleted":
+				case event == "deleted":
 					return s.object.GetDeletionTimestamp() != nil
 				}
 				return s.kind == watch.Deleted // gone
@@ -127,9 +129,9 @@ func (h *hub) steps(name string) (hooks, works, addon func(does string) step) {
 	}), of("MemberAddon", func(o client.Object) bool { return !isWork(o) })
 }
 
-// records returns the step that a MemberAddon has a condition with a reason.
-func records(kind, reason string) step {
-	return step{kind + " " + reason, func(s renewal) bool {
+// hasReason returns the step that a MemberAddon has a condition with a reason.
+func hasReason(kind, reason string) step {
+	return step{kind + " " + reason, func(s observation) bool {
 		m, is := s.object.(*v1alpha1.MemberAddon)
 		if !is {
 			return false

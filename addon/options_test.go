@@ -10,35 +10,36 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// nothing is an add-on with only a name.
-type nothing string
+// namedAgent is an add-on with only a name.
+type namedAgent string
 
-func (n nothing) Name() string { return string(n) }
+func (n namedAgent) Name() string { return string(n) }
 
-func (nothing) Manifests(context.Context, Input) ([]client.Object, error) { return nil, nil }
+func (namedAgent) Manifests(context.Context, Input) ([]client.Object, error) { return nil, nil }
 
-// TestOptionsThatAreWrong checks that the error names the option and the problem.
-func TestOptionsThatAreWrong(t *testing.T) {
+// TestOptions_Validation checks that the error names the option and the problem.
+func TestOptions_Validation(t *testing.T) {
 	for _, row := range []struct {
 		reason  string
 		options Options
-		want    string // empty: they are right
+		want    string // empty: the options are valid
 	}{
-		{"the zero value works", Options{}, ""},
-		{"agents have names that Addons can have", Options{Agents: []Agent{nothing("logs"), nothing("logs-2")}}, ""},
-		{"one that is nothing would panic", Options{Agents: []Agent{nothing("logs"), nil}},
+		{"the zero value", Options{}, ""},
+		{"agents with valid names", Options{Agents: []Agent{namedAgent("logs"), namedAgent("logs-2")}}, ""},
+		{"a nil agent", Options{Agents: []Agent{namedAgent("logs"), nil}},
 			"addon.Options.Agents[1]: must not be nil"},
-		{"one without a name is none's", Options{Agents: []Agent{nothing("")}}, "addon.Options.Agents[0]: must have a name"},
-		{"one of two would never run", Options{Agents: []Agent{nothing("logs"), nothing("logs")}},
+		{"an agent without a name", Options{Agents: []Agent{namedAgent("")}}, "addon.Options.Agents[0]: must have a name"},
+		{"two agents with one name", Options{Agents: []Agent{namedAgent("logs"), namedAgent("logs")}},
 			`addon.Options.Agents[1]: duplicate name "logs"`},
-		{"nor would one whose Addon nobody can make", Options{Agents: []Agent{nothing("Logs")}},
+		{"an agent name with an uppercase letter", Options{Agents: []Agent{namedAgent("Logs")}},
 			`addon.Options.Agents[0]: name "Logs" is not a valid name`},
-		{"a name with dots is no label", Options{Agents: []Agent{nothing("logs.v2")}},
+		{"an agent name with a dot", Options{Agents: []Agent{namedAgent("logs.v2")}},
 			`addon.Options.Agents[0]: name "logs.v2" is not a valid name`},
-		{"nor is a long one", Options{Agents: []Agent{nothing(strings.Repeat("x", 64))}},
+		{"an agent name longer than the maximum", Options{Agents: []Agent{namedAgent(strings.Repeat("x", 64))}},
 			`addon.Options.Agents[0]: name`},
-		{"less than nobody works", Options{Workers: -1}, "addon.Options.Workers: must not be negative, got -1"},
-		{"less than nothing goes", Options{MaxRemoving: -2}, "addon.Options.MaxRemoving: must not be negative, got -2"},
+		{"a negative number of workers", Options{Workers: -1}, "addon.Options.Workers: must not be negative, got -1"},
+		{"a negative number of removals",
+			Options{MaxRemoving: -2}, "addon.Options.MaxRemoving: must not be negative, got -2"},
 	} {
 		_, _, err := row.options.withDefaults()
 		if row.want == "" {
@@ -49,19 +50,19 @@ func TestOptionsThatAreWrong(t *testing.T) {
 	}
 }
 
-func TestCallTimeout(t *testing.T) {
+func TestOptions_CallTimeout(t *testing.T) {
 	for _, row := range []struct {
 		name, reason string
-		is, want     time.Duration
+		given, want  time.Duration
 		err          string
 	}{
-		{"none", "the zero value works", 0, 30 * time.Second, ""},
-		{"one", "it is taken as it is", time.Minute, time.Minute, ""},
-		{"less than nothing", "whoever has set it is told what is wrong", -time.Second, 0,
+		{"zero", "want the default", 0, 30 * time.Second, ""},
+		{"positive", "want the given timeout", time.Minute, time.Minute, ""},
+		{"negative", "want an error", -time.Second, 0,
 			"addon.Options.CallTimeout: must not be negative, got -1s"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			o, _, err := Options{CallTimeout: row.is}.withDefaults()
+			o, _, err := Options{CallTimeout: row.given}.withDefaults()
 			if row.err != "" {
 				require.EqualError(t, err, row.err, row.reason)
 				return

@@ -17,25 +17,26 @@ import (
 func TestAddons_OrphanedMemberAddons(t *testing.T) {
 	for _, row := range []struct {
 		reason           string
-		byHand, deleting bool
+		byUser, deleting bool
 		members          []*membershipv1alpha1.MemberCluster
 		orphan           bool
 	}{
-		{"of a member", false, true, []*membershipv1alpha1.MemberCluster{member("east", "member-east")}, false},
+		{"the namespace belongs to a member",
+			false, true, []*membershipv1alpha1.MemberCluster{member("east", "member-east")}, false},
 		{"the member is missing", false, false, nil, false},
-		{"others are there", false, false, []*membershipv1alpha1.MemberCluster{member("west", "member-west"),
+		{"other members exist", false, false, []*membershipv1alpha1.MemberCluster{member("west", "member-west"),
 			member("new", "")}, false},
 		{"the member has no namespace yet", false, false, []*membershipv1alpha1.MemberCluster{member("east", "")}, false},
-		{"created by hand", true, false, nil, false},
+		{"the MemberAddon was created by a user", true, false, nil, false},
 		{"the Addon is deleted", false, true, nil, true},
-		{"the Addon is deleted, created by hand", true, true, nil, true},
+		{"the Addon is deleted, and the MemberAddon was created by a user", true, true, nil, true},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			m := v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "logs"}}
-			if !row.byHand {
+			if !row.byUser {
 				m.Annotations = map[string]string{v1alpha1.InstalledByAnnotation: "fleet/all"}
 			}
-			k := &known{addon: addonOf("logs"), has: []v1alpha1.MemberAddon{m}}
+			k := &known{addon: addonOf("logs"), memberAddons: []v1alpha1.MemberAddon{m}}
 			if row.deleting {
 				k.addon.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 			}

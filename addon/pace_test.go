@@ -51,75 +51,78 @@ func testRolloutPartsOfAGroup(t *testing.T) {
 	}
 	require.NoError(t, f.client.Update(t.Context(), d))
 	f.all("blue")
-	f.rests()
-	f.refuse("red")
+	f.waitUntilQuiet()
+	f.failSome("red")
 	f.color("colors", "red")
-	f.eventuallySlow("it halts", func() bool {
+	f.eventuallySlow("the rollout halts", func() bool {
 		return f.get("fleet").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed
 	})
-	f.rests()
+	f.waitUntilQuiet()
 	var stages []string
 	for _, stage := range f.get("fleet").Status.Placements[0].Rollout.Stages {
 		stages = append(stages, stage.Name)
 	}
 	require.Equal(t, []string{"all/0", "all/0.1"}, stages)
-	assigned := f.have("red")
+	assigned := f.namespacesWith("red")
 	require.Contains(t, assigned, f.namespaceOf(f.names[3]))
 	for _, name := range f.names[6:] {
 		require.NotContains(t, assigned, f.namespaceOf(name))
 	}
 }
 
-// TestMandatoryGroup checks that no other member is updated to a revision with which a member of a mandatory group
-// has failed, regardless of the number of permitted failures.
-func TestMandatoryGroup(t *testing.T) { testkit.Virtual(t, testMandatoryGroup) }
+// TestRollout_MandatoryGroupBlocksOthers checks that no other member is updated to a revision with which a member of a
+// mandatory group has failed, regardless of the number of permitted failures.
+func TestRollout_MandatoryGroupBlocksOthers(t *testing.T) {
+	testkit.Virtual(t, testRolloutMandatoryGroupBlocksOthers)
+}
 
-func testMandatoryGroup(t *testing.T) {
+func testRolloutMandatoryGroupBlocksOthers(t *testing.T) {
 	f := newFleet(t, 20, placementv1alpha1.RolloutStrategy{
 		Type: placementv1alpha1.RolloutProgressivePerGroup, MandatoryGroups: []placementv1alpha1.DecisionGroupReference{
 			{Name: "canary"}},
 	})
 	f.group(6)
 	f.all("blue")
-	f.rests()
-	f.refuse("red") // the member 3, of the canaries, and some of the others
+	f.waitUntilQuiet()
+	f.failSome("red") // the member 3, of the canaries, and some of the others
 	f.color("colors", "red")
-	f.eventuallySlow("it halts", func() bool {
+	f.eventuallySlow("the rollout halts", func() bool {
 		return f.get("fleet").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed
 	})
-	f.rests()
-	updated := f.have("red")
+	f.waitUntilQuiet()
+	updated := f.namespacesWith("red")
 	require.Contains(t, updated, f.namespaceOf(f.names[3]))
 	for _, name := range f.names[6:] {
-		require.NotContains(t, updated, f.namespaceOf(name), "the others wait")
+		require.NotContains(t, updated, f.namespaceOf(name), "want other groups to wait")
 	}
 	f.restart()
-	f.rests()
-	require.ElementsMatch(t, updated, f.have("red"))
+	f.waitUntilQuiet()
+	require.ElementsMatch(t, updated, f.namespacesWith("red"))
 	require.Empty(t, f.wire.Writes())
 	f.members.setReadiness(nil)
 	f.all("red")
 	f.check(t)
 }
 
-// TestSoak checks that a slot is free when its member has been healthy for the soak time, and not earlier.
-func TestSoak(t *testing.T) { testkit.Virtual(t, testSoak) }
+// TestRollout_SoakTimeHoldsSlot checks that a slot is free when its member has been healthy for the soak time, and not
+// earlier.
+func TestRollout_SoakTimeHoldsSlot(t *testing.T) { testkit.Virtual(t, testRolloutSoakTimeHoldsSlot) }
 
-func testSoak(t *testing.T) {
+func testRolloutSoakTimeHoldsSlot(t *testing.T) {
 	h := newHub(t)
 	names := []string{"m0", "m1", "m2", "m3", "m4", "m5"}
 	h.members(names...)
 	h.choose("all", names...)
-	h.obey()
+	h.runAgents()
 	clock := clocktesting.NewFakeClock(time.Now())
 	r := h.start(addon.Options{Agents: []addon.Agent{echo{h.name("echo")}}, Clock: clock})
 	h.addon("echo", func(s *v1alpha1.AddonSpec) {
-		h.placed("all")(s)
+		h.byPlacement("all")(s)
 		s.Install.Placements[0].Rollout = placementv1alpha1.RolloutStrategy{
 			Type: placementv1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(2)), MinSuccessSeconds: 600,
 		}
 	})
-	// Nothing happens on the hub when a time has passed by this clock: the test has to touch the Addon.
+	// A step of this clock causes no event on the hub, so pass changes the Addon.
 	pass := func(seconds int) {
 		clock.Step(time.Duration(seconds) * time.Second)
 		a := h.get("echo")
@@ -128,18 +131,19 @@ func testSoak(t *testing.T) {
 		require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
 	}
 	for updated := 2; updated <= len(names); updated += 2 {
-		h.eventually("the next are told", func() bool {
+		h.eventually("the next members are updated", func() bool {
 			return count(names, func(name string) bool {
-				return is(h.memberAddon("echo", name), v1alpha1.ConditionAvailable)
+				return isTrue(h.memberAddon("echo", name), v1alpha1.ConditionAvailable)
 			}) == updated
 		})
 		r.quiet(t)
 		pass(590)
 		r.quiet(t)
-		require.Equal(t, updated, count(names, func(name string) bool { return len(h.works("echo", name)) > 0 }), "they soak")
+		require.Equal(t, updated, count(names, func(name string) bool { return len(h.works("echo", name)) > 0 }),
+			"want no other update during the soak time")
 		pass(20)
 	}
-	h.eventually("it is done", func() bool {
+	h.eventually("the rollout succeeds", func() bool {
 		pass(1)
 		return h.get("echo").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseSucceeded
 	})

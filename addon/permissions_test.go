@@ -47,15 +47,15 @@ type verbs struct {
 	forbidden []string
 }
 
-func (v *verbs) over(next http.RoundTripper) http.RoundTripper {
+func (v *verbs) wrap(next http.RoundTripper) http.RoundTripper {
 	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		a := mustertest.AttributesOf(r)
 		if a.Verb == "watch" {
-			v.note(a.Resource + " list") // for servers that do not send what there is with the watch
+			v.record(a.Resource + " list") // for servers without streaming lists
 		}
 		response, err := next.RoundTrip(r)
 		if a.Group != "" || a.Resource == "namespaces" && a.Verb == "get" {
-			v.note(a.Resource + " " + a.Verb)
+			v.record(a.Resource + " " + a.Verb)
 		}
 		if err == nil && response.StatusCode == http.StatusForbidden {
 			v.mu.Lock()
@@ -66,7 +66,7 @@ func (v *verbs) over(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-func (v *verbs) note(done string) {
+func (v *verbs) record(done string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.done[done] = true
@@ -79,37 +79,39 @@ func TestPermissions(t *testing.T) {
 	h.members("a", "b")
 	h.choose("some", "a")
 	h.choose("all", "a", "b")
-	members := h.obey()
+	members := h.runAgents()
 	config := h.restricted()
 	as, used := *h, &verbs{done: map[string]bool{}}
-	as.config, as.wrap = config, used.over
+	as.config, as.wrap = config, used.wrap
 	r := as.start(addon.Options{Agents: []addon.Agent{cleaner{echo{h.name("code")}}}})
 	h.color("colors", "blue")
 	h.installed("code", func(s *v1alpha1.AddonSpec) {
-		within(10, h.placed("some"))(s)
+		within(10, h.byPlacement("some"))(s)
 		s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addonconfigs"}}
 		s.Install.Placements[0].Configs = []v1alpha1.ConfigReference{h.reference("colors")}
 	}, "a")
 	plain := h.installed("plain", h.templated("all", h.template("plain")), "a", "b")
 	h.color("colors", "red")
-	h.eventually("it updates", func() bool { return h.colorOf("code", "a") == "red" })
+	h.eventually("the new color is assigned", func() bool { return h.colorOf("code", "a") == "red" })
 	code := h.get("code")
 	before := code.DeepCopy()
 	code.Spec.Install.Placements = append(code.Spec.Install.Placements[:0:0], *code.Spec.Install.Placements[0].DeepCopy())
 	code.Spec.Install.Placements[0].Name = "all"
-	// the controller may write the status meanwhile
+	// The controller can write the status concurrently.
 	require.NoError(t, h.client.Patch(t.Context(), code, client.MergeFrom(before)))
-	h.eventually("it annotates", func() bool {
+	h.eventually("the MemberAddon is annotated", func() bool {
 		return strings.HasSuffix(h.memberAddon("code", "a").Annotations[v1alpha1.InstalledByAnnotation], "/all") &&
-			is(h.memberAddon("code", "b"), v1alpha1.ConditionAvailable)
+			isTrue(h.memberAddon("code", "b"), v1alpha1.ConditionAvailable)
 	})
-	members.die("b")
+	members.stopAgent("b")
 	h.health("b", metav1.ConditionUnknown)
 	for _, a := range []*v1alpha1.Addon{code, plain} {
 		require.NoError(t, h.client.Delete(t.Context(), a))
 	}
-	h.eventually("it forces", func() bool { return h.gone(code) && len(h.works("code", "b")) == 0 })
-	h.eventually("it tells", func() bool { return h.reported("code", "b", v1alpha1.ReasonDeadlineExceeded) == 1 })
+	h.eventually("the removal is forced", func() bool { return h.isDeleted(code) && len(h.works("code", "b")) == 0 })
+	h.eventually("an Event is recorded", func() bool {
+		return h.countEvents("code", "b", v1alpha1.ReasonDeadlineExceeded) == 1
+	})
 	r.stop()
 
 	granted := map[string]bool{}
@@ -123,23 +125,23 @@ func TestPermissions(t *testing.T) {
 	used.mu.Lock()
 	defer used.mu.Unlock()
 	require.Empty(t, used.forbidden)
-	used.done["events patch"] = true // of an Event that comes again within minutes
+	used.done["events patch"] = true // for Events that are repeated within minutes
 	require.Equal(t, fmt.Sprint(slices.Sorted(maps.Keys(granted))), fmt.Sprint(slices.Sorted(maps.Keys(used.done))))
 
 	c := mustertest.Client(t, config, scheme)
-	in, nothing := metav1.ObjectMeta{Namespace: h.namespaceOf("a"), Name: "x"},
+	in, emptyPatch := metav1.ObjectMeta{Namespace: h.namespaceOf("a"), Name: "x"},
 		client.RawPatch("application/merge-patch+json", []byte("{}"))
-	for what, err := range map[string]error{
+	for action, err := range map[string]error{
 		"create Addons":             c.Create(t.Context(), &v1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: "x"}}),
 		"delete Addons":             c.Delete(t.Context(), &v1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: "x"}}),
 		"delete all MemberAddons":   c.DeleteAllOf(t.Context(), &v1alpha1.MemberAddon{}, client.InNamespace(in.Namespace)),
-		"write the status of Works": c.Status().Patch(t.Context(), &workv1alpha1.Work{ObjectMeta: in}, nothing),
+		"write the status of Works": c.Status().Patch(t.Context(), &workv1alpha1.Work{ObjectMeta: in}, emptyPatch),
 		"update Works":              c.Update(t.Context(), &workv1alpha1.Work{ObjectMeta: in}),
-		"write configurations":      c.Patch(t.Context(), &v1alpha1.AddonConfig{ObjectMeta: in}, nothing),
+		"write configurations":      c.Patch(t.Context(), &v1alpha1.AddonConfig{ObjectMeta: in}, emptyPatch),
 		"read Secrets":              c.List(t.Context(), &corev1.SecretList{}, client.InNamespace(in.Namespace)),
 		"read ConfigMaps":           c.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(in.Namespace)),
 		"read roles":                c.List(t.Context(), &rbacv1.ClusterRoleList{}),
 	} {
-		require.True(t, apierrors.IsForbidden(err), "%s: %v", what, err)
+		require.True(t, apierrors.IsForbidden(err), "%s: %v", action, err)
 	}
 }

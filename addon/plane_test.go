@@ -45,8 +45,8 @@ type hub struct {
 	config    *rest.Config
 	memory    *apiserver.Server // nil: the hub is on a control plane
 	namespace string
-	wrap      func(http.RoundTripper) http.RoundTripper // what the managers' requests go through before they are counted
-	manage    func(*manager.Options)                    // what the managers have besides
+	wrap      func(http.RoundTripper) http.RoundTripper // wraps the transport of the managers before requests are counted
+	manage    func(*manager.Options)                    // changes the options of the managers
 }
 
 var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme, placementv1alpha1.AddToScheme,
@@ -76,7 +76,7 @@ func newHubOnPlane(t testing.TB) *hub {
 func (h *hub) clear() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	let := func(o client.Object) {
+	release := func(o client.Object) {
 		before := o.DeepCopyObject().(client.Object)
 		o.SetFinalizers(nil)
 		_ = h.client.Patch(ctx, o, client.MergeFrom(before))
@@ -89,13 +89,13 @@ func (h *hub) clear() {
 	require.NoError(h.t, h.client.List(ctx, &members))
 	require.NoError(h.t, h.client.List(ctx, &clusters, client.MatchingLabels{"hub": h.namespace}))
 	for i := range addons.Items {
-		let(&addons.Items[i])
+		release(&addons.Items[i])
 	}
 	for i := range members.Items {
-		let(&members.Items[i])
+		release(&members.Items[i])
 	}
 	for i := range clusters.Items {
-		let(&clusters.Items[i])
+		release(&clusters.Items[i])
 	}
 }
 
@@ -157,10 +157,10 @@ func (h *hub) decide(p *placementv1alpha1.Placement, object client.Object, of me
 		}
 		err := h.client.Create(h.t.Context(), d)
 		if apierrors.IsAlreadyExists(err) {
-			was := &placementv1alpha1.PlacementDecision{}
-			require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKeyFromObject(d), was))
-			was.Decisions = d.Decisions
-			err = h.client.Update(h.t.Context(), was)
+			existing := &placementv1alpha1.PlacementDecision{}
+			require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKeyFromObject(d), existing))
+			existing.Decisions = d.Decisions
+			err = h.client.Update(h.t.Context(), existing)
 		}
 		require.NoError(h.t, err)
 	}
@@ -202,13 +202,13 @@ func (r *running) quiet(t testing.TB) {
 	mustertest.Quiet(t, 2500*time.Millisecond, func() string { return fmt.Sprint(r.wire.Writes()) })
 }
 
-func (h *hub) eventually(what string, holds func() bool) {
+func (h *hub) eventually(description string, condition func() bool) {
 	h.t.Helper()
-	mustertest.Holds(h.t, time.Minute, what, holds)
+	mustertest.Holds(h.t, time.Minute, description, condition)
 }
 
 // untilNil waits until a function returns no error.
-func (h *hub) untilNil(what string, wrong func() error) {
+func (h *hub) untilNil(description string, check func() error) {
 	h.t.Helper()
-	mustertest.Eventually(h.t, time.Minute, what, wrong)
+	mustertest.Eventually(h.t, time.Minute, description, check)
 }

@@ -25,14 +25,14 @@ type reader struct{ name string }
 func (r reader) Name() string { return r.name }
 
 func (r reader) Manifests(_ context.Context, in addon.Input) ([]client.Object, error) {
-	var said []string
+	var texts []string
 	for _, c := range in.Configs {
 		text, _, _ := unstructured.NestedString(c.Object, "data", "text")
-		said = append(said, c.GetKind()+" "+c.GetName()+" "+text)
+		texts = append(texts, c.GetKind()+" "+c.GetName()+" "+text)
 	}
 	return []client.Object{&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: in.InstallNamespace, Name: r.name},
-		Data: map[string]string{"said": strings.Join(said, ", "), "color": in.Settings.Variables["COLOR"],
+		Data: map[string]string{"configs": strings.Join(texts, ", "), "color": in.Settings.Variables["COLOR"],
 			"size": in.Settings.Variables["SIZE"]},
 	}}, nil
 }
@@ -68,9 +68,9 @@ func (h *hub) put(o client.Object) {
 	o.SetResourceVersion("")
 	err := h.client.Create(h.t.Context(), o)
 	if apierrors.IsAlreadyExists(err) {
-		was := o.DeepCopyObject().(client.Object)
-		require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKeyFromObject(o), was))
-		o.SetResourceVersion(was.GetResourceVersion())
+		existing := o.DeepCopyObject().(client.Object)
+		require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKeyFromObject(o), existing))
+		o.SetResourceVersion(existing.GetResourceVersion())
 		err = h.client.Update(h.t.Context(), o)
 	}
 	require.NoError(h.t, err)
@@ -125,77 +125,77 @@ func (h *hub) data(name, member string) map[string]string {
 func (h *hub) updated(name, member string) *v1alpha1.MemberAddon {
 	h.t.Helper()
 	var m *v1alpha1.MemberAddon
-	h.eventually(member+" has "+name+" as it is to be", func() bool {
+	h.eventually(member+" has the desired revision of "+name, func() bool {
 		m = h.memberAddon(name, member)
-		return is(m, v1alpha1.ConditionAvailable) && m.Status.ObservedGeneration == m.Generation &&
+		return isTrue(m, v1alpha1.ConditionAvailable) && m.Status.ObservedGeneration == m.Generation &&
 			m.Status.AppliedRevision != "" && m.Status.AppliedRevision == m.Status.DesiredRevision
 	})
 	return m
 }
 
-// TestPrecedence checks which configurations apply to a member, and their status.
-func TestPrecedence(t *testing.T) { testkit.Virtual(t, testPrecedence) }
+// TestConfig_Precedence checks which configurations apply to a member, and their status.
+func TestConfig_Precedence(t *testing.T) { testkit.Virtual(t, testConfigPrecedence) }
 
-func testPrecedence(t *testing.T) {
+func testConfigPrecedence(t *testing.T) {
 	rows := []struct {
 		name, reason                string
 		defaults, placement, member []string
-		want                        []string // configurations that count, and whose they are
+		want                        []string // effective configurations with their source
 		data                        map[string]string
 	}{
 		{
-			name: "defaults", reason: "where nobody says anything the defaults count",
+			name: "defaults", reason: "defaults apply without other configurations",
 			defaults: []string{"addonconfigs blue"}, want: []string{"addonconfigs blue Default"},
-			data: map[string]string{"said": "AddonConfig blue ", "color": "blue", "size": "small"},
+			data: map[string]string{"configs": "AddonConfig blue ", "color": "blue", "size": "small"},
 		},
 		{
-			name: "placement", reason: "the Placement's take the place of the defaults, and of all that they say",
+			name: "placement", reason: "configurations of the Placement replace the defaults",
 			defaults: []string{"addonconfigs blue"}, placement: []string{"addonconfigs red"},
 			want: []string{"addonconfigs red Placement"},
-			data: map[string]string{"said": "AddonConfig red ", "color": "red", "size": ""},
+			data: map[string]string{"configs": "AddonConfig red ", "color": "red", "size": ""},
 		},
 		{
-			name: "member", reason: "the member's take the place of both",
+			name: "member", reason: "configurations of the member replace both",
 			defaults: []string{"addonconfigs blue"}, placement: []string{"addonconfigs red"},
 			member: []string{"addonconfigs green"},
-			want:   []string{"addonconfigs green Member"}, data: map[string]string{"said": "AddonConfig green ",
+			want:   []string{"addonconfigs green Member"}, data: map[string]string{"configs": "AddonConfig green ",
 				"color": "green", "size": ""},
 		},
 		{
-			name: "kinds", reason: "each kind goes by itself, in the order in which the add-on declares them",
+			name: "kinds", reason: "each kind has a separate precedence, in the order of declaration",
 			defaults: []string{"addonconfigs blue", "configmaps one"}, placement: []string{"addonconfigs red"},
 			member: []string{"configmaps two"},
 			want:   []string{"addonconfigs red Placement", "configmaps two Member"},
-			data:   map[string]string{"said": "AddonConfig red , ConfigMap two II", "color": "red", "size": ""},
+			data:   map[string]string{"configs": "AddonConfig red , ConfigMap two II", "color": "red", "size": ""},
 		},
 		{
-			name: "several", reason: "of several of a kind all count, and the later goes before the earlier",
+			name: "several", reason: "all configurations of a kind apply, and later ones override earlier ones",
 			placement: []string{"addonconfigs blue", "addonconfigs red", "configmaps two", "configmaps one"},
 			want: []string{"addonconfigs blue Placement", "addonconfigs red Placement", "configmaps two Placement",
 				"configmaps one Placement"},
-			data: map[string]string{"said": "AddonConfig blue , AddonConfig red , ConfigMap two II, ConfigMap one I",
+			data: map[string]string{"configs": "AddonConfig blue , AddonConfig red , ConfigMap two II, ConfigMap one I",
 				"color": "red", "size": "small"},
 		},
 		{
-			name: "twice", reason: "what is named twice counts where it is named last",
+			name: "twice", reason: "the last of two equal references determines the order",
 			member: []string{"addonconfigs red", "addonconfigs blue", "addonconfigs red"},
 			want:   []string{"addonconfigs blue Member", "addonconfigs red Member"},
-			data:   map[string]string{"said": "AddonConfig blue , AddonConfig red ", "color": "red", "size": "small"},
+			data:   map[string]string{"configs": "AddonConfig blue , AddonConfig red ", "color": "red", "size": "small"},
 		},
 		{
 			name: "none", reason: "an add-on needs no configuration",
-			data: map[string]string{"said": "", "color": "", "size": ""},
+			data: map[string]string{"configs": "", "color": "", "size": ""},
 		},
 	}
 	h := newHub(t)
 	h.members("a")
-	h.obey()
+	h.runAgents()
 	h.put(h.addonConfig("blue", variables("COLOR", "blue", "SIZE", "small")))
 	h.put(h.addonConfig("red", variables("COLOR", "red")))
 	h.put(h.addonConfig("green", variables("COLOR", "green")))
 	h.put(h.configMap("one", "I"))
 	h.put(h.configMap("two", "II"))
-	o := addon.Options{Allow: anything}
+	o := addon.Options{Allow: allowAll}
 	for _, row := range rows {
 		o.Agents = append(o.Agents, reader{h.name(row.name)})
 	}
@@ -204,7 +204,7 @@ func testPrecedence(t *testing.T) {
 	for _, row := range rows {
 		testkit.Step(t, row.name, func() {
 			t.Log(row.reason)
-			h.own(row.name, "a", func(s *v1alpha1.MemberAddonSpec) { s.Configs = h.references(row.member) })
+			h.createMemberAddon(row.name, "a", func(s *v1alpha1.MemberAddonSpec) { s.Configs = h.references(row.member) })
 			h.addon(row.name, func(s *v1alpha1.AddonSpec) {
 				s.Configs = []v1alpha1.ConfigKind{addonConfigs, configMaps}
 				for _, r := range h.references(row.defaults) {
@@ -214,10 +214,10 @@ func testPrecedence(t *testing.T) {
 						}
 					}
 				}
-				h.placed("all")(s)
+				h.byPlacement("all")(s)
 				s.Install.Placements[0].Configs = h.references(row.placement)
 			})
-			h.eventually("it goes by the Placement", func() bool { return h.memberAddon(row.name, "a").Status.Placement != "" })
+			h.eventually("the Placement applies", func() bool { return h.memberAddon(row.name, "a").Status.Placement != "" })
 			m := h.updated(row.name, "a")
 			var got []string
 			for _, c := range m.Status.Configs {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestOvertaken(t *testing.T) {
+func TestOnlyConflicts(t *testing.T) {
 	works := schema.GroupResource{Group: "work.muster.dev", Resource: "works"}
 	conflict := apierrors.NewConflict(works, "east", errors.New("the object has been modified"))
 	exists := apierrors.NewAlreadyExists(works, "east")
@@ -20,15 +20,16 @@ func TestOvertaken(t *testing.T) {
 		err          error
 		want         bool
 	}{
-		{"none", "all went well", nil, false},
-		{"a conflict", "somebody else has written", fmt.Errorf("write the status: %w", conflict), true},
-		{"a race to create", "somebody else has created", fmt.Errorf("create: %w", exists), true},
-		{"our own word", "the look itself has found out", fmt.Errorf("Create: %w", errRetry), true},
-		{"forbidden", "that is for a person to mend", fmt.Errorf("create: %w", forbidden), false},
-		{"several of them", "of many writes each may be overtaken",
+		{"nil", "no error", nil, false},
+		{"conflict", "another client has written", fmt.Errorf("write the status: %w", conflict), true},
+		{"already exists", "another client has created the object", fmt.Errorf("create: %w", exists), true},
+		{"retry", "the reconcile requests a retry", fmt.Errorf("Create: %w", errRetry), true},
+		{"forbidden", "a user must grant the permission", fmt.Errorf("create: %w", forbidden), false},
+		{"several conflicts", "each of several writes can conflict",
 			fmt.Errorf("members: %w", errors.Join(conflict, errors.Join(errRetry, exists))), true},
-		{"one among others", "what else is wrong must not be hidden by it", errors.Join(conflict, forbidden), false},
-		{"one among others, further down", "as above", errors.Join(errors.Join(exists, forbidden), conflict), false},
+		{"a conflict and another error", "the other error must be reported", errors.Join(conflict, forbidden), false},
+		{"a conflict and another error in a nested list",
+			"the other error must be reported", errors.Join(errors.Join(exists, forbidden), conflict), false},
 	} {
 		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, onlyConflicts(row.err), row.reason) })
 	}

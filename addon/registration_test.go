@@ -24,17 +24,17 @@ import (
 type reporter struct{ echo }
 
 func (reporter) Registration(addon.Input) *v1alpha1.TemplateRegistration {
-	return mayReadConfigMaps(v1alpha1.RegistrationToken)
+	return readConfigMaps(v1alpha1.RegistrationToken)
 }
 
 // certified is a reporter with a certificate.
 type certified struct{ echo }
 
 func (certified) Registration(addon.Input) *v1alpha1.TemplateRegistration {
-	return mayReadConfigMaps(v1alpha1.RegistrationCertificate)
+	return readConfigMaps(v1alpha1.RegistrationCertificate)
 }
 
-func mayReadConfigMaps(by v1alpha1.RegistrationCredential) *v1alpha1.TemplateRegistration {
+func readConfigMaps(by v1alpha1.RegistrationCredential) *v1alpha1.TemplateRegistration {
 	return &v1alpha1.TemplateRegistration{Credential: by, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}}}}
 }
@@ -62,7 +62,7 @@ func (h *hub) agentOf(name, member string) client.Client {
 			if h.memory != nil {
 				config.Dial, config.CAData = h.memory.DialContext, h.memory.CertificateAuthority()
 			}
-			require.NotEqual(h.t, len(config.BearerToken) > 0, len(config.CertData) > 0, "one of the two")
+			require.NotEqual(h.t, len(config.BearerToken) > 0, len(config.CertData) > 0, "want either a token or a certificate")
 			c, err := client.New(config, client.Options{Scheme: scheme})
 			require.NoError(h.t, err)
 			return c
@@ -89,16 +89,17 @@ func testRegistration(t *testing.T, reports func(echo) addon.Agent) {
 	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
 	h.members("a", "a-b")
 	h.choose("all", "a", "a-b")
-	h.obey()
+	h.runAgents()
 	r := h.start(addon.Options{Agents: []addon.Agent{reports(echo{h.name("x")}), reports(echo{h.name("x-y")})},
 		Registration: &addon.Registration{}})
 	for _, name := range []string{"x", "x-y"} {
-		h.addon(name, h.placed("all"))
+		h.addon(name, h.byPlacement("all"))
 		for _, m := range []string{"a", "a-b"} {
 			h.eventually(m+" has "+name, func() bool {
-				it := h.memberAddon(name, m)
-				return is(it, v1alpha1.ConditionAvailable) && is(it, v1alpha1.ConditionRegistrationReady) &&
-					it.Status.Registration != nil
+				addonOnMember := h.memberAddon(name, m)
+				return isTrue(addonOnMember, v1alpha1.ConditionAvailable) && isTrue(addonOnMember,
+					v1alpha1.ConditionRegistrationReady) &&
+					addonOnMember.Status.Registration != nil
 			})
 		}
 	}
@@ -107,28 +108,28 @@ func testRegistration(t *testing.T, reports func(echo) addon.Agent) {
 	list := func(namespace string) error {
 		return agent.List(context.Background(), &corev1.ConfigMapList{}, client.InNamespace(namespace))
 	}
-	h.eventually("it may what it asks for", func() bool { return list(h.namespaceOf("a")) == nil })
-	require.True(t, apierrors.IsForbidden(list(h.namespaceOf("a-b"))), "what is of another member")
+	h.eventually("the agent has the requested access", func() bool { return list(h.namespaceOf("a")) == nil })
+	require.True(t, apierrors.IsForbidden(list(h.namespaceOf("a-b"))), "ConfigMaps of another member")
 	require.True(t, apierrors.IsForbidden(agent.List(t.Context(), &v1alpha1.MemberAddonList{},
-		client.InNamespace(h.namespaceOf("a")))), "what it does not ask for")
+		client.InNamespace(h.namespaceOf("a")))), "a kind that was not requested")
 	require.NoError(t, h.agentOf("x-y", "a-b").List(t.Context(), &corev1.ConfigMapList{},
 		client.InNamespace(h.namespaceOf("a-b"))))
 	require.True(t, apierrors.IsForbidden(renewLease(t.Context(), agent, h.namespaceOf("a"), h.name("x-y"))),
-		"what is of another add-on")
+		"the Lease of another add-on")
 	r.quiet(t)
 	r.stop()
 
 	again := h.start(addon.Options{Agents: []addon.Agent{reports(echo{h.name("x")}), reports(echo{h.name("x-y")})},
 		Registration: &addon.Registration{}})
-	h.eventually("it runs", func() bool { return again.wire.Count("GET works") > 0 })
+	h.eventually("the controllers read Works", func() bool { return again.wire.Count("GET works") > 0 })
 	again.quiet(t)
-	require.Empty(t, again.wire.Writes(), "a restart issues nothing anew")
+	require.Empty(t, again.wire.Writes(), "a restart must not issue credentials")
 
 	h.choose("all", "a-b")
-	h.eventually("a has them no more", func() bool {
+	h.eventually("the add-ons are removed from a", func() bool {
 		return h.memberAddon("x", "a") == nil && h.memberAddon("x-y", "a") == nil
 	})
-	h.eventually("nor has its agent", func() bool {
+	h.eventually("the access of the agent is revoked", func() bool {
 		err := list(h.namespaceOf("a"))
 		return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)
 	})

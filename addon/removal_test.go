@@ -30,93 +30,96 @@ func within(seconds int32, spec func(*v1alpha1.AddonSpec)) func(*v1alpha1.AddonS
 
 func isHooks(w *workv1alpha1.Work) bool { return strings.HasSuffix(w.Name, "-hooks") }
 
-// TestDeadline checks that a removal which does not end by itself is forced, and that this is recorded before
-// anything is released.
-func TestDeadline(t *testing.T) { testkit.Virtual(t, testDeadline) }
+// TestRemoval_Deadline checks that a removal which does not end by itself is forced, and that this is recorded before
+// allowAll is released.
+func TestRemoval_Deadline(t *testing.T) { testkit.Virtual(t, testRemovalDeadline) }
 
-func testDeadline(t *testing.T) {
+func testRemovalDeadline(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "dead")
 	h.choose("a", "a")
 	h.choose("dead", "dead")
-	members := h.obey()
-	members.hush(isHooks)
+	members := h.runAgents()
+	members.ignoreWorks(isHooks)
 	h.start(addon.Options{Agents: []addon.Agent{cleaner{echo{h.name("stuck")}}, cleaner{echo{h.name("lost")}},
 		cleaner{echo{h.name("now")}}}})
-	stuck := h.installed("stuck", within(10, h.placed("a")), "a")
-	lost := h.installed("lost", within(10, h.placed("dead")), "dead")
-	now := h.installed("now", within(600, h.placed("dead")), "dead")
-	members.die("dead")
+	stuck := h.installed("stuck", within(10, h.byPlacement("a")), "a")
+	lost := h.installed("lost", within(10, h.byPlacement("dead")), "dead")
+	now := h.installed("now", within(600, h.byPlacement("dead")), "dead")
+	members.stopAgent("dead")
 	h.health("dead", metav1.ConditionUnknown)
 
 	testkit.Step(t, "a hook that never ends", func() {
 		h := h.in(t)
-		seen := h.watchAddon("stuck", nil)
+		events := h.watchAddon("stuck", nil)
 		require.NoError(t, h.client.Delete(t.Context(), stuck))
 		h.eventually("the hook runs", func() bool { return h.hooksOn("stuck", "a") != nil })
-		h.eventually("all is gone", func() bool { return h.gone(stuck) && len(h.works("stuck", "a")) == 0 })
+		h.eventually("all objects are deleted", func() bool { return h.isDeleted(stuck) && len(h.works("stuck", "a")) == 0 })
 		hooks, works, addon := h.steps("stuck")
-		h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
-		forced := records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded)
-		seen.inOrder("a", addon("deleted"), hooks("made"), forced, works("deleted"), works("gone"), hooks("gone"),
+		h.eventually("all events are observed", func() bool { return events.first(addon("gone").matches) > 0 })
+		forced := hasReason(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded)
+		events.inOrder("a", addon("deleted"), hooks("made"), forced, works("deleted"), works("gone"), hooks("gone"),
 			addon("gone"))
-		h.eventually("an Event tells", func() bool { return h.reported("stuck", "a", v1alpha1.ReasonDeadlineExceeded) == 1 })
+		h.eventually("an Event is recorded", func() bool {
+			return h.countEvents("stuck", "a", v1alpha1.ReasonDeadlineExceeded) == 1
+		})
 	})
-	testkit.Step(t, "a member that is dead", func() {
+	testkit.Step(t, "an unreachable member", func() {
 		h := h.in(t)
-		seen := h.watchAddon("lost", nil)
+		events := h.watchAddon("lost", nil)
 		require.NoError(t, h.client.Delete(t.Context(), lost))
-		h.eventually("all is gone", func() bool { return h.gone(lost) && len(h.works("lost", "dead")) == 0 })
+		h.eventually("all objects are deleted", func() bool { return h.isDeleted(lost) && len(h.works("lost", "dead")) == 0 })
 		_, works, addon := h.steps("lost")
-		h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
-		seen.inOrder("dead", addon("deleted"), records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded),
+		h.eventually("all events are observed", func() bool { return events.first(addon("gone").matches) > 0 })
+		events.inOrder("dead", addon("deleted"), hasReason(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded),
 			works("deleted"), works("gone"), addon("gone"))
-		h.eventually("an Event tells", func() bool {
-			return h.reported("lost", "dead", v1alpha1.ReasonDeadlineExceeded) == 1
+		h.eventually("an Event is recorded", func() bool {
+			return h.countEvents("lost", "dead", v1alpha1.ReasonDeadlineExceeded) == 1
 		})
 	})
 	testkit.Step(t, "a deadline of 0", func() {
 		h := h.in(t)
-		seen := h.watchAddon("now", nil)
+		events := h.watchAddon("now", nil)
 		require.NoError(t, h.client.Delete(t.Context(), now))
-		h.eventually("it waits", func() bool {
+		h.eventually("the hook is reported", func() bool {
 			return reason(h.memberAddon("now", "dead"), v1alpha1.ConditionProgressing) == v1alpha1.ReasonPreDelete
 		})
 		m := h.memberAddon("now", "dead")
 		before := m.DeepCopy()
 		m.Spec.RemovalDeadlineSeconds = new(int32(0))
 		require.NoError(t, h.client.Patch(t.Context(), m, client.MergeFrom(before)))
-		h.eventually("all is gone", func() bool { return h.gone(now) && len(h.works("now", "dead")) == 0 })
+		h.eventually("all objects are deleted", func() bool { return h.isDeleted(now) && len(h.works("now", "dead")) == 0 })
 		_, works, addon := h.steps("now")
-		h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
-		seen.inOrder("dead", addon("deleted"), records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded),
+		h.eventually("all events are observed", func() bool { return events.first(addon("gone").matches) > 0 })
+		events.inOrder("dead", addon("deleted"), hasReason(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded),
 			works("deleted"), addon("gone"))
-		require.NotZero(t, seen.first(func(s renewal) bool {
+		require.NotZero(t, events.first(func(s observation) bool {
 			m, is := s.object.(*v1alpha1.MemberAddon)
 			return is && strings.Contains(m.Status.Message, "removalDeadlineSeconds is 0")
-		}), "it says why")
+		}), "want the reason of the forced removal")
 	})
 }
 
-// TestGone checks that a missing MemberCluster is not a request to remove its add-ons. A requested removal from a
-// member that does not exist has no deadline, and the PreDeleter is called before.
-func TestGone(t *testing.T) { testkit.Virtual(t, testGone) }
+// TestRemoval_MissingMember checks that a missing MemberCluster is not a request to remove its add-ons. A requested
+// removal from a member that does not exist has no deadline, and the PreDeleter is called before.
+func TestRemoval_MissingMember(t *testing.T) { testkit.Virtual(t, testRemovalMissingMember) }
 
-func testGone(t *testing.T) {
+func testRemovalMissingMember(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.choose("all", "a", "b")
-	members := h.obey()
+	members := h.runAgents()
 	var mu sync.Mutex
-	leaves := &polite{echo: echo{h.name("leaves")}, mu: &mu, answer: func(asked int) (bool, error) { return true, nil }}
-	h.start(addon.Options{Agents: []addon.Agent{leaves, cleaner{echo{h.name("stays")}}}})
-	a := h.installed("leaves", h.placed("all"), "a", "b")
-	stays := h.installed("stays", h.placed("all"), "a", "b")
-	members.die("a")
+	startLeave := &preDeleter{echo: echo{h.name("leaves")}, mu: &mu,
+		answer: func(asked int) (bool, error) { return true, nil }}
+	h.start(addon.Options{Agents: []addon.Agent{startLeave, cleaner{echo{h.name("stays")}}}})
+	a := h.installed("leaves", h.byPlacement("all"), "a", "b")
+	stays := h.installed("stays", h.byPlacement("all"), "a", "b")
+	members.stopAgent("a")
 	member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.name("a")}}
 	require.NoError(t, h.client.Delete(t.Context(), member))
 	for _, name := range []string{"leaves", "stays"} {
-		h.eventually(name+" says what to do", func() bool {
+		h.eventually(name+" reports the missing member", func() bool {
 			return strings.Contains(h.memberAddon(name, "a").Status.Message, "does not belong to a member")
 		})
 		require.Nil(t, h.memberAddon(name, "a").DeletionTimestamp)
@@ -124,80 +127,87 @@ func testGone(t *testing.T) {
 		require.NoError(t, h.client.Delete(t.Context(), h.memberAddon(name, "a")))
 	}
 	for _, name := range []string{"leaves", "stays"} {
-		h.eventually(name+" is gone from a", func() bool {
+		h.eventually(name+" is removed from a", func() bool {
 			return h.memberAddon(name, "a") == nil && len(h.works(name, "a")) == 0
 		})
 	}
 	mu.Lock()
-	require.Equal(t, []string{"gone"}, leaves.members)
+	require.Equal(t, []string{"gone"}, startLeave.members)
 	mu.Unlock()
 	for _, object := range []*v1alpha1.Addon{a, stays} {
 		require.NoError(t, h.client.Delete(t.Context(), object))
 	}
-	h.eventually("all is gone", func() bool { return h.gone(a) && h.gone(stays) })
+	h.eventually("all objects are deleted", func() bool { return h.isDeleted(a) && h.isDeleted(stays) })
 }
 
-// TestForeignNamespace checks that a MemberAddon that a user created in a namespace of no member stays, but does not
-// block the deletion of an Addon.
-func TestForeignNamespace(t *testing.T) { testkit.Virtual(t, testForeignNamespace) }
+// TestRemoval_NamespaceWithoutMember checks that a MemberAddon that a user created in a namespace of no member stays,
+// but does not block the deletion of an Addon.
+func TestRemoval_NamespaceWithoutMember(t *testing.T) {
+	testkit.Virtual(t, testRemovalNamespaceWithoutMember)
+}
 
-func testForeignNamespace(t *testing.T) {
+func testRemovalNamespaceWithoutMember(t *testing.T) {
 	h := newHub(t)
 	h.start(addon.Options{Agents: []addon.Agent{echo{h.name("echo")}}})
 	a := h.addon("echo", nil)
-	// of an Addon that was deleted before, it is not known what it had
-	h.eventually("it is not to go before what is made of it", func() bool {
+	// The MemberAddons of an Addon that was deleted before are unknown.
+	h.eventually("the Addon has the finalizer", func() bool {
 		return h.client.Get(t.Context(), client.ObjectKeyFromObject(a), a) == nil && len(a.Finalizers) > 0
 	})
-	theirs := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: a.Name}}
-	require.NoError(t, h.client.Create(t.Context(), theirs))
-	h.eventually("it says so", func() bool {
-		return h.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs) == nil &&
-			strings.Contains(theirs.Status.Message, "does not belong to a member")
+	foreign := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: a.Name}}
+	require.NoError(t, h.client.Create(t.Context(), foreign))
+	h.eventually("the missing member is reported", func() bool {
+		return h.client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign) == nil &&
+			strings.Contains(foreign.Status.Message, "does not belong to a member")
 	})
 	require.NoError(t, h.client.Delete(t.Context(), a))
-	h.eventually("all is gone", func() bool { return h.gone(a) && h.gone(theirs) })
+	h.eventually("all objects are deleted", func() bool { return h.isDeleted(a) && h.isDeleted(foreign) })
 }
 
-// TestComesBack checks that a MemberAddon which a user deletes is created again while a Placement selects the member,
-// but not before its removal is complete.
-func TestComesBack(t *testing.T) { testkit.Virtual(t, testComesBack) }
+// TestRemoval_MemberAddonIsCreatedAgain checks that a MemberAddon which a user deletes is created again while a
+// Placement selects the member, but not before its removal is complete.
+func TestRemoval_MemberAddonIsCreatedAgain(t *testing.T) {
+	testkit.Virtual(t, testRemovalMemberAddonIsCreatedAgain)
+}
 
-func testComesBack(t *testing.T) {
+func testRemovalMemberAddonIsCreatedAgain(t *testing.T) {
 	h := newHub(t)
 	h.members("a")
 	h.choose("all", "a")
-	h.obey()
+	h.runAgents()
 	r := h.start(addon.Options{Agents: []addon.Agent{cleaner{echo{h.name("echo")}}}})
-	h.installed("echo", h.placed("all"), "a")
+	h.installed("echo", h.byPlacement("all"), "a")
 	first := h.memberAddon("echo", "a")
 	require.NoError(t, h.client.Delete(t.Context(), first))
-	h.eventually("it is back", func() bool {
+	h.eventually("the MemberAddon is created again", func() bool {
 		m := h.memberAddon("echo", "a")
-		return is(m, v1alpha1.ConditionAvailable) && m.UID != first.UID
+		return isTrue(m, v1alpha1.ConditionAvailable) && m.UID != first.UID
 	})
-	require.True(t, h.intact("echo", "a"))
+	require.True(t, h.worksUnchanged("echo", "a"))
 	require.Nil(t, h.hooksOn("echo", "a"))
 
 	p := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "all"}}
 	second := h.memberAddon("echo", "a")
 	require.NoError(t, h.client.Delete(t.Context(), p))
-	h.eventually("the Addon says that it is missing", func() bool {
+	h.eventually("the missing Placement is reported", func() bool {
 		return strings.Contains(h.get("echo").Status.Message, "does not exist")
 	})
 	r.quiet(t)
-	require.Equal(t, second.UID, h.memberAddon("echo", "a").UID, "it keeps what it has")
+	require.Equal(t, second.UID, h.memberAddon("echo", "a").UID, "want the MemberAddon to stay")
 	h.choose("all", "a")
-	h.eventually("it is back", func() bool { return !strings.Contains(h.get("echo").Status.Message, "does not exist") })
+	h.eventually("the Placement is found again", func() bool {
+		return !strings.Contains(h.get("echo").Status.Message,
+			"does not exist")
+	})
 	r.quiet(t)
 	require.Equal(t, second.UID, h.memberAddon("echo", "a").UID)
 }
 
-// TestManyRemovals checks the limit of concurrent removals when an Addon is deleted, and that unreachable members do
-// not block others.
-func TestManyRemovals(t *testing.T) { testkit.Virtual(t, testManyRemovals) }
+// TestRemoval_MaxRemoving checks the limit of concurrent removals when an Addon is deleted, and that unreachable
+// members do not block others.
+func TestRemoval_MaxRemoving(t *testing.T) { testkit.Virtual(t, testRemovalMaxRemoving) }
 
-func testManyRemovals(t *testing.T) {
+func testRemovalMaxRemoving(t *testing.T) {
 	h := newHub(t)
 	const most = 7
 	var names []string
@@ -206,26 +216,26 @@ func testManyRemovals(t *testing.T) {
 	}
 	h.members(names...)
 	h.choose("all", names...)
-	members := h.obey()
+	members := h.runAgents()
 	h.start(addon.Options{Agents: []addon.Agent{echo{h.name("echo")}}, MaxRemoving: most})
-	a := h.installed("echo", within(600, h.placed("all")), names...)
+	a := h.installed("echo", within(600, h.byPlacement("all")), names...)
 	dead := names[10:15]
 	isDead := map[string]bool{}
 	for _, name := range dead {
-		members.die(name)
+		members.stopAgent(name)
 		h.health(name, metav1.ConditionUnknown)
 		isDead[h.namespaceOf(name)] = true
 	}
-	going, peak := map[string]bool{}, 0
-	seen := h.watchAddon("echo", func(s renewal) {
+	removing, peak := map[string]bool{}, 0
+	events := h.watchAddon("echo", func(s observation) {
 		m, is := s.object.(*v1alpha1.MemberAddon)
 		switch {
 		case !is || isDead[m.Namespace]:
 		case s.kind == "DELETED":
-			delete(going, m.Namespace)
+			delete(removing, m.Namespace)
 		case m.DeletionTimestamp != nil:
-			going[m.Namespace] = true
-			peak = max(peak, len(going))
+			removing[m.Namespace] = true
+			peak = max(peak, len(removing))
 		}
 	})
 	require.NoError(t, h.client.Delete(t.Context(), a))
@@ -233,10 +243,11 @@ func testManyRemovals(t *testing.T) {
 	list := func() {
 		require.NoError(t, h.client.List(t.Context(), &left, client.MatchingLabels{v1alpha1.AddonLabel: a.Name}))
 	}
-	h.eventually("only the dead are left", func() bool { list(); return len(left.Items) <= len(dead) })
+	h.eventually("only unreachable members remain", func() bool { list(); return len(left.Items) <= len(dead) })
 	for i := range left.Items {
 		require.True(t, isDead[left.Items[i].Namespace], left.Items[i].Namespace)
-		require.NotNil(t, left.Items[i].DeletionTimestamp, "they have begun, so that their deadline has")
+		require.NotNil(t, left.Items[i].DeletionTimestamp,
+			"want the removal from unreachable members to start, so that its deadline passes")
 	}
 	require.Len(t, left.Items, len(dead))
 	for i := range left.Items {
@@ -244,23 +255,23 @@ func testManyRemovals(t *testing.T) {
 		left.Items[i].Spec.RemovalDeadlineSeconds = new(int32(0))
 		require.NoError(t, h.client.Patch(t.Context(), &left.Items[i], client.MergeFrom(before)))
 	}
-	h.eventually("all is gone", func() bool { list(); return len(left.Items) == 0 && h.gone(a) })
-	seen.mu.Lock()
-	defer seen.mu.Unlock()
+	h.eventually("all objects are deleted", func() bool { list(); return len(left.Items) == 0 && h.isDeleted(a) })
+	events.mu.Lock()
+	defer events.mu.Unlock()
 	require.LessOrEqual(t, peak, most)
 	require.Greater(t, peak, 1)
-	t.Logf("%d at a time at the most", peak)
+	t.Logf("at most %d concurrent removals", peak)
 }
 
-// TestTemplateGone checks an add-on whose template is missing: its hooks are unknown, but their existence is still
-// known.
-func TestTemplateGone(t *testing.T) { testkit.Virtual(t, testTemplateGone) }
+// TestRemoval_MissingTemplate checks an add-on whose template is missing: its hooks are unknown, but their existence is
+// still known.
+func TestRemoval_MissingTemplate(t *testing.T) { testkit.Virtual(t, testRemovalMissingTemplate) }
 
-func testTemplateGone(t *testing.T) {
+func testRemovalMissingTemplate(t *testing.T) {
 	h := newHub(t)
 	h.members("a")
 	h.choose("all", "a")
-	h.obey()
+	h.runAgents()
 	r := h.start(addon.Options{})
 	with, without := h.template("with"), h.template("without")
 	bare := &v1alpha1.AddonTemplate{}
@@ -272,31 +283,35 @@ func testTemplateGone(t *testing.T) {
 	for _, object := range []client.Object{&v1alpha1.AddonTemplate{ObjectMeta: metav1.ObjectMeta{Name: with.Name}}, bare} {
 		require.NoError(t, h.client.Delete(t.Context(), object))
 	}
-	h.eventually("it keeps what it has", func() bool {
+	h.eventually("the missing template is reported", func() bool {
 		return strings.Contains(h.memberAddon("with", "a").Status.Message, "not there") ||
-			!is(h.memberAddon("with", "a"), v1alpha1.ConditionConfigured)
+			!isTrue(h.memberAddon("with", "a"), v1alpha1.ConditionConfigured)
 	})
-	require.True(t, h.intact("with", "a"))
+	require.True(t, h.worksUnchanged("with", "a"))
 	for _, object := range []client.Object{hooked, plain} {
 		require.NoError(t, h.client.Delete(t.Context(), object))
 	}
-	h.eventually("what has no hooks goes", func() bool { return h.gone(plain) && len(h.works("without", "a")) == 0 })
-	h.eventually("what has some says what it lacks", func() bool {
+	h.eventually("the add-on without hooks is removed",
+		func() bool { return h.isDeleted(plain) && len(h.works("without", "a")) == 0 })
+	h.eventually("the add-on with hooks names the missing template", func() bool {
 		m := h.memberAddon("with", "a")
 		return reason(m, v1alpha1.ConditionDegraded) == v1alpha1.ReasonHookFailed &&
 			strings.Contains(m.Status.Message, with.Name)
 	})
-	require.True(t, h.intact("with", "a"))
+	require.True(t, h.worksUnchanged("with", "a"))
 	h.template("with")
-	h.eventually("with its template it goes on", func() bool { return h.gone(hooked) && len(h.works("with", "a")) == 0 })
+	h.eventually("the removal continues with the template",
+		func() bool { return h.isDeleted(hooked) && len(h.works("with", "a")) == 0 })
 	require.True(t, apierrors.IsNotFound(h.client.Get(t.Context(), client.ObjectKeyFromObject(hooked), hooked)))
 }
 
-// TestOneFails checks that a member on which an add-on cannot be installed delays neither other members nor the
-// rollout.
-func TestOneFails(t *testing.T) { testkit.Virtual(t, testOneFails) }
+// TestInstall_FailingMemberDelaysNoOther checks that a member on which an add-on cannot be installed delays neither
+// other members nor the rollout.
+func TestInstall_FailingMemberDelaysNoOther(t *testing.T) {
+	testkit.Virtual(t, testInstallFailingMemberDelaysNoOther)
+}
 
-func testOneFails(t *testing.T) {
+func testInstallFailingMemberDelaysNoOther(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	broken := &membershipv1alpha1.MemberCluster{}
@@ -305,9 +320,9 @@ func testOneFails(t *testing.T) {
 	broken.Status.Namespace = "nowhere-" + h.namespace
 	require.NoError(t, h.client.Status().Patch(t.Context(), broken, client.MergeFrom(before)))
 	h.choose("all", "a", "b")
-	h.obey()
+	h.runAgents()
 	r := h.start(addon.Options{Agents: []addon.Agent{echo{h.name("echo")}}})
-	h.installed("echo", h.placed("all"), "a")
-	h.eventually("the Addon counts", func() bool { return h.get("echo").Status.Counts.Available == 1 })
-	require.Less(t, r.wire.Writes()["POST memberaddons"], 30, "it is not tried without a pause")
+	h.installed("echo", h.byPlacement("all"), "a")
+	h.eventually("the Addon counts the other member", func() bool { return h.get("echo").Status.Counts.Available == 1 })
+	require.Less(t, r.wire.Writes()["POST memberaddons"], 30, "want pauses between attempts")
 }

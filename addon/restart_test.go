@@ -15,16 +15,18 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// TestFailureWithoutAWord checks that members for which the agent cannot render a new revision also count as failures
-// after a restart of the controllers: no other member gets a permit instead.
-func TestFailureWithoutAWord(t *testing.T) { testkit.Virtual(t, testFailureWithoutAWord) }
+// TestRollout_RenderFailuresCountAfterRestart checks that members for which the agent cannot render a new revision also
+// count as failures after a restart of the controllers: no other member gets a permit instead.
+func TestRollout_RenderFailuresCountAfterRestart(t *testing.T) {
+	testkit.Virtual(t, testRolloutRenderFailuresCountAfterRestart)
+}
 
-func testFailureWithoutAWord(t *testing.T) {
+func testRolloutRenderFailuresCountAfterRestart(t *testing.T) {
 	h := newHub(t)
 	names := []string{"m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "m9"}
 	h.members(names...)
 	h.choose("all", names...)
-	h.obey()
+	h.runAgents()
 	bad := map[string]bool{h.name("m1"): true, h.name("m2"): true}
 	picky := failingAgent{h.name("picky"), func(ctx context.Context, in addon.Input) ([]client.Object, error) {
 		if bad[in.Member.Name] && in.Settings.Variables["COLOR"] == "red" {
@@ -36,7 +38,7 @@ func testFailureWithoutAWord(t *testing.T) {
 	r := h.start(o)
 	h.color("colors", "blue")
 	h.addon("picky", func(s *v1alpha1.AddonSpec) {
-		h.placed("all")(s)
+		h.byPlacement("all")(s)
 		s.Configs = []v1alpha1.ConfigKind{addonConfigs}
 		p := &s.Install.Placements[0]
 		p.Configs = []v1alpha1.ConfigReference{h.reference("colors")}
@@ -47,22 +49,22 @@ func testFailureWithoutAWord(t *testing.T) {
 	})
 	in := func(color string) int {
 		return count(names, func(name string) bool {
-			return h.colorOf("picky", name) == color && is(h.memberAddon("picky", name), v1alpha1.ConditionAvailable)
+			return h.colorOf("picky", name) == color && isTrue(h.memberAddon("picky", name), v1alpha1.ConditionAvailable)
 		})
 	}
 	h.eventually("all are blue", func() bool { return in("blue") == len(names) })
 	h.color("colors", "red")
-	h.eventually("it halts", func() bool {
+	h.eventually("the rollout halts", func() bool {
 		return h.get("picky").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed
 	})
 	r.quiet(t)
 	updated := in("red")
 	require.LessOrEqual(t, updated, 3)
-	require.Equal(t, len(names), updated+in("blue"), "who cannot be told runs on as it is")
+	require.Equal(t, len(names), updated+in("blue"), "want all other members to keep their revision")
 	for range 3 {
 		r.stop()
 		r = h.start(o)
-		h.eventually("it runs", func() bool { return r.wire.Count("GET works") > 0 })
+		h.eventually("the controllers read Works", func() bool { return r.wire.Count("GET works") > 0 })
 		r.quiet(t)
 		require.Empty(t, r.wire.Writes())
 		require.Equal(t, updated, in("red"))

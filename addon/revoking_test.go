@@ -37,17 +37,17 @@ func denying(denies func(*http.Request) bool) func(http.RoundTripper) http.Round
 	}
 }
 
-// TestRevokingRefused checks a removal that cannot revoke the access of its agent: it reports the reason, is degraded
-// at its deadline, and completes as soon as the access can be revoked.
-func TestRevokingRefused(t *testing.T) { testkit.Virtual(t, testRevokingRefused) }
+// TestRemoval_RevocationDenied checks a removal that cannot revoke the access of its agent: it reports the reason, is
+// degraded at its deadline, and completes as soon as the access can be revoked.
+func TestRemoval_RevocationDenied(t *testing.T) { testkit.Virtual(t, testRemovalRevocationDenied) }
 
-func testRevokingRefused(t *testing.T) {
+func testRemovalRevocationDenied(t *testing.T) {
 	h := newHub(t)
 	err := h.client.Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
 	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
 	h.members("a")
-	h.obey()
+	h.runAgents()
 	refuses := &atomic.Bool{}
 	refuses.Store(true)
 	h.wrap = denying(func(r *http.Request) bool {
@@ -55,32 +55,34 @@ func testRevokingRefused(t *testing.T) {
 	})
 	h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: h.registration()})
 	a := h.addon("x", within(600, func(*v1alpha1.AddonSpec) {}))
-	m := h.own("x", "a", nil)
-	h.eventually("it runs", func() bool { return is(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) })
+	m := h.createMemberAddon("x", "a", nil)
+	h.eventually("the add-on is available", func() bool {
+		return isTrue(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable)
+	})
 	agent := h.agentOf("x", "a")
-	may := func() bool {
+	canList := func() bool {
 		return agent.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(h.namespaceOf("a"))) == nil
 	}
-	h.eventually("its agent may what it asks for", may)
+	h.eventually("the agent has the requested access", canList)
 
 	require.NoError(t, h.client.Delete(t.Context(), a))
-	h.eventually("it says why it does not end", func() bool {
+	h.eventually("the failed revocation is reported", func() bool {
 		return strings.Contains(h.memberAddon("x", "a").Status.Message, "admission webhook policy denied the request")
 	})
-	h.says(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsDesired)
-	h.eventually("what gives it rights has gone", func() bool { return !may() })
+	h.requireCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsDesired)
+	h.eventually("the permissions of the agent are revoked", func() bool { return !canList() })
 	now := h.memberAddon("x", "a")
 	before := now.DeepCopy()
 	now.Spec.RemovalDeadlineSeconds = new(int32(1))
 	require.NoError(t, h.client.Patch(t.Context(), now, client.MergeFrom(before)))
-	said := h.says(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonRevokeFailed)
-	require.Contains(t, said.Message, "The MemberAddon stays until the access is revoked.")
-	h.eventually("so does the Addon", func() bool {
+	degraded := h.requireCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonRevokeFailed)
+	require.Contains(t, degraded.Message, "The MemberAddon stays until the access is revoked.")
+	h.eventually("the Addon reports the failed revocation", func() bool {
 		return strings.Contains(h.get("x").Status.Message, "denied the request")
 	})
-	require.Empty(t, h.get("x").Status.ForcedRemovals, "nothing was")
+	require.Empty(t, h.get("x").Status.ForcedRemovals, "want no forced removal")
 
 	refuses.Store(false)
-	h.poke("x", "a")
-	h.eventually("it ends", func() bool { return h.gone(m) && h.gone(a) })
+	h.triggerReconcile("x", "a")
+	h.eventually("the removal ends", func() bool { return h.isDeleted(m) && h.isDeleted(a) })
 }

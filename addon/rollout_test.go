@@ -58,9 +58,9 @@ func (h *hub) get(name string) *v1alpha1.Addon {
 	return a
 }
 
-func count(names []string, holds func(string) bool) (n int) {
+func count(names []string, condition func(string) bool) (n int) {
 	for _, name := range names {
-		if holds(name) {
+		if condition(name) {
 			n++
 		}
 	}
@@ -79,11 +79,11 @@ func testRollout(t *testing.T) {
 	}
 	h.members(names...)
 	h.choose("all", names...)
-	members := h.obey()
+	members := h.runAgents()
 	h.start(addon.Options{Agents: []addon.Agent{echo{h.name("echo")}}})
 	h.color("colors", "blue")
 	h.addon("echo", func(s *v1alpha1.AddonSpec) {
-		h.placed("all")(s)
+		h.byPlacement("all")(s)
 		s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addonconfigs"}}
 		p := &s.Install.Placements[0]
 		p.Configs = []v1alpha1.ConfigReference{h.reference("colors")}
@@ -94,22 +94,22 @@ func testRollout(t *testing.T) {
 	})
 	has := func(color string) int {
 		return count(names, func(name string) bool {
-			return h.colorOf("echo", name) == color && is(h.memberAddon("echo", name), v1alpha1.ConditionAvailable)
+			return h.colorOf("echo", name) == color && isTrue(h.memberAddon("echo", name), v1alpha1.ConditionAvailable)
 		})
 	}
 	h.eventually("all are blue", func() bool { return has("blue") == len(names) })
 
 	members.setReadiness(func(w *workv1alpha1.Work) bool {
 		refuses := w.Namespace == h.namespaceOf("m01") || w.Namespace == h.namespaceOf("m02")
-		return !refuses || !says(w, "red")
+		return !refuses || !manifestsContain(w, "red")
 	})
 	h.color("colors", "red")
-	h.eventually("it halts", func() bool {
+	h.eventually("the rollout halts", func() bool {
 		p := h.get("echo").Status.Placements
 		return len(p) == 1 && p[0].Rollout.Phase == placementv1alpha1.PhaseFailed
 	})
 	updated := count(names, func(name string) bool { return h.colorOf("echo", name) == "red" })
-	require.LessOrEqual(t, updated, 5, "three at a time and one failure")
+	require.LessOrEqual(t, updated, 5, "want at most three slots and two failures")
 	t.Log(updated, h.get("echo").Status.Message)
 
 	members.setReadiness(nil)

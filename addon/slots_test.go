@@ -18,18 +18,18 @@ import (
 )
 
 // lookout observes all changes of the Works of an add-on on the API server in their order, and records violations.
-type lookout struct {
+type slotObserver struct {
 	slots int
 
-	mu    sync.Mutex
-	works map[string]*workv1alpha1.Work // by namespace
-	most  int                           // how many were on their way at a time
-	wrong []string
+	mu         sync.Mutex
+	works      map[string]*workv1alpha1.Work // by namespace
+	most       int                           // maximum number of members that were updated concurrently
+	violations []string
 }
 
 // observe watches the Works of an add-on, one for each member, until the test ends.
-func (h *hub) observe(name string, slots int) *lookout {
-	o := &lookout{slots: slots, works: map[string]*workv1alpha1.Work{}}
+func (h *hub) observe(name string, slots int) *slotObserver {
+	o := &slotObserver{slots: slots, works: map[string]*workv1alpha1.Work{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	events, err := h.client.Watch(ctx, &workv1alpha1.WorkList{}, client.MatchingLabels{v1alpha1.AddonLabel: h.name(name)})
 	require.NoError(h.t, err)
@@ -38,45 +38,46 @@ func (h *hub) observe(name string, slots int) *lookout {
 		defer close(done)
 		for event := range events.ResultChan() {
 			if work, is := event.Object.(*workv1alpha1.Work); is {
-				o.saw(event.Type, work)
+				o.record(event.Type, work)
 			}
 		}
 		if ctx.Err() == nil {
-			o.complain("the watch has ended")
+			o.addViolation("the watch has ended")
 		}
 	}()
 	h.t.Cleanup(func() { cancel(); events.Stop(); <-done })
 	return o
 }
 
-func (o *lookout) complain(format string, args ...any) {
+func (o *slotObserver) addViolation(format string, args ...any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.wrong = append(o.wrong, fmt.Sprintf(format, args...))
+	o.violations = append(o.violations, fmt.Sprintf(format, args...))
 }
 
 // saw handles a change. The number of members that are being updated never exceeds the number of slots.
-func (o *lookout) saw(what watch.EventType, work *workv1alpha1.Work) {
+func (o *slotObserver) record(event watch.EventType, work *workv1alpha1.Work) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.works[work.Namespace] = work; what == watch.Deleted {
+	if o.works[work.Namespace] = work; event == watch.Deleted {
 		delete(o.works, work.Namespace)
 	}
 	n := 0
 	for _, w := range o.works {
-		if onTheWay(w) {
+		if isUpdating(w) {
 			n++
 		}
 	}
 	if o.most = max(o.most, n); n > o.slots {
-		o.wrong = append(o.wrong, fmt.Sprintf("%d are on their way with %s", n, work.Namespace))
+		o.violations = append(o.violations, fmt.Sprintf("%d members are being updated, with %s", n, work.Namespace))
 	}
 }
 
-// onTheWay reports whether a member has a revision on which it has not reported success or failure yet.
-func onTheWay(w *workv1alpha1.Work) bool {
-	answered := w.Status.ObservedGeneration == w.Generation
-	return !answered || !meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.ConditionAvailable) && !failed(w)
+// isUpdating reports whether a member has a revision on which it has not reported success or failure yet.
+func isUpdating(w *workv1alpha1.Work) bool {
+	reportedStatus := w.Status.ObservedGeneration == w.Generation
+	return !reportedStatus || !meta.IsStatusConditionTrue(w.Status.Conditions,
+		workv1alpha1.ConditionAvailable) && !failed(w)
 }
 
 func failed(w *workv1alpha1.Work) bool {
@@ -85,33 +86,33 @@ func failed(w *workv1alpha1.Work) bool {
 }
 
 // check requires that there were no violations, and that the slots were used.
-func (o *lookout) check(t require.TestingT) {
+func (o *slotObserver) check(t require.TestingT) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	require.Empty(t, o.wrong)
+	require.Empty(t, o.violations)
 	require.LessOrEqual(t, o.most, o.slots)
-	require.Greater(t, o.most, o.slots/2, "as many at a time as may be, or nearly")
+	require.Greater(t, o.most, o.slots/2, "want most of the slots to be used")
 	o.most = 0
 }
 
-// have returns the namespaces of the members whose Work has a text in its manifests.
-func (o *lookout) have(text string) (all []string) {
+// namespacesWith returns the namespaces of the members whose Work has a text in its manifests.
+func (o *slotObserver) namespacesWith(text string) (all []string) {
 	for namespace, w := range o.now() {
-		if says(w, text) {
+		if manifestsContain(w, text) {
 			all = append(all, namespace)
 		}
 	}
 	return all
 }
 
-// says reports whether a Work has a text in its manifests.
-func says(w *workv1alpha1.Work, text string) bool {
+// manifestsContain reports whether a Work has a text in its manifests.
+func manifestsContain(w *workv1alpha1.Work, text string) bool {
 	return slices.ContainsFunc(w.Spec.Manifests, func(m workv1alpha1.Manifest) bool {
 		return strings.Contains(string(m.Raw), text)
 	})
 }
 
-func (o *lookout) now() map[string]*workv1alpha1.Work {
+func (o *slotObserver) now() map[string]*workv1alpha1.Work {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return maps.Clone(o.works)

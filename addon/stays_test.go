@@ -23,20 +23,20 @@ func (h *hub) leave(name string) {
 	require.NoError(h.t, h.client.Patch(h.t.Context(), m, client.MergeFrom(before)))
 }
 
-// TestStays checks that an add-on on a leaving member stays unchanged until it is removed, and does not get the
-// configuration of members without a Placement.
-func TestStays(t *testing.T) { testkit.Virtual(t, testStays) }
+// TestLeave_AddonStaysUnchanged checks that an add-on on a leaving member stays unchanged until it is removed, and does
+// not get the configuration of members without a Placement.
+func TestLeave_AddonStaysUnchanged(t *testing.T) { testkit.Virtual(t, testLeaveAddonStaysUnchanged) }
 
-func testStays(t *testing.T) {
+func testLeaveAddonStaysUnchanged(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c", "d")
 	h.choose("all", "a", "b", "c")
-	members := h.obey()
+	members := h.runAgents()
 	r := h.start(addon.Options{Agents: []addon.Agent{echo{h.name("echo")}}, MaxRemoving: 1})
 	h.color("defaults", "grey")
 	h.color("colors", "blue")
 	h.addon("echo", func(s *v1alpha1.AddonSpec) {
-		h.placed("all")(s)
+		h.byPlacement("all")(s)
 		s.Configs = []v1alpha1.ConfigKind{{
 			Group: v1alpha1.GroupName, Resource: "addonconfigs",
 			Defaults: []v1alpha1.ObjectName{{Namespace: h.namespace, Name: "defaults"}},
@@ -46,13 +46,13 @@ func testStays(t *testing.T) {
 	})
 	blue := func(names ...string) bool {
 		return count(names, func(name string) bool {
-			return h.colorOf("echo", name) == "blue" && is(h.memberAddon("echo", name), v1alpha1.ConditionAvailable)
+			return h.colorOf("echo", name) == "blue" && isTrue(h.memberAddon("echo", name), v1alpha1.ConditionAvailable)
 		}) == len(names)
 	}
 	require.NoError(t, h.client.Create(t.Context(),
 		&v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespaceOf("d"), Name: h.name("echo")}}))
-	h.eventually("who has it by hand is grey", func() bool {
-		return h.colorOf("echo", "d") == "grey" && is(h.memberAddon("echo", "d"), v1alpha1.ConditionAvailable)
+	h.eventually("the MemberAddon of a user is grey", func() bool {
+		return h.colorOf("echo", "d") == "grey" && isTrue(h.memberAddon("echo", "d"), v1alpha1.ConditionAvailable)
 	})
 	h.eventually("all are blue", func() bool { return blue("a", "b", "c") })
 	r.quiet(t)
@@ -60,31 +60,31 @@ func testStays(t *testing.T) {
 	h.leave("a")
 	h.leave("d")
 	r.quiet(t)
-	require.True(t, blue("a"), "a member that leaves")
+	require.True(t, blue("a"), "want no change on a leaving member")
 	h.color("colors", "red")
 	h.color("defaults", "black")
 	h.eventually("the others are red", func() bool {
 		return h.colorOf("echo", "b") == "red" && h.colorOf("echo", "c") == "red"
 	})
 	r.quiet(t)
-	require.Equal(t, "blue", h.colorOf("echo", "a"), "a member that leaves gets nothing new")
-	require.Equal(t, "grey", h.colorOf("echo", "d"), "nor does one that has it by hand")
+	require.Equal(t, "blue", h.colorOf("echo", "a"), "want no new color on a leaving member")
+	require.Equal(t, "grey", h.colorOf("echo", "d"), "want no new color for the MemberAddon of a user on a leaving member")
 
-	members.die("b")
-	members.die("c")
+	members.stopAgent("b")
+	members.stopAgent("c")
 	require.NoError(t, h.client.Delete(t.Context(), &v1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: h.name("echo")}}))
-	waits := ""
-	h.eventually("one goes, and one waits for its turn", func() bool {
-		going := 0
+	waiting := ""
+	h.eventually("one removal is running, and one is waiting", func() bool {
+		removing := 0
 		for _, name := range []string{"a", "b", "c"} {
 			if h.memberAddon("echo", name) != nil && h.memberAddon("echo", name).DeletionTimestamp != nil {
-				going++
+				removing++
 			} else if name != "a" {
-				waits = name
+				waiting = name
 			}
 		}
-		return going > 0 && waits != ""
+		return removing > 0 && waiting != ""
 	})
 	r.quiet(t)
-	require.Equal(t, "red", h.colorOf("echo", waits), "one that waits for its turn to go")
+	require.Equal(t, "red", h.colorOf("echo", waiting), "want no change of a member whose removal is waiting")
 }

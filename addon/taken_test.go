@@ -13,15 +13,17 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestTaken checks that an add-on reports a foreign Work with the name of its own Work, in any namespace, and does
-// not change it.
-func TestTaken(t *testing.T) { testkit.Virtual(t, testTaken) }
+// TestWorks_ForeignWorkIsReported checks that an add-on reports a foreign Work with the name of its own Work, in any
+// namespace, and does not change it.
+func TestWorks_ForeignWorkIsReported(t *testing.T) {
+	testkit.Virtual(t, testWorksForeignWorkIsReported)
+}
 
-func testTaken(t *testing.T) {
+func testWorksForeignWorkIsReported(t *testing.T) {
 	h := newHostingHub(t)
-	h.obey()
-	h.start(addon.Options{Agents: []addon.Agent{echo{h.name("own")}, lodger{name: h.name("hosted")},
-		lodger{name: h.name("forged")}}})
+	h.runAgents()
+	h.start(addon.Options{Agents: []addon.Agent{echo{h.name("own")}, hostedAgent{name: h.name("hosted")},
+		hostedAgent{name: h.name("forged")}}})
 	hostedName := func(name string) string {
 		return "addon-" + template.HostingNamespace(h.name(name), h.namespaceOf("a")) + "-0"
 	}
@@ -29,11 +31,12 @@ func testTaken(t *testing.T) {
 		name, reason, on, taken string
 		labels                  map[string]string
 	}{
-		{"own", "a Work without labels is a person's", "", "addon-" + h.name("own") + "-0", nil},
-		{"hosted", "so it is on a hosting member", "h", hostedName("hosted"), nil},
-		{"forged", "one that is labeled for another member is not this one's", "h", hostedName("forged"), map[string]string{
-			v1alpha1.AddonLabel: h.name("forged"), v1alpha1.HostedForLabel: h.namespaceOf("b"),
-		}},
+		{"own", "a Work without labels belongs to a user", "", "addon-" + h.name("own") + "-0", nil},
+		{"hosted", "a Work without labels on a hosting member belongs to a user", "h", hostedName("hosted"), nil},
+		{"forged",
+			"a Work that is labeled for another member belongs to that member", "h", hostedName("forged"), map[string]string{
+				v1alpha1.AddonLabel: h.name("forged"), v1alpha1.HostedForLabel: h.namespaceOf("b"),
+			}},
 	} {
 		testkit.Step(t, row.name, func() {
 			h := h.in(t)
@@ -41,25 +44,26 @@ func testTaken(t *testing.T) {
 			if at == "" {
 				at = "a"
 			}
-			theirs := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespaceOf(at), Name: row.taken,
+			foreign := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespaceOf(at), Name: row.taken,
 				Labels: row.labels}}
-			theirs.Spec.Manifests = []workv1alpha1.Manifest{{}}
-			theirs.Spec.Manifests[0].Raw = []byte(
+			foreign.Spec.Manifests = []workv1alpha1.Manifest{{}}
+			foreign.Spec.Manifests[0].Raw = []byte(
 				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"theirs","namespace":"default"}}`)
-			require.NoError(t, h.client.Create(t.Context(), theirs))
+			require.NoError(t, h.client.Create(t.Context(), foreign))
 			h.addon(row.name, func(s *v1alpha1.AddonSpec) { s.HostingMembers = []string{h.name("h")} })
-			m := h.own(row.name, "a", func(s *v1alpha1.MemberAddonSpec) {
+			m := h.createMemberAddon(row.name, "a", func(s *v1alpha1.MemberAddonSpec) {
 				if row.on != "" {
 					s.HostingMember = h.name(row.on)
 				}
 			})
-			said := h.says(m, v1alpha1.ConditionManifestsApplied, metav1.ConditionFalse, v1alpha1.ReasonManifestsFailed)
-			require.Contains(t, said.Message, theirs.Namespace+"/"+theirs.Name, row.reason)
-			require.Contains(t, said.Message, "does not belong to the add-on", row.reason)
-			require.NoError(t, h.client.Delete(t.Context(), theirs))
-			h.poke(row.name, "a") // without an event
-			h.eventually("it is well once that is gone", func() bool {
-				return is(h.memberAddon(row.name, "a"), v1alpha1.ConditionAvailable)
+			condition := h.requireCondition(m, v1alpha1.ConditionManifestsApplied, metav1.ConditionFalse,
+				v1alpha1.ReasonManifestsFailed)
+			require.Contains(t, condition.Message, foreign.Namespace+"/"+foreign.Name, row.reason)
+			require.Contains(t, condition.Message, "does not belong to the add-on", row.reason)
+			require.NoError(t, h.client.Delete(t.Context(), foreign))
+			h.triggerReconcile(row.name, "a") // without an event
+			h.eventually("the add-on is available after the deletion of the foreign Work", func() bool {
+				return isTrue(h.memberAddon(row.name, "a"), v1alpha1.ConditionAvailable)
 			})
 		})
 	}

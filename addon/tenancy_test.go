@@ -36,7 +36,7 @@ func newTenantHub(t testing.TB) *hub {
 	s := testkit.Memory(t, tenantScheme, append(slices.Clone(installs), tenancycrds.Install)...)
 	c := mustertest.Client(t, s.Admin(), tenantScheme)
 	h := &hub{t: t, client: c, config: s.Admin(), memory: s, namespace: mustertest.Namespace(t, c)}
-	h.obey()
+	h.runAgents()
 	mustertest.StartManager(t, s.Admin(), manager.Options{
 		Scheme: tenantScheme, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	}, func(mgr manager.Manager) error {
@@ -82,7 +82,7 @@ func testTenancyInstall(t *testing.T) {
 	h := newTenantHub(t)
 	h.members("mine", "theirs")
 	h.choose("all", "mine", "theirs")
-	h.addon("echo", h.placed("all"))
+	h.addon("echo", h.byPlacement("all"))
 	message := h.refused("echo", "mine")
 	require.Contains(t, message, "Namespace "+h.namespace+" has no ClusterSetBinding")
 	require.Contains(t, message, "kubectl apply -f -", "the message contains the command that creates a binding")
@@ -97,8 +97,8 @@ func testTenancyInstall(t *testing.T) {
 		mustertest.Change(t, h.client, member, func(m *membershipv1alpha1.MemberCluster) { m.Labels["team"] = team })
 	}
 	label("ours")
-	h.eventually("the granted member has it", func() bool {
-		return is(h.memberAddon("echo", "mine"), v1alpha1.ConditionAvailable)
+	h.eventually("the granted member has the add-on", func() bool {
+		return isTrue(h.memberAddon("echo", "mine"), v1alpha1.ConditionAvailable)
 	})
 	require.Contains(t, h.refused("echo", "theirs"),
 		"Placement "+h.namespace+"/all: no ClusterSetBinding of namespace "+h.namespace+" grants the cluster")
@@ -108,10 +108,10 @@ func testTenancyInstall(t *testing.T) {
 	// The permission ends: the member keeps the add-on until the Placement leaves it.
 	label("other")
 	h.bind("again", tenancyv1alpha1.GlobalClusterSet)
-	h.eventually("the other member has it", func() bool {
-		return is(h.memberAddon("echo", "theirs"), v1alpha1.ConditionAvailable)
+	h.eventually("the other member has the add-on", func() bool {
+		return isTrue(h.memberAddon("echo", "theirs"), v1alpha1.ConditionAvailable)
 	})
-	require.True(t, is(h.memberAddon("echo", "mine"), v1alpha1.ConditionAvailable))
+	require.True(t, isTrue(h.memberAddon("echo", "mine"), v1alpha1.ConditionAvailable))
 	b := &tenancyv1alpha1.ClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "again"}}
 	require.NoError(t, h.client.Delete(t.Context(), b))
 	h.eventually("the binding is gone", func() bool {
@@ -120,7 +120,7 @@ func testTenancyInstall(t *testing.T) {
 	})
 	h.choose("all", "theirs")
 	h.eventually("the Placement has left", func() bool { return h.memberAddon("echo", "mine") == nil })
-	require.True(t, is(h.memberAddon("echo", "theirs"), v1alpha1.ConditionAvailable))
+	require.True(t, isTrue(h.memberAddon("echo", "theirs"), v1alpha1.ConditionAvailable))
 }
 
 // TestTenancy_ClusterPlacement checks that an Addon that refers to a ClusterPlacement is installed on its members
@@ -137,13 +137,13 @@ func testTenancyClusterPlacement(t *testing.T) {
 		s.Install = v1alpha1.InstallStrategy{Type: v1alpha1.InstallPlacements,
 			Placements: []v1alpha1.PlacementInstall{{Name: "all"}}}
 	})
-	degraded := func(what, part string) {
+	degraded := func(description, text string) {
 		t.Helper()
-		h.eventually(what, func() bool {
+		h.eventually(description, func() bool {
 			a := &v1alpha1.Addon{}
 			require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: h.name("echo")}, a))
 			c := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionDegraded)
-			return c != nil && strings.Contains(c.Message, part)
+			return c != nil && strings.Contains(c.Message, text)
 		})
 	}
 	const missing = "ClusterPlacement all does not exist"
@@ -156,13 +156,13 @@ func testTenancyClusterPlacement(t *testing.T) {
 	degraded("the Addon names the missing ClusterPlacement", missing)
 	require.Nil(t, h.memberAddon("echo", "b"))
 
-	has := func(member string) bool { return is(h.memberAddon("echo", member), v1alpha1.ConditionAvailable) }
+	has := func(member string) bool { return isTrue(h.memberAddon("echo", member), v1alpha1.ConditionAvailable) }
 	h.chooseClusterScoped("all", "a")
-	h.eventually("the chosen member has it", func() bool { return has("a") })
+	h.eventually("the selected member has the add-on", func() bool { return has("a") })
 	require.Equal(t, "/all", h.memberAddon("echo", "a").Annotations[v1alpha1.InstalledByAnnotation])
 	require.Nil(t, h.memberAddon("echo", "b"))
 	h.chooseClusterScoped("all", "a", "b")
-	h.eventually("the added member has it", func() bool { return has("b") })
+	h.eventually("the added member has the add-on", func() bool { return has("b") })
 
 	// Absence is not a request.
 	decision := &placementv1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{

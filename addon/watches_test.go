@@ -63,8 +63,8 @@ func decisionOf(namespace, placement string, clusters ...string) *placementv1alp
 	return d
 }
 
-// TestAddonsAbout checks that a change of a member enqueues exactly the Addons that it can affect.
-func TestAddonsAbout(t *testing.T) {
+// TestWatches_AddonsOfMember checks that a change of a member enqueues exactly the Addons that it can affect.
+func TestWatches_AddonsOfMember(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	require.NoError(t, placementv1alpha1.AddToScheme(scheme))
@@ -90,18 +90,23 @@ func TestAddonsAbout(t *testing.T) {
 		before, after *membershipv1alpha1.MemberCluster
 		want          []string
 	}{
-		{"comes", "what is in its namespace was a stray until now", nil, member("east", "member-east"), all},
-		{"goes", "what is in its namespace is a stray from now on", member("east", "member-east"), nil, all},
-		{"gets its namespace", "as above", member("east", ""), member("east", "member-east"), all},
-		{"is another one", "one of the name has gone, and one has come", member("east", "member-east"), other, all},
-		{"has some and is chosen", "each once, by whatever way", member("east", "member-east"), member("east", "member-east"),
+		{"is created", "MemberAddons in its namespace were orphans", nil, member("east", "member-east"), all},
+		{"is deleted", "MemberAddons in its namespace become orphans", member("east", "member-east"), nil, all},
+		{"gets its namespace",
+			"MemberAddons in its namespace were orphans", member("east", ""), member("east", "member-east"), all},
+		{"is created again", "a deletion and a creation", member("east", "member-east"), other, all},
+		{"has MemberAddons and is selected",
+			"want each Addon once", member("east", "member-east"), member("east", "member-east"),
 			[]string{"logs", "manual", "metrics"}},
-		{"is chosen", "it is about to have it", member("west", "member-west"), member("west", "member-west"),
+		{"is selected", "the Addon is about to be installed", member("west", "member-west"), member("west", "member-west"),
 			[]string{"metrics"}},
-		{"has one still", "it is chosen no more, and has it until it is gone", member("north", "member-north"),
+		{"has a MemberAddon and is not selected",
+			"the MemberAddon exists until it is removed", member("north", "member-north"),
 			member("north", "member-north"), []string{"metrics"}},
-		{"has none", "it matters to no add-on", member("south", "member-south"), member("south", "member-south"), nil},
-		{"has no namespace", "it is chosen before it has one", member("west", ""), member("west", ""), []string{"metrics"}},
+		{"has no MemberAddon and is not selected",
+			"no Addon is affected", member("south", "member-south"), member("south", "member-south"), nil},
+		{"has no namespace and is selected",
+			"a Placement can select the member before", member("west", ""), member("west", ""), []string{"metrics"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			require.Equal(t, row.want, c.addonsAbout(t.Context(), row.before, row.after), row.reason)
@@ -109,8 +114,9 @@ func TestAddonsAbout(t *testing.T) {
 	}
 }
 
-// TestMemberChanges checks that an add-on is rendered again when its member changes, and not after heartbeats.
-func TestMemberChanges(t *testing.T) {
+// TestWatches_ChangesOfMember checks that an add-on is rendered again when its member changes, and not after
+// heartbeats.
+func TestWatches_ChangesOfMember(t *testing.T) {
 	type cluster = *membershipv1alpha1.MemberCluster
 	condition := func(kind string) func(cluster) {
 		return func(m cluster) {
@@ -119,49 +125,50 @@ func TestMemberChanges(t *testing.T) {
 		}
 	}
 	for _, row := range []struct {
-		what          string
-		change        func(cluster)
-		chosen, asked bool
+		name                 string
+		change               func(cluster)
+		selection, manifests bool
 	}{
 		{"nothing", func(cluster) {}, false, false},
 		{"labels", func(m cluster) { m.Labels = map[string]string{"zone": "eu"} }, true, true},
 		{"annotations", func(m cluster) { m.Annotations = map[string]string{"zone": "eu"} }, false, true},
-		{"who speaks for it", func(m cluster) { m.Spec.Claim = "ab" }, false, true},
+		{"claim", func(m cluster) { m.Spec.Claim = "ab" }, false, true},
 		{"version", func(m cluster) { m.Status.Version.Kubernetes = "v1.36.3" }, false, true},
 		{"properties", func(m cluster) {
 			m.Status.Properties = []membershipv1alpha1.Property{{Name: "cloud", Value: "west"}}
 		}, false, true},
-		{"kinds that it serves", func(m cluster) {
+		{"served kinds", func(m cluster) {
 			m.Status.APIs = []membershipv1alpha1.ServedAPIs{{GroupVersion: "v1", Kinds: []string{"Pod"}}}
 		}, false, true},
 		{"joined", condition(membershipv1alpha1.ConditionJoined), true, true},
 		{"healthy", condition(membershipv1alpha1.ConditionHealthy), true, true},
 		{"leaves", func(m cluster) { m.Spec.State = membershipv1alpha1.StateLeave }, true, true},
 		{"namespace", func(m cluster) { m.Status.Namespace = "another" }, true, true},
-		{"another of the name", func(m cluster) { m.UID = "another" }, true, true},
+		{"another member with this name", func(m cluster) { m.UID = "another" }, true, true},
 		{"resources", func(m cluster) {
 			m.Status.Resources.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("7")}
 		}, false, false},
 		{"heartbeats", func(m cluster) {
 			m.Status.Agents = []membershipv1alpha1.AgentStatus{{Type: "Membership", LastHeartbeat: new(metav1.NowMicro())}}
 		}, false, false},
-		{"a credential that is new", func(m cluster) { m.Status.CredentialExpirationTime = new(metav1.Now()) }, false, false},
+		{"expiration of the credential",
+			func(m cluster) { m.Status.CredentialExpirationTime = new(metav1.Now()) }, false, false},
 	} {
 		before, after := member("east", "member-east"), member("east", "member-east")
 		row.change(after)
-		require.Equal(t, row.chosen, affectsSelection(before, after), row.what)
-		require.Equal(t, row.asked, affectsManifests(before, after), row.what)
+		require.Equal(t, row.selection, affectsSelection(before, after), row.name)
+		require.Equal(t, row.manifests, affectsManifests(before, after), row.name)
 	}
 }
 
 // known is a cache of one Addon, its Placement and all members.
 type known struct {
 	cache.Cache
-	addon     *v1alpha1.Addon
-	placement *placementv1alpha1.Placement
-	decisions []placementv1alpha1.PlacementDecision
-	members   []membershipv1alpha1.MemberCluster
-	has       []v1alpha1.MemberAddon
+	addon        *v1alpha1.Addon
+	placement    *placementv1alpha1.Placement
+	decisions    []placementv1alpha1.PlacementDecision
+	members      []membershipv1alpha1.MemberCluster
+	memberAddons []v1alpha1.MemberAddon
 }
 
 func (k *known) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -179,7 +186,7 @@ func (k *known) List(_ context.Context, into client.ObjectList, _ ...client.List
 	case *membershipv1alpha1.MemberClusterList:
 		o.Items = append(o.Items, k.members...)
 	case *v1alpha1.MemberAddonList:
-		o.Items = append(o.Items, k.has...)
+		o.Items = append(o.Items, k.memberAddons...)
 	case *placementv1alpha1.PlacementDecisionList:
 		o.Items = append(o.Items, k.decisions...)
 	}
@@ -203,8 +210,9 @@ func BenchmarkLook(b *testing.B) {
 		}
 		d := &k.decisions[i/100]
 		d.Decisions = append(d.Decisions, placementv1alpha1.ClusterDecision{ClusterName: name})
-		k.has = append(k.has, v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: m.Status.Namespace, Name: "logs",
-			Annotations: map[string]string{v1alpha1.InstalledByAnnotation: "fleet/all"}}})
+		k.memberAddons = append(k.memberAddons,
+			v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: m.Status.Namespace, Name: "logs",
+				Annotations: map[string]string{v1alpha1.InstalledByAnnotation: "fleet/all"}}})
 	}
 	k.placement.Status.SelectedClusters = 1000
 	c := &shared{clients: clients{cache: k}, state: newSharedState(), agents: map[string]Agent{},
@@ -212,8 +220,8 @@ func BenchmarkLook(b *testing.B) {
 	c.Clock = clocktesting.NewFakePassiveClock(time.Now())
 	c.state.memberChanged = func(types.NamespacedName) {}
 	c.state.addonChanged = func(string) {}
-	for i := range k.has {
-		c.state.setMember(client.ObjectKeyFromObject(&k.has[i]), memberState{})
+	for i := range k.memberAddons {
+		c.state.setMember(client.ObjectKeyFromObject(&k.memberAddons[i]), memberState{})
 	}
 	var err error
 	c.configs, err = lookup.New(lookup.Options{Cache: k, Live: k, Mapper: meta.NewDefaultRESTMapper(nil),

@@ -252,8 +252,7 @@ func TestFind_KindInstalledLater(t *testing.T) {
 	h.pass("both are notified", func() bool { return r.called("one") > 0 && r.called("two") > 0 })
 	// The notification can be about another problem: discovery can have a kind before its objects can be listed.
 	h.pass("both find the Widget", func() bool {
-		return r.value("one", ref) == "Widget 1" && r.value("two",
-			ref) == "Widget 1"
+		return r.value("one", ref) == "Widget 1" && r.value("two", ref) == "Widget 1"
 	})
 }
 

@@ -50,7 +50,7 @@ func TestAgentsAreConfined(t *testing.T) {
 				if name == otherAddon {
 					otherAddon = "x"
 				}
-				for what, try := range map[string]func(context.Context) error{
+				for action, try := range map[string]func(context.Context) error{
 					"renew its Lease": renew(agent, own, name),
 					"read ConfigMaps": func(ctx context.Context) error {
 						return agent.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(own))
@@ -59,12 +59,13 @@ func TestAgentsAreConfined(t *testing.T) {
 						return agent.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: own, GenerateName: "mine-"}})
 					},
 				} {
-					h.eventually(fmt.Sprintf("%s may %s", requester, what), func() bool { return try(t.Context()) == nil })
+					h.eventually(fmt.Sprintf("%s may %s", requester, action), func() bool { return try(t.Context()) == nil })
 				}
-				for what, try := range forbidden(agent, own, name) {
-					require.Truef(t, apierrors.IsForbidden(try(t.Context())), "%s must not %s: %v", requester, what, try(t.Context()))
+				for action, try := range forbidden(agent, own, name) {
+					require.Truef(t, apierrors.IsForbidden(try(t.Context())), "%s must not %s: %v", requester, action,
+						try(t.Context()))
 				}
-				for what, try := range map[string]func(context.Context) error{
+				for action, try := range map[string]func(context.Context) error{
 					"renew the Lease of another add-on":      renew(agent, own, otherAddon),
 					"renew the Lease of the member":          renew(agent, own, membership.LeaseName),
 					"renew the Lease on another member":      renew(agent, other, name),
@@ -78,7 +79,8 @@ func TestAgentsAreConfined(t *testing.T) {
 					},
 					"read ConfigMaps where the credentials are": get(agent, &corev1.ConfigMap{}, registrationNamespace, "there"),
 				} {
-					require.Truef(t, apierrors.IsForbidden(try(t.Context())), "%s must not %s: %v", requester, what, try(t.Context()))
+					require.Truef(t, apierrors.IsForbidden(try(t.Context())), "%s must not %s: %v", requester, action,
+						try(t.Context()))
 				}
 			}
 		})

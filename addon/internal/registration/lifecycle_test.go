@@ -31,9 +31,8 @@ func whoami(t testing.TB, agent client.Client) (string, error) {
 	return review.Status.UserInfo.Username, err
 }
 
-// signing are the CertificateSigningRequests that are on the hub for a member.
-
-func (h *hub) signing(member membership.Member) []certificatesv1.CertificateSigningRequest {
+// signingRequests returns the CertificateSigningRequests of a member on the hub.
+func (h *hub) signingRequests(member membership.Member) []certificatesv1.CertificateSigningRequest {
 	h.t.Helper()
 	var list certificatesv1.CertificateSigningRequestList
 	require.NoError(h.t,
@@ -41,13 +40,13 @@ func (h *hub) signing(member membership.Member) []certificatesv1.CertificateSign
 	return list.Items
 }
 
-func TestWhatAnAgentGets(t *testing.T) {
+func TestEnsure_CredentialOfAgent(t *testing.T) {
 	h := newHub(t)
 	member := h.member("gets")
 	writes := map[v1alpha1.RegistrationCredential]int{v1alpha1.RegistrationToken: 6, v1alpha1.RegistrationCertificate: 8}
 	for _, credential := range credentials {
 		request := h.request(member, strings.ToLower(string(credential)), credential)
-		h.wire.forget()
+		h.wire.reset()
 		result := h.registered(h.Registrar, request)
 		require.Equal(t, writes[credential], h.wire.writes, credential)
 		name := request.MemberAddon.Name
@@ -71,15 +70,15 @@ func TestWhatAnAgentGets(t *testing.T) {
 			require.WithinDuration(t, time.Now().Add(30*24*time.Hour), result.Status.ExpirationTime.Time, 10*time.Minute)
 			require.NotContains(t, h.objects(member, name), "ServiceAccount addon-certificate",
 				"a certificate needs no ServiceAccount")
-			require.Empty(t, h.signing(member))
+			require.Empty(t, h.signingRequests(member))
 		}
 		require.Greater(t, result.After, time.Until(result.Status.ExpirationTime.Time)/2)
 		require.Less(t, result.After, time.Until(result.Status.ExpirationTime.Time)*3/4+time.Minute)
 
-		h.wire.forget()
+		h.wire.reset()
 		again, err := h.Ensure(t.Context(), request)
 		require.NoError(t, err)
-		require.Equal(t, result.Secret, again.Secret, "the same each time, or the Work would be written")
+		require.Equal(t, result.Secret, again.Secret, "want the same Secret each time, or the Work would be written")
 		require.True(t, equality.Semantic.DeepEqual(result.Status, again.Status))
 		require.Zero(t, h.wire.writes)
 
@@ -93,7 +92,7 @@ func TestWhatAnAgentGets(t *testing.T) {
 	}
 }
 
-func TestRenewal(t *testing.T) {
+func TestEnsure_RenewsToken(t *testing.T) {
 	h := newHub(t)
 	member := h.member("renewal")
 	for _, credential := range credentials {
@@ -102,14 +101,14 @@ func TestRenewal(t *testing.T) {
 		start := h.clock.Now()
 
 		h.clock.SetTime(start.Add(first.After - time.Minute))
-		h.wire.forget()
+		h.wire.reset()
 		before, err := h.Ensure(t.Context(), request)
 		require.NoError(t, err)
-		require.Zero(t, h.wire.writes, "not before it is due")
+		require.Zero(t, h.wire.writes, "want no renewal before it is due")
 		require.Equal(t, first.Secret, before.Secret)
 		require.LessOrEqual(t, before.After, time.Minute)
 
-		// a signer of certificates has a clock of its own, by which CSRs would be old
+		// The signer of certificates has a separate clock, by which the requests would be old.
 		if credential == v1alpha1.RegistrationToken {
 			h.clock.SetTime(start.Add(first.After + time.Second))
 			renewed, err := h.Ensure(t.Context(), request)
@@ -120,29 +119,30 @@ func TestRenewal(t *testing.T) {
 			require.Equal(t, 1, h.wire.of("create serviceaccounts/token"))
 			require.Equal(t, 2, h.wire.writes)
 			_, err = whoami(t, agentOf(t, first))
-			require.NoError(t, err, "the one before is good until its end")
+			require.NoError(t, err, "want the previous token to be valid until it expires")
 		}
 		h.clock.SetTime(start)
 	}
 }
 
-// The same key, and so the same subject: what administrators have given to it stays.
-
-func TestCertificateIsRenewedForTheSameSubject(t *testing.T) {
+// TestEnsure_RenewsCertificateForSameSubject checks that a renewed certificate has the same key and subject, so that
+// permissions that administrators have granted to the subject stay.
+func TestEnsure_RenewsCertificateForSameSubject(t *testing.T) {
 	h := newHub(t)
 	request := h.request(h.member("rekey"), "x", v1alpha1.RegistrationCertificate)
 	first := h.registered(h.Registrar, request)
-	// What is due is what was issued long ago, by the hub's clock.
+	// The renewal is due because the credential was issued long ago, by the clock of the hub.
 	h.change(request, func(record string) string {
 		issued := regexp.MustCompile(`"issued":"[^"]*"`)
 		return issued.ReplaceAllString(record, `"issued":"2000-01-01T00:00:00Z"`)
 	})
-	h.wire.forget()
+	h.wire.reset()
 	var pending registration.Result
 	h.eventually("renewed", func() bool {
 		result, err := h.Ensure(t.Context(), request)
 		require.NoError(t, err)
-		require.Equal(t, health.Registered, result.Registration.State, "an agent keeps what it has until then")
+		require.Equal(t, health.Registered, result.Registration.State,
+			"want the agent to keep its credential until the renewal")
 		require.Equal(t, first.Status.Subject, result.Status.Subject)
 		if string(result.Secret.Data["tls.crt"]) == string(first.Secret.Data["tls.crt"]) {
 			pending = result
@@ -151,37 +151,25 @@ func TestCertificateIsRenewedForTheSameSubject(t *testing.T) {
 		return true
 	})
 	require.Equal(t, time.Second, pending.After)
-	require.Equal(t, 4, h.wire.writes, "file, approve, delete, write down")
+	require.Equal(t, 4, h.wire.writes, "want the writes: create, approve and delete the request, update the Secret")
 }
 
-// change rewrites the record of the hub's Secret.
-
-func (h *hub) change(request registration.Request, how func(string) string) {
+// change rewrites the record of the Secret on the hub.
+func (h *hub) change(request registration.Request, edit func(string) string) {
 	h.t.Helper()
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: registrationNamespace,
 		Name: request.Member.Namespace + "." + request.MemberAddon.Name}
 	require.NoError(h.t, h.admin.Get(h.t.Context(), key, secret))
 	const record = "addon.muster.dev/credential"
-	changed := how(secret.Annotations[record])
+	changed := edit(secret.Annotations[record])
 	require.NotEqual(h.t, secret.Annotations[record], changed)
 	secret.Annotations[record] = changed
 	require.NoError(h.t, h.admin.Update(h.t.Context(), secret))
 }
 
-// What is revoked in the middle of its registration leaves nothing, not even an unsigned request.
-
-// The hub dies before each of its writes, and after it, before it has the answer.
-
-// With the cache nothing is asked as long as nothing changes, and what another client deletes is created again.
-
-// A cache that has seen nothing yet, or shows what is gone, leads to nothing but a look past it.
-
-// What another cluster had that spoke for the member ends, and so does what an earlier MemberAddon had.
-
-// An agent has its old credential until the new one is there.
-
-func TestAnotherCredential(t *testing.T) {
+// TestEnsure_ChangeOfCredentialType checks that an agent has its previous credential until the new one is issued.
+func TestEnsure_ChangeOfCredentialType(t *testing.T) {
 	h := newHub(t)
 	request := h.request(h.member("switch"), "x", v1alpha1.RegistrationToken)
 	last := h.registered(h.Registrar, request)
@@ -200,20 +188,23 @@ func TestAnotherCredential(t *testing.T) {
 			last = result
 			return true
 		})
-		h.eventually("the new one is good",
+		h.eventually("the new credential is valid",
 			func() bool { return renew(agentOf(t, last), request.Member.Namespace, "x")(t.Context()) == nil })
 	}
-	require.Len(t, h.objects(request.Member, "x"), 4, "no ServiceAccount is left")
+	require.Len(t, h.objects(request.Member, "x"), 4, "want no remaining ServiceAccount")
 }
 
-// A Lease that is not wanted any more goes, with the permission; one of another owner stays.
-
-func TestLease(t *testing.T) {
+// TestEnsure_Lease checks that a Lease that is no longer requested is deleted with its permission, and that a Lease of
+// another owner stays.
+func TestEnsure_Lease(t *testing.T) {
 	h := newHub(t)
 	request := h.request(h.member("lease"), "x", "")
 	agent := agentOf(t, h.registered(h.Registrar, request))
-	h.eventually("it renews it", func() bool { return renew(agent, request.Member.Namespace, "x")(t.Context()) == nil })
-	h.wire.forget()
+	h.eventually("the agent renews its Lease", func() bool {
+		return renew(agent, request.Member.Namespace,
+			"x")(t.Context()) == nil
+	})
+	h.wire.reset()
 	h.registered(h.Registrar, request)
 	require.Zero(t, h.wire.writes, "a renewed Lease is up to date")
 	request.Lease = false
@@ -221,11 +212,8 @@ func TestLease(t *testing.T) {
 	require.NotContains(t, h.objects(request.Member, "x"), "Lease x")
 	foreign := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: request.Member.Namespace, Name: "x"}}
 	require.NoError(t, h.admin.Create(t.Context(), foreign))
-	h.eventually("it may not any more",
+	h.eventually("the permission to renew the Lease ends",
 		func() bool { return apierrors.IsForbidden(renew(agent, request.Member.Namespace, "x")(t.Context())) })
 	h.registered(h.Registrar, request)
 	require.NoError(t, h.admin.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign))
 }
-
-// The hub's user has what this package does, and nothing more: what the tests here have asked for is what it was
-// granted.

@@ -69,8 +69,8 @@ func connect(t testing.TB, config *rest.Config) client.Client {
 	return c
 }
 
-// given are the rules that the hub has itself, so that it can grant them to agents.
-var given = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"},
+// hubRules are the rules that the hub has itself, so that it can grant them to agents.
+var hubRules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"},
 	Verbs: []string{"get", "list", "create"}}}
 
 func newHub(t testing.TB) *hub {
@@ -86,7 +86,7 @@ func newHub(t testing.TB) *hub {
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: all.Name}},
 		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: own.Namespace, Name: own.Name}, Subjects: user,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: own.Name}},
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "given"}, Rules: given},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "given"}, Rules: hubRules},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "given"}, Subjects: user,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "given"}},
 	)
@@ -111,7 +111,7 @@ func (h *hub) registrar(w *wire, change ...func(*registration.Options)) *registr
 
 func (h *hub) config(w *wire) *rest.Config {
 	config := plane.ForTest(h.t).User("hub")
-	config.Wrap(w.over)
+	config.Wrap(w.wrap)
 	return config
 }
 
@@ -151,7 +151,7 @@ func (h *hub) request(member membership.Member, addon string,
 	require.NoError(h.t, h.admin.Create(h.t.Context(), memberAddon))
 	return registration.Request{
 		MemberAddon: memberAddon, Member: member, InstallNamespace: "on-member", Lease: true,
-		Want: v1alpha1.TemplateRegistration{Credential: credential, Rules: given},
+		Want: v1alpha1.TemplateRegistration{Credential: credential, Rules: hubRules},
 	}
 }
 
@@ -187,9 +187,9 @@ func agentOf(t testing.TB, result registration.Result) client.Client {
 	return connect(t, agentConfig(t, result.Secret))
 }
 
-func (h *hub) eventually(what string, holds func() bool) {
+func (h *hub) eventually(request string, condition func() bool) {
 	h.t.Helper()
-	mustertest.Holds(h.t, time.Minute, what, holds)
+	mustertest.Holds(h.t, time.Minute, request, condition)
 }
 
 // wire counts requests, and can fail.
@@ -197,7 +197,7 @@ type wire struct {
 	mu       sync.Mutex
 	requests []string // verb and resource
 	writes   int
-	// fail at a write, counted from one: it is not sent, or it is and the answer is lost.
+	// failAt is the number of the write that fails, counted from 1. The write is not sent, or its response is lost.
 	failAt int
 	lose   bool
 }
@@ -206,29 +206,29 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func (w *wire) over(next http.RoundTripper) http.RoundTripper {
+func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		what := attributes(r)
-		if what == "" { // discovery
+		request := attributes(r)
+		if request == "" { // discovery
 			return next.RoundTrip(r)
 		}
-		fails, lose := w.note(what, r.Method != http.MethodGet)
+		fails, lose := w.record(request, r.Method != http.MethodGet)
 		if fails && !lose {
-			return nil, fmt.Errorf("broken before %s", what)
+			return nil, fmt.Errorf("broken before %s", request)
 		}
 		response, err := next.RoundTrip(r)
 		if fails && err == nil {
 			_ = response.Body.Close()
-			return nil, fmt.Errorf("broken after %s", what)
+			return nil, fmt.Errorf("broken after %s", request)
 		}
 		return response, err
 	})
 }
 
-func (w *wire) note(what string, write bool) (fails, lose bool) {
+func (w *wire) record(request string, write bool) (fails, lose bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.requests = append(w.requests, what)
+	w.requests = append(w.requests, request)
 	if write {
 		w.writes++
 	}
@@ -241,16 +241,16 @@ func (w *wire) all() []string {
 	return append([]string(nil), w.requests...)
 }
 
-func (w *wire) of(what string) (n int) {
-	for _, one := range w.all() {
-		if one == what {
+func (w *wire) of(request string) (n int) {
+	for _, r := range w.all() {
+		if r == request {
 			n++
 		}
 	}
 	return n
 }
 
-func (w *wire) forget() {
+func (w *wire) reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.requests, w.writes = nil, 0
@@ -292,12 +292,12 @@ func (h *hub) objects(member membership.Member, addon string) (names []string) {
 		require.NoError(h.t, err)
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		where := client.InNamespace(member.Namespace)
+		namespace := client.InNamespace(member.Namespace)
 		if gvk.Kind == "Secret" {
-			where = registrationNamespace
+			namespace = registrationNamespace
 		}
 		require.NoError(h.t,
-			h.admin.List(context.Background(), list, where, client.MatchingLabels{v1alpha1.AddonLabel: addon}))
+			h.admin.List(context.Background(), list, namespace, client.MatchingLabels{v1alpha1.AddonLabel: addon}))
 		for _, item := range list.Items {
 			if gvk.Kind != "Secret" || strings.HasPrefix(item.Name, member.Namespace+".") {
 				names = append(names, gvk.Kind+" "+item.Name)

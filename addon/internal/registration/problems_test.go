@@ -21,7 +21,7 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-func TestWhatOnlyPeopleCanSolve(t *testing.T) {
+func TestEnsure_ProblemsOfConfiguration(t *testing.T) {
 	h := newHub(t)
 	member := h.member("people")
 	problem := func(request registration.Request) registration.Result {
@@ -33,7 +33,7 @@ func TestWhatOnlyPeopleCanSolve(t *testing.T) {
 		require.Equal(t, time.Minute, result.After)
 		return result
 	}
-	tooMuch := []rbacv1.PolicyRule{given[0],
+	tooMuch := []rbacv1.PolicyRule{hubRules[0],
 		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"get", "escalate"}}}
 	notGranted := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"},
 		Verbs: []string{"delete"}}}
@@ -48,19 +48,19 @@ func TestWhatOnlyPeopleCanSolve(t *testing.T) {
 		request.Want.Rules = test.rules
 		first := problem(request)
 		require.Contains(t, first.Problem.Message, test.want)
-		require.False(t, first.Problem.Retried, "nothing comes right by itself")
+		require.False(t, first.Problem.Retried, "want a problem that is not retried")
 		require.Nil(t, first.Secret)
-		require.Empty(t, h.objects(member, name), "no credential without the permissions")
+		require.Empty(t, h.objects(member, name), "want no objects without the permissions")
 
-		request.Want.Rules = given
+		request.Want.Rules = hubRules
 		running := h.registered(h.Registrar, request)
 		request.Want.Rules = test.rules
 		after := problem(request)
-		require.Equal(t, running.Secret, after.Secret, "an agent that is at work goes on")
+		require.Equal(t, running.Secret, after.Secret, "want a running agent to keep its credential")
 		require.Equal(t, health.Registered, after.Registration.State)
 		h.clock.SetTime(h.clock.Now().Add(running.After + time.Second))
 		require.NotEqual(t, running.Secret.Data["token"], problem(request).Secret.Data["token"],
-			"and its credential is renewed")
+			"want the credential of a running agent to be renewed")
 		h.clock.SetTime(time.Now())
 	}
 
@@ -81,7 +81,7 @@ func TestWhatOnlyPeopleCanSolve(t *testing.T) {
 			" exists and does not belong")
 		left, err := h.Revoke(t.Context(), "foreign", member.Namespace)
 		require.NoError(t, err)
-		require.Equal(t, removal.Absent, left, "what is not ours is not deleted")
+		require.Equal(t, removal.Absent, left, "want objects of other owners to be ignored")
 		require.NoError(t, h.admin.Delete(t.Context(), object))
 		h.registered(h.Registrar, request)
 		_, err = h.Revoke(t.Context(), "foreign", member.Namespace)
@@ -90,8 +90,7 @@ func TestWhatOnlyPeopleCanSolve(t *testing.T) {
 	}
 }
 
-// unsigned shows a hub without a signer.
-
+// unsigned is a reader of a hub without a signer.
 type unsigned struct{ client.Reader }
 
 func (u unsigned) Get(ctx context.Context, key client.ObjectKey, object client.Object,
@@ -103,19 +102,19 @@ func (u unsigned) Get(ctx context.Context, key client.ObjectKey, object client.O
 	return err
 }
 
-func TestNoSigner(t *testing.T) {
+func TestEnsure_NoSigner(t *testing.T) {
 	h := newHub(t)
 	request := h.request(h.member("unsigned"), "x", v1alpha1.RegistrationCertificate)
-	lonely := h.registrar(h.wire, func(o *registration.Options) { o.Live = unsigned{o.Live} })
+	unsignedRegistrar := h.registrar(h.wire, func(o *registration.Options) { o.Live = unsigned{o.Live} })
 	for range 3 {
-		result, err := lonely.Ensure(t.Context(), request)
+		result, err := unsignedRegistrar.Ensure(t.Context(), request)
 		require.NoError(t, err)
 		require.Nil(t, result.Problem)
 		require.Equal(t, time.Second, result.After)
 	}
 	h.clock.SetTime(h.clock.Now().Add(2 * time.Minute))
 	for range 2 {
-		result, err := lonely.Ensure(t.Context(), request)
+		result, err := unsignedRegistrar.Ensure(t.Context(), request)
 		require.NoError(t, err)
 		require.Equal(t, health.Registering, result.Registration.State)
 		require.Contains(t, result.Problem.Message, "set the credential of the registration to Token")
@@ -126,7 +125,7 @@ func TestNoSigner(t *testing.T) {
 	h.registered(h.Registrar, request) // the problem is solved
 }
 
-func TestErrorsAreTheAPIServers(t *testing.T) {
+func TestEnsure_ErrorOfAPIServer(t *testing.T) {
 	h := newHub(t)
 	request := h.request(h.member("errors"), "x", "")
 	broken := errors.New("broken before create serviceaccounts")

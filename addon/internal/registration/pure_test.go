@@ -16,7 +16,7 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-func TestRenewalsAreSpread(t *testing.T) {
+func TestRecord_RenewalsAreSpread(t *testing.T) {
 	issued := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	c := record{Issued: metav1.NewTime(issued), Expires: metav1.NewTime(issued.Add(1000 * time.Hour))}
 	const slots = 15
@@ -26,15 +26,16 @@ func TestRenewalsAreSpread(t *testing.T) {
 		at := c.renewAt(holder).Sub(issued)
 		require.GreaterOrEqual(t, at, 600*time.Hour)
 		require.Less(t, at, 750*time.Hour)
-		require.Equal(t, at, c.renewAt(holder).Sub(issued), "whenever it is asked, also after a restart")
+		require.Equal(t, at, c.renewAt(holder).Sub(issued), "want the same time for each call")
 		in[(at-600*time.Hour)/(150*time.Hour/slots)]++
 	}
 	for slot, n := range in {
-		require.Less(t, n, 200, "%d of 1500 renew in one of %d parts of the time, the one numbered %d", n, slots, slot)
+		require.Less(t, n, 200, "want fewer than 200 of 1500 renewals in each of %[2]d slots, got %[1]d in slot %[3]d", n,
+			slots, slot)
 	}
 }
 
-func TestRecordThatCannotBeRead(t *testing.T) {
+func TestRecordOf(t *testing.T) {
 	secret := func(annotation string, keys ...string) *corev1.Secret {
 		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{recordAnnotation: annotation}},
 			Data: map[string][]byte{}}
@@ -48,23 +49,23 @@ func TestRecordThatCannotBeRead(t *testing.T) {
 		secret *corev1.Secret
 		want   record
 	}{
-		{"there is none", nil, record{}},
-		{"it was emptied", secret(""), record{}},
-		{"it was changed", secret(`{"for":7}`), record{}},
-		{"the token is gone", secret(`{"for":"a","credential":"Token"}`, "tls.key"), record{For: "a"}},
-		{"the key is gone", secret(`{"for":"a","credential":"Certificate"}`, "tls.crt"), record{For: "a"}},
-		{"of a version to come", secret(`{"for":"a","credential":"Passkey"}`, "tls.crt"), record{For: "a"}},
-		{"the key of a certificate that is on its way", secret(`{"for":"a"}`, "tls.key"), record{For: "a"}},
-		{"whole", secret(`{"for":"a","credential":"Token"}`, "token"),
+		{"no Secret", nil, record{}},
+		{"an empty annotation", secret(""), record{}},
+		{"an invalid annotation", secret(`{"for":7}`), record{}},
+		{"a missing token", secret(`{"for":"a","credential":"Token"}`, "tls.key"), record{For: "a"}},
+		{"a missing key", secret(`{"for":"a","credential":"Certificate"}`, "tls.crt"), record{For: "a"}},
+		{"an unknown credential type", secret(`{"for":"a","credential":"Passkey"}`, "tls.crt"), record{For: "a"}},
+		{"the key of a pending certificate", secret(`{"for":"a"}`, "tls.key"), record{For: "a"}},
+		{"a complete record", secret(`{"for":"a","credential":"Token"}`, "token"),
 			record{For: "a", Credential: v1alpha1.RegistrationToken}},
 	} {
 		require.Equal(t, test.want, recordOf(test.secret), test.reason)
 	}
 }
 
-// TestNamesAreOfOne checks members a and a-b and add-ons x and x-y: no name of one is a name, or a prefix of a name,
-// of another.
-func TestNamesAreOfOne(t *testing.T) {
+// TestNames_Unambiguous checks members a and a-b and add-ons x and x-y: no name of one is a name, or a prefix of a
+// name, of another.
+func TestNames_Unambiguous(t *testing.T) {
 	r := &Registrar{namespace: "r"}
 	seen := map[string]client.ObjectKey{}
 	for _, namespace := range []string{"a", "a-b", "a-b-x", "b", "muster"} {
@@ -81,22 +82,22 @@ func TestNamesAreOfOne(t *testing.T) {
 	}
 }
 
-func TestNewSaysWhatIsWrong(t *testing.T) {
+func TestNew_InvalidOptions(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	for _, test := range []struct {
 		reason, want string
 		options      Options
 	}{
-		{"who writes", "Client and Live", Options{Live: c}},
-		{"where is the hub", "Options.Server", Options{Client: c, Live: c}},
-		{"a token is not sent in the clear", "Options.Server", Options{Client: c, Live: c, Server: "http://hub"}},
-		{"a config is not always right", "Options.Server",
+		{"no Client", "Client and Live", Options{Live: c}},
+		{"no Server and no Config", "Options.Server", Options{Client: c, Live: c}},
+		{"an insecure Server", "Options.Server", Options{Client: c, Live: c, Server: "http://hub"}},
+		{"an insecure host of Config", "Options.Server",
 			Options{Client: c, Live: c, Config: &rest.Config{Host: "http://localhost:8080"}}},
-		{"nor is its CA", "Options.CA from Config",
+		{"a missing CA file of Config", "Options.CA from Config",
 			Options{Client: c, Live: c,
 				Config: &rest.Config{Host: "https://hub", TLSClientConfig: rest.TLSClientConfig{CAFile: "/does/not/exist"}}}},
-		{"who is the hub", "Options.CA must", Options{Client: c, Live: c, Server: "https://hub"}},
-		{"who is the hub really", "Options.CA must", Options{Client: c, Live: c, Server: "https://hub", CA: []byte("x")}},
+		{"no CA", "Options.CA must", Options{Client: c, Live: c, Server: "https://hub"}},
+		{"an invalid CA", "Options.CA must", Options{Client: c, Live: c, Server: "https://hub", CA: []byte("x")}},
 	} {
 		_, err := New(test.options)
 		require.ErrorContains(t, err, test.want, test.reason)

@@ -20,7 +20,7 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-func TestAtRest(t *testing.T) {
+func TestEnsure_NoRequestsAtRest(t *testing.T) {
 	h := newHub(t)
 	member := h.member("rest")
 	mgr, err := manager.New(h.config(h.wire),
@@ -40,13 +40,13 @@ func TestAtRest(t *testing.T) {
 		name := request.MemberAddon.Name
 		h.registered(registrar, request)
 		quiet := func() bool {
-			wire.forget()
+			wire.reset()
 			result := h.registered(registrar, request)
 			return result.Secret != nil && len(wire.all()) == 0
 		}
-		h.eventually("nothing is asked", quiet)
+		h.eventually("Ensure sends no requests", quiet)
 		for range 3 {
-			require.True(t, quiet(), "nor later")
+			require.True(t, quiet(), "want no requests of later calls")
 		}
 		for _, object := range []client.Object{
 			&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: member.Namespace, Name: "addon-" + name}},
@@ -59,14 +59,16 @@ func TestAtRest(t *testing.T) {
 				continue
 			}
 			require.NoError(t, h.admin.Delete(t.Context(), object))
-			h.eventually("it is there again", func() bool {
+			h.eventually("the deleted object is created again", func() bool {
 				_, err := registrar.Ensure(t.Context(), request)
 				require.NoError(t, err)
 				return h.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object) == nil
 			})
 			agent := agentOf(t, h.registered(registrar, request))
-			h.eventually("and good", func() bool { return renew(agent, member.Namespace, name)(t.Context()) == nil })
-			h.eventually("nothing is asked", quiet)
+			h.eventually("the credential is valid", func() bool {
+				return renew(agent, member.Namespace, name)(t.Context()) == nil
+			})
+			h.eventually("Ensure sends no requests", quiet)
 		}
 		require.Equal(t, client.ObjectKeyFromObject(request.MemberAddon),
 			registration.MemberAddonOf(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: registrationNamespace,
@@ -76,18 +78,18 @@ func TestAtRest(t *testing.T) {
 	require.NoError(t, cached.List(t.Context(), &secrets))
 	for _, secret := range secrets.Items {
 		require.Equal(t, registrationNamespace, secret.Namespace)
-		require.Contains(t, secret.Labels, v1alpha1.AddonLabel, "others' Secrets are not held in memory")
+		require.Contains(t, secret.Labels, v1alpha1.AddonLabel, "want no Secrets of other components in the cache")
 	}
 }
 
-func TestStaleCache(t *testing.T) {
+func TestEnsure_EmptyCache(t *testing.T) {
 	h := newHub(t)
 	empty := fake.NewClientBuilder().WithScheme(scheme(t)).Build()
 	behind := h.registrar(h.wire, func(o *registration.Options) { o.Cache = empty })
 	for _, credential := range credentials {
 		request := h.request(h.member("stale-"+strings.ToLower(string(credential))), "x", credential)
 		before := h.registered(h.Registrar, request)
-		h.wire.forget()
+		h.wire.reset()
 		result := h.registered(behind, request)
 		require.Equal(t, before.Secret, result.Secret)
 		require.Zero(t, h.wire.writes)
@@ -97,7 +99,7 @@ func TestStaleCache(t *testing.T) {
 	}
 }
 
-func TestPermissionsAreNeeded(t *testing.T) {
+func TestPermissions_AllAreUsed(t *testing.T) {
 	h := newHub(t)
 	member := h.member("needed")
 	used := map[string]bool{}
@@ -112,8 +114,8 @@ func TestPermissionsAreNeeded(t *testing.T) {
 		_, err = h.Revoke(t.Context(), request.MemberAddon.Name, member.Namespace)
 		require.NoError(t, err)
 	}
-	for _, what := range h.wire.all() {
-		used[what] = true
+	for _, request := range h.wire.all() {
+		used[request] = true
 	}
 	all, own := roles(t)
 	granted := map[string]bool{}
@@ -124,16 +126,16 @@ func TestPermissionsAreNeeded(t *testing.T) {
 			}
 		}
 	}
-	for what := range granted {
-		verb, resource, _ := strings.Cut(what, " ")
+	for request := range granted {
+		verb, resource, _ := strings.Cut(request, " ")
 		switch {
 		case verb == "watch" || verb == "list" && resource != "certificates.k8s.io/certificatesigningrequests":
-			delete(granted, what) // NewCache's; see TestAtRest
-		case what == "approve certificates.k8s.io/signers", what == "patch coordination.k8s.io/leases",
-			what == "update coordination.k8s.io/leases":
-			delete(granted, what) // no agent requests the one; the others are held to be given
-		case what == "confine membership.muster.dev/hubs":
-			delete(granted, what) // it restricts the user; see TestConfinement of membership/crds
+			delete(granted, request) // for NewCache; see TestEnsure_NoRequestsAtRest
+		case request == "approve certificates.k8s.io/signers", request == "patch coordination.k8s.io/leases",
+			request == "update coordination.k8s.io/leases":
+			delete(granted, request) // no agent uses the first one; the hub has the others only to grant them
+		case request == "confine membership.muster.dev/hubs":
+			delete(granted, request) // it restricts the user; see TestConfinement of membership/crds
 		}
 	}
 	require.Equal(t, granted, used)

@@ -19,7 +19,7 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-func TestRevoke(t *testing.T) {
+func TestRevoke_EndsAccess(t *testing.T) {
 	h := newHub(t)
 	member := h.member("revoke")
 	kept := agentOf(t, h.registered(h.Registrar, h.request(member, "x-y", v1alpha1.RegistrationToken)))
@@ -27,7 +27,10 @@ func TestRevoke(t *testing.T) {
 		request := h.request(member, "x", credential)
 		result := h.registered(h.Registrar, request)
 		agent := agentOf(t, result)
-		h.eventually("it renews its Lease", func() bool { return renew(agent, member.Namespace, "x")(t.Context()) == nil })
+		h.eventually("the agent renews its Lease", func() bool {
+			return renew(agent, member.Namespace,
+				"x")(t.Context()) == nil
+		})
 		presence, err := h.Present(t.Context(), "x", member.Namespace)
 		require.NoError(t, err)
 		require.Equal(t, removal.Present, presence)
@@ -39,13 +42,17 @@ func TestRevoke(t *testing.T) {
 		list := func() error {
 			return agent.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(member.Namespace))
 		}
-		h.eventually("its permissions end",
+		h.eventually("the permissions of the agent end",
 			func() bool { return apierrors.IsForbidden(list()) || apierrors.IsUnauthorized(list()) })
 		if credential == v1alpha1.RegistrationToken {
-			h.eventually("its token ends", func() bool { _, err := whoami(t, agent); return apierrors.IsUnauthorized(err) })
+			h.eventually("the token becomes invalid", func() bool {
+				_,
+					err := whoami(t, agent)
+				return apierrors.IsUnauthorized(err)
+			})
 		}
 
-		h.wire.forget()
+		h.wire.reset()
 		left, err = h.Revoke(t.Context(), "x", member.Namespace)
 		require.NoError(t, err)
 		require.Equal(t, removal.Absent, left)
@@ -54,9 +61,9 @@ func TestRevoke(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, removal.Absent, presence)
 
-		// The add-on comes back: the old credential is invalid.
+		// After a new registration, the previous credential stays invalid.
 		anew := h.registered(h.Registrar, request)
-		h.eventually("the new one is good",
+		h.eventually("the new credential is valid",
 			func() bool { return renew(agentOf(t, anew), member.Namespace, "x")(t.Context()) == nil })
 		require.Error(t, list())
 		require.NoError(t, h.admin.Delete(t.Context(), request.MemberAddon))
@@ -64,11 +71,11 @@ func TestRevoke(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, kept.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(member.Namespace)),
-		"add-on x-y is another one")
+		"want the access of add-on x-y to stay")
 	require.Len(t, h.objects(member, "x-y"), 5)
 }
 
-func TestRevokeOfWhatIsPending(t *testing.T) {
+func TestRevoke_PendingCertificate(t *testing.T) {
 	h := newHub(t)
 	request := h.request(h.member("pending"), "x", v1alpha1.RegistrationCertificate)
 	result, err := h.Ensure(t.Context(), request)
@@ -77,15 +84,15 @@ func TestRevokeOfWhatIsPending(t *testing.T) {
 		"is not signed yet."}, result.Registration)
 	require.Equal(t, time.Second, result.After)
 	require.Nil(t, result.Secret)
-	require.Len(t, h.signing(request.Member), 1)
-	require.Equal(t, "x", h.signing(request.Member)[0].Labels[v1alpha1.AddonLabel])
+	require.Len(t, h.signingRequests(request.Member), 1)
+	require.Equal(t, "x", h.signingRequests(request.Member)[0].Labels[v1alpha1.AddonLabel])
 	_, err = h.Revoke(t.Context(), "x", request.Member.Namespace)
 	require.NoError(t, err)
-	require.Empty(t, h.signing(request.Member))
+	require.Empty(t, h.signingRequests(request.Member))
 	require.Empty(t, h.objects(request.Member, "x"))
 }
 
-func TestInterrupted(t *testing.T) {
+func TestEnsure_InterruptedAtEachWrite(t *testing.T) {
 	h := newHub(t)
 	member := h.member("interrupted")
 	for _, credential := range credentials {
@@ -94,30 +101,32 @@ func TestInterrupted(t *testing.T) {
 				name := fmt.Sprintf("%c%c%d", strings.ToLower(string(credential))[0], map[bool]byte{false: 'b', true: 'a'}[lose], n)
 				request := h.request(member, name, credential)
 				broken := &wire{failAt: n, lose: lose}
-				dying := h.registrar(broken)
+				failing := h.registrar(broken)
 				var err error
 				require.Eventually(t, func() bool {
 					var result registration.Result
-					result, err = dying.Ensure(t.Context(), request)
+					result, err = failing.Ensure(t.Context(), request)
 					return err != nil || result.Registration.State == health.Registered
 				}, time.Minute, 20*time.Millisecond)
 				broke = err != nil
 
 				after := &wire{}
 				agent := agentOf(t, h.registered(h.registrar(after), request))
-				h.eventually("it renews its Lease", func() bool { return renew(agent, member.Namespace, name)(t.Context()) == nil })
-				require.Empty(t, h.signing(member), name)
+				h.eventually("the agent renews its Lease", func() bool {
+					return renew(agent, member.Namespace, name)(t.Context()) == nil
+				})
+				require.Empty(t, h.signingRequests(member), name)
 				want := map[v1alpha1.RegistrationCredential]int{v1alpha1.RegistrationToken: 5,
 					v1alpha1.RegistrationCertificate: 4}[credential]
 				require.Len(t, h.objects(member, name), want, name)
 				tokens := broken.of("create serviceaccounts/token") + after.of("create serviceaccounts/token")
-				require.LessOrEqual(t, tokens, 2, "a token that was not written down is lost, and no other is issued for nothing")
+				require.LessOrEqual(t, tokens, 2, "want at most two tokens: one that was lost, and one that was stored")
 				keys := broken.of("create certificates.k8s.io/certificatesigningrequests") +
 					after.of("create certificates.k8s.io/certificatesigningrequests")
 				require.LessOrEqual(t, keys, 2)
 
-				gone := h.registrar(&wire{failAt: n, lose: lose})
-				if _, err := gone.Revoke(t.Context(), name, member.Namespace); err != nil {
+				revoking := h.registrar(&wire{failAt: n, lose: lose})
+				if _, err := revoking.Revoke(t.Context(), name, member.Namespace); err != nil {
 					presence, err := h.Present(t.Context(), name, member.Namespace)
 					require.NoError(t, err)
 					if !lose {
@@ -133,7 +142,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-func TestAnotherHolder(t *testing.T) {
+func TestEnsure_AnotherHolder(t *testing.T) {
 	h := newHub(t)
 	for _, credential := range credentials {
 		member := h.member("holder-" + strings.ToLower(string(credential)))
@@ -142,19 +151,19 @@ func TestAnotherHolder(t *testing.T) {
 		old := agentOf(t, first)
 		for reason, change := range map[string]func(){
 			"a takeover": func() { request.Member.Claim = "claim-of-another" },
-			"made anew": func() {
+			"a new MemberAddon": func() {
 				require.NoError(t, h.admin.Delete(t.Context(), request.MemberAddon))
 				request.MemberAddon = &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: member.Namespace, Name: "x"}}
 				require.NoError(t, h.admin.Create(t.Context(), request.MemberAddon))
 			},
 		} {
 			change()
-			result, _ := h.Ensure(t.Context(), request) // may fail: what the one before owned is collected as garbage just now
+			result, _ := h.Ensure(t.Context(), request) // can fail while objects of the previous owner are garbage-collected
 			if result.Secret != nil {
-				require.NotEqual(t, first.Secret.Data, result.Secret.Data, "%s: nobody gets what another had", reason)
+				require.NotEqual(t, first.Secret.Data, result.Secret.Data, "%s: want a new credential", reason)
 			}
 			h.eventually(reason, func() bool { return renew(old, member.Namespace, "x")(t.Context()) != nil })
-			h.eventually("the new one is good", func() bool {
+			h.eventually("the new credential is valid", func() bool {
 				first, _ = h.Ensure(t.Context(), request)
 				if first.Secret == nil {
 					return false

@@ -22,40 +22,41 @@ func TestValidateRules(t *testing.T) {
 		rule   rbacv1.PolicyRule
 		want   string // the field; empty: allowed
 	}{
-		{"what an add-on is for", rule("", "configmaps events", "get list watch create update patch delete"), ""},
-		{"a verb is a wish", rule("", "configmaps", "*"), ""},
-		{"a group of others is a wish", rule("example.com", "*", "*"), ""},
-		{"its own Lease", rule("coordination.k8s.io", "leases", "get update patch", "x"), ""},
-		{"a Lease to elect a leader by, that the hub's administrator has made",
+		{"ConfigMaps and Events", rule("", "configmaps events", "get list watch create update patch delete"), ""},
+		{"all verbs on ConfigMaps", rule("", "configmaps", "*"), ""},
+		{"all verbs on all resources of another group", rule("example.com", "*", "*"), ""},
+		{"the Lease of the add-on", rule("coordination.k8s.io", "leases", "get update patch", "x"), ""},
+		{"a Lease for leader election",
 			rule("coordination.k8s.io", "leases", "update", "x.leader"), ""},
-		{"to look is no harm",
+		{"read access to all resources of restricted groups",
 			rule("coordination.k8s.io rbac.authorization.k8s.io apps addon.muster.dev", "*", "get list watch"), ""},
-		{"a Secret by its name", rule("", "secrets", "get", "pull-secret"), ""},
-		{"logs are to be read", rule("", "pods pods/log", "get list"), ""},
+		{"a Secret with a resource name", rule("", "secrets", "get", "pull-secret"), ""},
+		{"logs of Pods", rule("", "pods pods/log", "get list"), ""},
 
-		{"another add-on's Lease", rule("coordination.k8s.io", "leases", "update", "x-y"), "rules[0].verbs[0]"},
-		{"one of both", rule("coordination.k8s.io", "leases", "get update", "x", "y"), "rules[0].verbs[1]"},
-		{"the member's Lease", rule("coordination.k8s.io", "leases", "update", "heartbeat"), "rules[0].verbs[0]"},
-		{"all Leases", rule("coordination.k8s.io", "leases", "create"), "rules[0].verbs[0]"},
-		{"all that is in the group", rule("coordination.k8s.io", "*", "*"), "rules[0].resources[0]"},
-		{"to give itself more", rule("rbac.authorization.k8s.io", "roles", "escalate"), "rules[0].verbs[0]"},
-		{"to outlive its removal", rule("rbac.authorization.k8s.io", "rolebindings", "get delete"), "rules[0].verbs[1]"},
-		{"to become another", rule("", "serviceaccounts/token", "create"), "rules[0].verbs[0]"},
-		{"to become another in one go", rule("", "configmaps serviceaccounts", "impersonate"), "rules[0].verbs[0]"},
-		{"Secrets of all", rule("", "secrets", "list"), "rules[0].resourceNames"},
-		{"Secrets by way of all", rule("", "*", "get"), "rules[0].resources[0]"},
-		{"a Secret that Kubernetes writes a token into", rule("", "secrets", "create", "mine"), "rules[0].verbs[0]"},
-		{"a pod that is another", rule("", "pods", "create"), "rules[0].verbs[0]"},
-		{"or is told to be", rule("", "pods/ephemeralcontainers", "patch"), "rules[0].verbs[0]"},
-		{"into a pod", rule("", "pods/exec", "get"), "rules[0].resources[0]"},
-		{"what makes pods", rule("apps batch", "deployments", "create"), "rules[0].verbs[0]"},
-		{"the namespace", rule("", "namespaces", "delete"), "rules[0].verbs[0]"},
-		{"Works, with credentials in them", rule("work.muster.dev", "works", "get"), "rules[0].resources[0]"},
-		{"which have the whole in their status, too", rule("work.muster.dev", "works/status", "get", "addon-x-0"),
+		{"all Leases of a namespace", rule("coordination.k8s.io", "leases", "update", "x-y"), "rules[0].verbs[0]"},
+		{"a Lease of the add-on and a Lease of another add-on",
+			rule("coordination.k8s.io", "leases", "get update", "x", "y"), "rules[0].verbs[1]"},
+		{"the Lease of the member", rule("coordination.k8s.io", "leases", "update", "heartbeat"), "rules[0].verbs[0]"},
+		{"creation of Leases", rule("coordination.k8s.io", "leases", "create"), "rules[0].verbs[0]"},
+		{"all resources of the group of Leases", rule("coordination.k8s.io", "*", "*"), "rules[0].resources[0]"},
+		{"escalation of Roles", rule("rbac.authorization.k8s.io", "roles", "escalate"), "rules[0].verbs[0]"},
+		{"deletion of RoleBindings", rule("rbac.authorization.k8s.io", "rolebindings", "get delete"), "rules[0].verbs[1]"},
+		{"tokens of ServiceAccounts", rule("", "serviceaccounts/token", "create"), "rules[0].verbs[0]"},
+		{"impersonation of ServiceAccounts", rule("", "configmaps serviceaccounts", "impersonate"), "rules[0].verbs[0]"},
+		{"a list of Secrets", rule("", "secrets", "list"), "rules[0].resourceNames"},
+		{"all resources of the core group", rule("", "*", "get"), "rules[0].resources[0]"},
+		{"creation of Secrets", rule("", "secrets", "create", "mine"), "rules[0].verbs[0]"},
+		{"creation of Pods", rule("", "pods", "create"), "rules[0].verbs[0]"},
+		{"ephemeral containers of Pods", rule("", "pods/ephemeralcontainers", "patch"), "rules[0].verbs[0]"},
+		{"exec into Pods", rule("", "pods/exec", "get"), "rules[0].resources[0]"},
+		{"creation of workloads", rule("apps batch", "deployments", "create"), "rules[0].verbs[0]"},
+		{"deletion of the namespace", rule("", "namespaces", "delete"), "rules[0].verbs[0]"},
+		{"Works", rule("work.muster.dev", "works", "get"), "rules[0].resources[0]"},
+		{"the status of Works", rule("work.muster.dev", "works/status", "get", "addon-x-0"),
 			"rules[0].resources[0]"},
-		{"what it is configured by", rule("addon.muster.dev", "memberaddons", "patch", "x"), "rules[0].verbs[0]"},
-		{"what reaches other members", rule("placement.muster.dev", "worksets", "create"), "rules[0].verbs[0]"},
-		{"what the member's agent says", rule("membership.muster.dev", "memberships/status", "patch"), "rules[0].verbs[0]"},
+		{"write access to the MemberAddon", rule("addon.muster.dev", "memberaddons", "patch", "x"), "rules[0].verbs[0]"},
+		{"creation of WorkSets", rule("placement.muster.dev", "worksets", "create"), "rules[0].verbs[0]"},
+		{"the status of the Membership", rule("membership.muster.dev", "memberships/status", "patch"), "rules[0].verbs[0]"},
 		{"all groups", rule("*", "configmaps", "get"), "rules[0].apiGroups[0]"},
 		{"all statuses", rule("", "*/status", "update"), "rules[0].resources[0]"},
 		{"cluster-admin", rule("*", "*", "*"), "rules[0].apiGroups[0]"},
@@ -71,33 +72,33 @@ func TestValidateRules(t *testing.T) {
 	errs := ValidateRules("x",
 		[]rbacv1.PolicyRule{rule("", "configmaps", "get"), rule("*", "*", "*"), rule("batch", "jobs", "create")},
 		field.NewPath("rules"))
-	require.Len(t, errs, 2, "each rule by itself")
+	require.Len(t, errs, 2, "want one error for each invalid rule")
 	require.Equal(t,
 		`rules[2].verbs[0]: Forbidden: use only get, list and watch on jobs: a pod on the hub can run as any ServiceAccount `+
 			`of the namespace, including those of other agents`, errs[1].Error())
 }
 
-// ask is a request, as RBAC evaluates it.
-type ask struct{ group, resource, sub, verb, name string }
+// accessRequest is a request, as RBAC evaluates it.
+type accessRequest struct{ group, resource, subresource, verb, name string }
 
 // allows evaluates a rule as Kubernetes does (k8s.io/component-helpers/auth/rbac/validation).
-func allows(rule *rbacv1.PolicyRule, a ask) bool {
-	has := func(list []string, value string) bool {
+func allows(rule *rbacv1.PolicyRule, a accessRequest) bool {
+	matches := func(list []string, value string) bool {
 		return slices.Contains(list, "*") || slices.Contains(list, value)
 	}
-	whole := a.resource
-	if a.sub != "" {
-		whole += "/" + a.sub
+	resource := a.resource
+	if a.subresource != "" {
+		resource += "/" + a.subresource
 	}
-	return has(rule.Verbs, a.verb) && has(rule.APIGroups, a.group) &&
-		(has(rule.Resources, whole) || a.sub != "" && slices.Contains(rule.Resources, "*/"+a.sub)) &&
+	return matches(rule.Verbs, a.verb) && matches(rule.APIGroups, a.group) &&
+		(matches(rule.Resources, resource) || a.subresource != "" && slices.Contains(rule.Resources, "*/"+a.subresource)) &&
 		(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, a.name))
 }
 
 // TestNoRuleGetsAround checks that no accepted rule permits a request that must be denied, regardless of its
 // notation.
 func TestNoRuleGetsAround(t *testing.T) {
-	never := []ask{
+	denied := []accessRequest{
 		{"work.muster.dev", "works", "", "get", "addon-x-0"}, {"work.muster.dev", "works", "status", "get", "y"},
 		{"work.muster.dev", "works", "", "create", ""},
 		{"addon.muster.dev", "memberaddons", "", "update", "x"},
@@ -117,9 +118,9 @@ func TestNoRuleGetsAround(t *testing.T) {
 	of := func(values ...string) *rapid.Generator[[]string] {
 		return rapid.SliceOfN(rapid.SampledFrom(values), 1, 3)
 	}
-	drawn, passed := 0, 0
+	generated, accepted := 0, 0
 	once := func(t *rapid.T) {
-		drawn++
+		generated++
 		rule := rbacv1.PolicyRule{
 			APIGroups: of("", "", "", "*", "apps", "batch", "rbac.authorization.k8s.io", "coordination.k8s.io",
 				"work.muster.dev", "addon.muster.dev", "placement.muster.dev", "membership.muster.dev", "example.com").Draw(t,
@@ -136,10 +137,10 @@ func TestNoRuleGetsAround(t *testing.T) {
 		if len(ValidateRules("x", []rbacv1.PolicyRule{rule}, field.NewPath("rules"))) > 0 {
 			return
 		}
-		passed++
-		for _, a := range never {
+		accepted++
+		for _, a := range denied {
 			if allows(&rule, a) {
-				t.Fatalf("%v lets %v through", rule, a)
+				t.Fatalf("rule %v permits request %v", rule, a)
 			}
 		}
 	}
@@ -148,5 +149,5 @@ func TestNoRuleGetsAround(t *testing.T) {
 			once(t)
 		}
 	})
-	require.Greater(t, passed*10, drawn, "most rules are refused: the draws show little")
+	require.Greater(t, accepted*10, generated, "too many generated rules are rejected")
 }

@@ -27,26 +27,26 @@ var variables = map[string]string{"REGION": "eu", "EMPTY": "", "SLY": "${CLUSTER
 
 func TestExpand(t *testing.T) {
 	for _, tc := range []struct{ reason, text, want string }{
-		{"text is text", "plain", "plain"},
-		{"nothing is nothing", "", ""},
-		{"the cluster", "${CLUSTER_NAME}", "east"},
-		{"the add-on", "${ADDON_NAME}", "logs"},
-		{"the namespace", "${INSTALL_NAMESPACE}", "logging"},
+		{"text without variables", "plain", "plain"},
+		{"an empty text", "", ""},
+		{"the name of the cluster", "${CLUSTER_NAME}", "east"},
+		{"the name of the add-on", "${ADDON_NAME}", "logs"},
+		{"the install namespace", "${INSTALL_NAMESPACE}", "logging"},
 		{"a variable of an AddonConfig", "${REGION}", "eu"},
-		{"letters of either case, digits and _", "${_a1}", "low"},
-		{"an empty value is a value", "<${EMPTY}>", "<>"},
-		{"several, in the midst of text", "a-${REGION}-${CLUSTER_NAME}b", "a-eu-eastb"},
-		{"what else looks like one is text", "$HOME $(POD_IP) {{ .x }} {REGION} $ $$ $$$",
+		{"a name of letters, digits and underscores", "${_a1}", "low"},
+		{"an empty value", "<${EMPTY}>", "<>"},
+		{"several variables within text", "a-${REGION}-${CLUSTER_NAME}b", "a-eu-eastb"},
+		{"other notations of variables are text", "$HOME $(POD_IP) {{ .x }} {REGION} $ $$ $$$",
 			"$HOME $(POD_IP) {{ .x }} {REGION} $ $$ $$$"},
-		{"two dollars are one, and no variable", "$${REGION}", "${REGION}"},
-		{"even of what would be none", "$${x y", "${x y"},
-		{"three are one, and a variable", "$$${REGION}", "$eu"},
-		{"four are two, and no variable", "$$$${REGION}", "$${REGION}"},
-		{"what comes out is not looked through", "${SLY}", "${CLUSTER_NAME}"},
-		{"nor together with what follows", "${DOLLAR}{REGION}", "${REGION}"},
-		{"nor does it escape what follows", "${DOLLAR}${REGION}", "$eu"},
-		{"a } is text", "}${REGION}}", "}eu}"},
-		{"one that is escaped does not keep the next from being one", "$${${REGION}}", "${eu}"},
+		{"two dollar signs escape a variable", "$${REGION}", "${REGION}"},
+		{"two dollar signs escape an invalid variable", "$${x y", "${x y"},
+		{"three dollar signs are a dollar sign and a variable", "$$${REGION}", "$eu"},
+		{"four dollar signs are a dollar sign and an escaped variable", "$$$${REGION}", "$${REGION}"},
+		{"values are not expanded", "${SLY}", "${CLUSTER_NAME}"},
+		{"a value and the following text are not expanded together", "${DOLLAR}{REGION}", "${REGION}"},
+		{"a value does not escape the following variable", "${DOLLAR}${REGION}", "$eu"},
+		{"a closing brace is text", "}${REGION}}", "}eu}"},
+		{"a variable within an escaped variable", "$${${REGION}}", "${eu}"},
 	} {
 		got, err := expanderOf(t, variables).expand(tc.text)
 		require.NoError(t, err, tc.reason)
@@ -54,36 +54,37 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-func TestExpandFails(t *testing.T) {
+func TestExpand_Errors(t *testing.T) {
 	for _, tc := range []struct {
 		reason, text string
 		want         error
-		says         string
+		message      string
 	}{
-		{"a variable that is not set", "${ZONE}", ErrUnknown, "${ZONE}: the variable does not exist: no applicable " +
+		{"an undefined variable", "${ZONE}", ErrUnknown, "${ZONE}: the variable does not exist: no applicable " +
 			"AddonConfig sets it"},
-		{"names are whole, and letters are what they are", "${region}", ErrUnknown, ""},
-		{"no end", "${REGION", ErrSyntax, "line 1: a variable is ${NAME}, of letters, digits and '_', not beginning " +
-			"with a digit; as text ${ is $${"},
-		{"where it is, without a word of what may be secret", "a\n$${b\nc ${secret ", ErrSyntax,
+		{"names are case-sensitive", "${region}", ErrUnknown, ""},
+		{"a missing closing brace",
+			"${REGION", ErrSyntax, "line 1: a variable is ${NAME}, of letters, digits and '_', not beginning " +
+				"with a digit; as text ${ is $${"},
+		{"the message contains the line and no text", "a\n$${b\nc ${secret ", ErrSyntax,
 			"line 3: " + ErrSyntax.Error()},
-		{"no name", "${}", ErrSyntax, ""},
-		{"spaces", "${ REGION }", ErrSyntax, ""},
-		{"a digit first", "${1A}", ErrSyntax, ""},
-		{"a default, as of a shell", "${REGION:-eu}", ErrSyntax, ""},
-		{"one within another", "${A${REGION}}", ErrSyntax, ""},
-		{"the one that is wrong after those that are right", "${REGION}$${x}${x.y}", ErrSyntax, ""},
+		{"a missing name", "${}", ErrSyntax, ""},
+		{"spaces around the name", "${ REGION }", ErrSyntax, ""},
+		{"a name that begins with a digit", "${1A}", ErrSyntax, ""},
+		{"a default as in a shell", "${REGION:-eu}", ErrSyntax, ""},
+		{"a variable within a variable", "${A${REGION}}", ErrSyntax, ""},
+		{"an invalid variable after valid ones", "${REGION}$${x}${x.y}", ErrSyntax, ""},
 	} {
 		got, err := expanderOf(t, variables).expand(tc.text)
 		require.ErrorIs(t, err, tc.want, tc.reason)
 		require.Empty(t, got)
-		if tc.says != "" {
-			require.EqualError(t, err, tc.says, tc.reason)
+		if tc.message != "" {
+			require.EqualError(t, err, tc.message, tc.reason)
 		}
 	}
 }
 
-func TestBuiltInVariables(t *testing.T) {
+func TestExpander_BuiltInVariables(t *testing.T) {
 	for _, name := range []string{"CLUSTER_NAME", "ADDON_NAME", "INSTALL_NAMESPACE"} {
 		_, err := newExpander(east(map[string]string{name: "mine"}))
 		require.ErrorIs(t, err, ErrBuiltIn)
@@ -98,9 +99,9 @@ func TestBuiltInVariables(t *testing.T) {
 	}
 }
 
-// TestExpandIsBounded checks that the size of the result is limited during the expansion, regardless of the number
+// TestExpand_SizeIsBounded checks that the size of the result is limited during the expansion, regardless of the number
 // and size of the variables.
-func TestExpandIsBounded(t *testing.T) {
+func TestExpand_SizeIsBounded(t *testing.T) {
 	big := map[string]string{"A": strings.Repeat("x", 100_000)}
 	text := strings.Repeat("${A}", 10_000)
 	var before, after runtime.MemStats
@@ -110,7 +111,7 @@ func TestExpandIsBounded(t *testing.T) {
 	require.ErrorIs(t, err, ErrTooLarge)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(8*workv1alpha1.MaxManifestBytes))
 
-	// All strings together have that much, too, and those without variables as much as they like.
+	// The limit applies to all strings with variables together. Strings without variables are not limited.
 	e := expanderOf(t, big)
 	for range workv1alpha1.MaxManifestBytes / 100_000 {
 		_, err := e.expand("${A}")
@@ -155,13 +156,13 @@ func FuzzExpand(f *testing.F) {
 		}
 		same, err := expanderOf(t, nil).expand(escape(text))
 		require.NoError(t, err)
-		require.Equal(t, text, same, "escaped, any text comes out as it is")
+		require.Equal(t, text, same, "want escaped text to expand to the text")
 	})
 }
 
-// TestNoVariableIsLeft checks that with values without $, and without escapes, the result contains no start of a
-// variable.
-func TestNoVariableIsLeft(t *testing.T) {
+// TestExpand_NoVariableRemains checks that with values without $, and without escapes, the result contains no start of
+// a variable.
+func TestExpand_NoVariableRemains(t *testing.T) {
 	names := []string{"A", "B_1", "CLUSTER_NAME", "INSTALL_NAMESPACE"}
 	rapid.Check(t, func(t *rapid.T) {
 		set := map[string]string{}

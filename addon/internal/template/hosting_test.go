@@ -32,9 +32,9 @@ manifestOptions:
 - {select: {namespace: "${INSTALL_NAMESPACE}", name: agent}, mode: CreateOnly}
 `
 
-// inShort formats the objects for a cluster: <kind> <namespace>/<name>, hooks with a leading *, and the namespaces of
-// option selectors with a ?.
-func inShort(p template.Part) string {
+// abbreviated formats the objects for a cluster: <kind> <namespace>/<name>, hooks with a leading *, and the namespaces
+// of option selectors with a ?.
+func abbreviated(p template.Part) string {
 	var all []string
 	for _, o := range p.Objects {
 		all = append(all, o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName())
@@ -48,7 +48,7 @@ func inShort(p template.Part) string {
 	return strings.Join(all, ", ")
 }
 
-func TestRenderHosted(t *testing.T) {
+func TestRender_Hosted(t *testing.T) {
 	given := spec(t, hostedAgent)
 	before := given.DeepCopy()
 	in := input(t, `{variables: [{name: WHERE, value: Hosting}]}`)
@@ -57,36 +57,36 @@ func TestRenderHosted(t *testing.T) {
 	require.Equal(t, "Namespace /logging, ServiceAccount logging/agent, ServiceAccount logging/reader, "+
 		"ClusterRoleBinding /hosting, ClusterRoleBinding /member, "+
 		"Issuer /issuer, CustomResourceDefinition /issuers.example.com, *Pod logging/bye, *Pod logging/farewell, ?logging",
-		inShort(alone.Part), "where the agent runs on the member all goes there")
+		abbreviated(alone.Part), "want all objects on the member")
 	require.Empty(t, alone.Hosting)
 
 	in.HostingNamespace = "logs-east"
 	got, err := template.Render(given, in)
 	require.NoError(t, err)
 	require.Equal(t, "Namespace /logging, ServiceAccount logging/reader, ClusterRoleBinding /member, "+
-		"CustomResourceDefinition /issuers.example.com, *Pod logging/farewell, ?logging", inShort(got.Part))
+		"CustomResourceDefinition /issuers.example.com, *Pod logging/farewell, ?logging", abbreviated(got.Part))
 	require.Equal(t, "Namespace /logs-east, ServiceAccount logs-east/agent, ClusterRoleBinding /hosting, Issuer "+
-		"/issuer, *Pod logs-east/bye, ?logs-east", inShort(got.Hosting),
-		"a kind has the scope that the template says, wherever that goes")
+		"/issuer, *Pod logs-east/bye, ?logs-east", abbreviated(got.Hosting),
+		"want the scope of the definition in the template")
 	for _, o := range append(got.Objects, got.Hosting.Objects...) {
 		if o.GetKind() == "ClusterRoleBinding" {
 			want := map[string]string{"member": "logging", "hosting": "logs-east"}[o.GetName()]
 			require.Equal(t, []any{map[string]any{"namespace": want}}, o.Object["subjects"],
-				"the variable is where the add-on is on that cluster")
+				"want the namespace of the add-on on that cluster")
 		}
 	}
 	got.Hosting.Options[0].Mode = v1alpha1.LocationMember
-	require.NotEqual(t, got.Hosting.Options[0].Mode, got.Options[0].Mode, "they share nothing")
+	require.NotEqual(t, got.Hosting.Options[0].Mode, got.Options[0].Mode, "want separate options")
 	require.Empty(t, cmp.Diff(before, given), "the template was changed")
 }
 
-func TestRenderHostedFails(t *testing.T) {
+func TestRender_HostedErrors(t *testing.T) {
 	for _, tc := range []struct {
 		reason, spec string
 		want         error
-		says         string
+		message      string
 	}{
-		{"a location that is none",
+		{"an invalid location",
 			`manifests: [{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {addon.muster.dev/location: ` +
 				`hosting}}}]`, template.ErrAnnotation, "Secret a: manifests[0].metadata.annotations: invalid annotation: " +
 				"addon.muster.dev/location must be Member or Hosting"},
@@ -94,7 +94,7 @@ func TestRenderHostedFails(t *testing.T) {
 			`manifests: [{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {addon.muster.dev/location: ` +
 				`"${WHERE}"}}}]`, template.ErrUnknown,
 			`Secret a: manifests[0].metadata.annotations["addon.muster.dev/location"]: ${WHERE}: the variable does not exist`},
-		{"metadata that is none", `manifests: [{apiVersion: v1, kind: Secret, metadata: [a]}]`, template.ErrManifest, ""},
+		{"metadata is not a map", `manifests: [{apiVersion: v1, kind: Secret, metadata: [a]}]`, template.ErrManifest, ""},
 		{"an error of an option is returned once",
 			`{manifests: [], manifestOptions: [{select: {name: "${D}"}}, {select: {name: "${E}"}}]}`, template.ErrUnknown,
 			"manifestOptions[0].select.name: ${D}: the variable does not exist: no applicable AddonConfig sets " +
@@ -105,14 +105,14 @@ func TestRenderHostedFails(t *testing.T) {
 			in.HostingNamespace = hosting
 			out, err := template.Render(spec(t, tc.spec), in)
 			require.ErrorIs(t, err, tc.want, tc.reason)
-			require.ErrorContains(t, err, tc.says, tc.reason)
+			require.ErrorContains(t, err, tc.message, tc.reason)
 			require.Empty(t, out)
 		}
 	}
 }
 
-// TestRenderHostedLosesNothing checks that each object is in one of the two parts, in the same order.
-func TestRenderHostedLosesNothing(t *testing.T) {
+// TestRender_HostedPartsAreComplete checks that each object is in one of the two parts, in the same order.
+func TestRender_HostedPartsAreComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var texts []string
 		for i := range rapid.IntRange(1, 6).Draw(t, "manifests") {
@@ -123,7 +123,7 @@ func TestRenderHostedLosesNothing(t *testing.T) {
 		in := input(t, "{}")
 		all, err := template.Render(manifests(t, texts...), in)
 		require.NoError(t, err)
-		in.HostingNamespace = "logging" // so that nothing else is different
+		in.HostingNamespace = "logging" // as the install namespace, so that only the location differs
 		parts, err := template.Render(manifests(t, texts...), in)
 		require.NoError(t, err)
 		member, hosting := parts.Objects[1:], parts.Hosting.Objects[1:]
@@ -143,22 +143,22 @@ func TestHostingNamespace(t *testing.T) {
 	long := strings.Repeat("m", 63)
 	for _, tc := range []struct{ reason, addon, member, want string }{
 		{"the two names and a hash", "logs", "east", "logs-east-"},
-		{"as far as they fit", strings.Repeat("a", 50), long, strings.Repeat("a", 46) + "-"},
-		{"no - is left before another", strings.Repeat("a", 45), long, strings.Repeat("a", 45) + "-"},
+		{"names that are too long are cut", strings.Repeat("a", 50), long, strings.Repeat("a", 46) + "-"},
+		{"a name is not cut after a hyphen", strings.Repeat("a", 45), long, strings.Repeat("a", 45) + "-"},
 	} {
 		got := template.HostingNamespace(tc.addon, tc.member)
 		require.Equal(t, tc.want, got[:len(got)-16], tc.reason)
 		require.Empty(t, content.IsDNS1123Label(got), tc.reason)
 	}
 	require.NotEqual(t, template.HostingNamespace("a-b", "c"), template.HostingNamespace("a", "b-c"),
-		"names are compared whole")
+		"want different namespaces for different names")
 	require.NotEqual(t, template.HostingNamespace("logs", long), template.HostingNamespace("logs", long[1:]+"n"),
-		"also where they are cut")
+		"want different namespaces for names that are cut")
 	require.Equal(t, "logs-east-25d4bb5b47d302d7", template.HostingNamespace("logs", "east"),
-		"a name that has been given stays")
+		"want a namespace that does not change between releases")
 }
 
-func TestHostingNamespacesAreNames(t *testing.T) {
+func TestHostingNamespace_ValidAndUnique(t *testing.T) {
 	label := rapid.StringMatching(`[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?`)
 	rapid.Check(t, func(t *rapid.T) {
 		addon, member, otherAddon, other := label.Draw(t, "addon"), label.Draw(t, "member"), label.Draw(t, "other add-on"),

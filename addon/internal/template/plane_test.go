@@ -24,9 +24,9 @@ func TestMain(m *testing.M) {
 	os.Exit(localplane.Run(m, &plane))
 }
 
-// TestOnAPlane checks that an API server accepts the objects of a template that it has stored, each in the expected
-// namespace.
-func TestOnAPlane(t *testing.T) {
+// TestRender_AcceptedByAPIServer checks that an API server accepts the objects of a template that it has stored, each
+// in the expected namespace.
+func TestRender_AcceptedByAPIServer(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	c, err := client.New(plane.ForTest(t).Config(), client.Options{Scheme: scheme})

@@ -110,7 +110,7 @@ registration:
   rules: [{apiGroups: [example.com], resources: [logs], verbs: [create]}]
 `, string(text))
 
-	// What comes out is the caller's.
+	// The caller may change the result.
 	got.Registration.Rules[0].Verbs[0] = "delete"
 	got.Objects[1].SetName("other")
 	got.Options[0].Readiness.CEL = "false"
@@ -129,67 +129,71 @@ func TestRenderObjects(t *testing.T) {
 		in        func(*template.Input)
 		want      []string // <kind> <namespace>/<name>, hooks with a * before
 	}{
-		{"nothing but the namespace", nil, nil, []string{"Namespace /logging"}},
-		{"namespaced kinds get the namespace", []string{`{apiVersion: v1, kind: Secret, metadata: {name: a}}`}, nil,
+		{"no manifests", nil, nil, []string{"Namespace /logging"}},
+		{"namespaced objects get the install namespace", []string{`{apiVersion: v1, kind: Secret, metadata: {name: a}}`}, nil,
 			[]string{"Namespace /logging", "Secret logging/a"}},
-		{"what has one keeps it", []string{`{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: kube-system}}`},
+		{"a namespace of a manifest is kept",
+			[]string{`{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: kube-system}}`},
 			nil, []string{"Namespace /logging", "Secret kube-system/a"}},
-		{"by a variable, too",
+		{"a namespace of a manifest with a variable is kept",
 			[]string{`{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: "${CLUSTER_NAME}-x"}}`}, nil,
 			[]string{"Namespace /logging", "Secret east-x/a"}},
-		{"a namespace that is empty or null is none",
+		{"an empty or null namespace is replaced",
 			[]string{`{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: ""}}`,
 				`{apiVersion: v1, kind: Secret, metadata: {name: b, namespace: null}}`}, nil,
 			[]string{"Namespace /logging", "Secret logging/a", "Secret logging/b"}},
-		{"Kubernetes' cluster-scoped kinds have none", []string{role}, nil, []string{"Namespace /logging", "ClusterRole /a"}},
-		{"in any version",
+		{"cluster-scoped kinds of Kubernetes get no namespace",
+			[]string{role}, nil, []string{"Namespace /logging", "ClusterRole /a"}},
+		{"a cluster-scoped kind in another version gets no namespace",
 			[]string{`{apiVersion: rbac.authorization.k8s.io/v1beta1, kind: ClusterRole, metadata: {name: a}}`}, nil,
 			[]string{"Namespace /logging", "ClusterRole /a"}},
-		{"but not in any group", []string{`{apiVersion: example.com/v1, kind: ClusterRole, metadata: {name: a}}`}, nil,
+		{"a kind of another group is namespaced",
+			[]string{`{apiVersion: example.com/v1, kind: ClusterRole, metadata: {name: a}}`}, nil,
 			[]string{"Namespace /logging", "ClusterRole logging/a"}},
 		{"an unknown kind is namespaced", []string{issuer}, nil, []string{"Namespace /logging", "Issuer logging/a"}},
-		{"unless its definition is in the template, wherever", []string{issuer, fmt.Sprintf(crd, "Cluster")}, nil,
+		{"a cluster-scoped definition in the template applies", []string{issuer, fmt.Sprintf(crd, "Cluster")}, nil,
 			[]string{"Namespace /logging", "Issuer /a", "CustomResourceDefinition /issuers.example.com"}},
-		{"and says something else", []string{fmt.Sprintf(crd, "Namespaced"), issuer}, nil,
+		{"a namespaced definition in the template applies", []string{fmt.Sprintf(crd, "Namespaced"), issuer}, nil,
 			[]string{"Namespace /logging", "CustomResourceDefinition /issuers.example.com", "Issuer logging/a"}},
-		{"or the manifest says it",
+		{"the scope annotation of a manifest applies",
 			[]string{
 				`{apiVersion: example.com/v1, kind: Issuer, metadata: {name: a, annotations: {addon.muster.dev/scope: Cluster}}}`},
 			nil, []string{"Namespace /logging", "Issuer /a"}},
-		{"which goes before a definition",
+		{"the scope annotation precedes a definition",
 			[]string{fmt.Sprintf(crd, "Cluster"),
 				`{apiVersion: example.com/v1, kind: Issuer, metadata: {name: a, annotations: {addon.muster.dev/scope: ` +
 					`Namespaced}}}`}, nil, []string{"Namespace /logging", "CustomResourceDefinition /issuers.example.com",
 				"Issuer logging/a"}},
-		{"and before what Kubernetes is known to have",
+		{"the scope annotation precedes the scope in Kubernetes",
 			[]string{`{apiVersion: v1, kind: Node, metadata: {name: a, annotations: {addon.muster.dev/scope: Namespaced}}}`},
 			nil, []string{"Namespace /logging", "Node logging/a"}},
-		{"a Namespace that is there is not added",
+		{"an existing manifest of the install namespace is used",
 			[]string{role, `{apiVersion: v1, kind: Namespace, metadata: {name: logging, labels: {a: b}}}`}, nil,
 			[]string{"ClusterRole /a", "Namespace /logging"}},
-		{"by a variable, too", []string{`{apiVersion: v1, kind: Namespace, metadata: {name: "${INSTALL_NAMESPACE}"}}`}, nil,
+		{"an existing manifest of the install namespace with a variable is used",
+			[]string{`{apiVersion: v1, kind: Namespace, metadata: {name: "${INSTALL_NAMESPACE}"}}`}, nil,
 			[]string{"Namespace /logging"}},
-		{"another one is another one", []string{`{apiVersion: v1, kind: Namespace, metadata: {name: logging2}}`}, nil,
+		{"a manifest of another Namespace", []string{`{apiVersion: v1, kind: Namespace, metadata: {name: logging2}}`}, nil,
 			[]string{"Namespace /logging", "Namespace /logging2"}},
-		{"so is another kind of Namespace",
+		{"a manifest of a kind Namespace of another group",
 			[]string{`{apiVersion: example.com/v1, kind: Namespace, metadata: {name: logging, namespace: a}}`}, nil,
 			[]string{"Namespace /logging", "Namespace a/logging"}},
-		{"a namespace that every cluster has is not created", []string{role},
+		{"a namespace that every cluster has is not added", []string{role},
 			func(in *template.Input) { in.InstallNamespace = "kube-system" }, []string{"ClusterRole /a"}},
-		{"hooks are apart, with their namespace",
+		{"hooks are separate and get the install namespace",
 			[]string{`{apiVersion: v1, kind: Pod, metadata: {name: a, annotations: {addon.muster.dev/pre-delete: "true"}}}`,
 				role}, nil, []string{"Namespace /logging", "ClusterRole /a", "*Pod logging/a"}},
-		{"a hook that is switched off is none",
+		{"a pre-delete annotation of false",
 			[]string{
 				`{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {addon.muster.dev/pre-delete: "false"}}}`}, nil,
 			[]string{"Namespace /logging", "Job logging/a"}},
-		{"a variable may switch it",
+		{"a pre-delete annotation with a variable",
 			[]string{
 				`{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {addon.muster.dev/pre-delete: "${HOOK}"}}}`},
 			func(in *template.Input) {
 				in.Settings.Variables = map[string]string{"HOOK": "true"}
 			}, []string{"Namespace /logging", "*Job logging/a"}},
-		{"a kind may be a variable, and is what it becomes",
+		{"a kind with a variable",
 			[]string{`{apiVersion: "${V}", kind: "${K}", metadata: {name: "${CLUSTER_NAME}-${K}"}}`},
 			func(in *template.Input) { in.Settings.Variables = map[string]string{"V": "v1", "K": "Node"} },
 			[]string{"Namespace /logging", "Node /east-Node"}},
@@ -218,7 +222,7 @@ func TestRenderObjects(t *testing.T) {
 	}
 }
 
-func TestNamesOfFieldsHaveNoVariables(t *testing.T) {
+func TestRender_NamesOfFieldsAreNotExpanded(t *testing.T) {
 	out, err := template.Render(manifests(t,
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {"${CLUSTER_NAME}": "${CLUSTER_NAME}"}, i: 1, `+
 			`f: 1.5, b: true, z: null, l: ["${REPLICAS}", [2]]}`), input(t, `{variables: [{name: REPLICAS, value: "3"}]}`))
@@ -227,17 +231,17 @@ func TestNamesOfFieldsHaveNoVariables(t *testing.T) {
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "logging"},
 		"data": map[string]any{"${CLUSTER_NAME}": "east"}, "i": int64(1), "f": 1.5, "b": true, "z": nil,
 		"l": []any{"3", []any{int64(2)}},
-	}, out.Objects[1].Object, "and a string stays one, whatever is in it")
+	}, out.Objects[1].Object, "want strings to stay strings, and names of fields to stay unchanged")
 }
 
-func TestRenderFails(t *testing.T) {
+func TestRender_Errors(t *testing.T) {
 	for _, tc := range []struct {
 		reason, spec, settings string
 		want                   error
-		says                   string
+		message                string
 	}{
 		{
-			"a variable that is not set, with the object as it is written",
+			"an undefined variable",
 			`manifests: [{apiVersion: v1, kind: Secret, metadata: {name: "a-${CLUSTER_NAME}", namespace: x}, ` +
 				`data: {ok: "${CLUSTER_NAME}", run.sh: "${ZONE}"}}]`, `{}`,
 			template.ErrUnknown,
@@ -245,7 +249,7 @@ func TestRenderFails(t *testing.T) {
 				`AddonConfig sets it`,
 		},
 		{
-			"deep in lists",
+			"an invalid variable in nested lists",
 			`manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: a}}, {apiVersion: apps/v1, kind: Deployment, ` +
 				`metadata: {name: a}, spec: {l: [a, [{b: "${x y}"}]]}}]`, `{}`,
 			template.ErrSyntax, `apps/Deployment a: manifests[1].spec.l[1][0].b: line 1: a variable is`,
@@ -260,44 +264,44 @@ func TestRenderFails(t *testing.T) {
 		},
 		{"a variable that an AddonConfig cannot set", `manifests: []`, `{variables: [{name: CLUSTER_NAME, value: west}]}`,
 			template.ErrBuiltIn, "CLUSTER_NAME: the variable is built in, and an AddonConfig cannot set it"},
-		{"no object", `manifests: [[a]]`, `{}`, template.ErrManifest, "manifests[0]: a manifest must be"},
-		{"no manifest at all", `manifests: [null]`, `{}`, template.ErrManifest, "manifests[0]: a manifest must be"},
-		{"no kind", `manifests: [{apiVersion: v1, metadata: {name: a}}]`, `{}`, template.ErrManifest,
+		{"a manifest is a list", `manifests: [[a]]`, `{}`, template.ErrManifest, "manifests[0]: a manifest must be"},
+		{"a manifest is null", `manifests: [null]`, `{}`, template.ErrManifest, "manifests[0]: a manifest must be"},
+		{"a manifest without a kind", `manifests: [{apiVersion: v1, metadata: {name: a}}]`, `{}`, template.ErrManifest,
 			"manifests[0]: a manifest must be"},
-		{"no name", `manifests: [{apiVersion: v1, kind: Secret, metadata: {}}]`, `{}`, template.ErrManifest,
+		{"a manifest without a name", `manifests: [{apiVersion: v1, kind: Secret, metadata: {}}]`, `{}`, template.ErrManifest,
 			"Secret : manifests[0]: a manifest must be"},
-		{"a name that has become empty", `manifests: [{apiVersion: v1, kind: Secret, metadata: {name: "${E}"}}]`,
+		{"a name that is empty after the expansion", `manifests: [{apiVersion: v1, kind: Secret, metadata: {name: "${E}"}}]`,
 			`{variables: [{name: E}]}`, template.ErrManifest, "Secret ${E}: manifests[0]: a manifest must be"},
-		{"metadata that is none", `manifests: [{apiVersion: v1, kind: Secret, metadata: [a]}]`, `{}`, template.ErrManifest,
+		{"metadata is not a map", `manifests: [{apiVersion: v1, kind: Secret, metadata: [a]}]`, `{}`, template.ErrManifest,
 			""},
-		{"annotations that are none",
+		{"an annotation is not a string",
 			`manifests: [{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {a: 1}}}]`, `{}`,
 			template.ErrManifest, "Secret a: manifests[0].metadata.annotations: "},
-		{"a selector that would select all",
+		{"a selector that is empty after the expansion",
 			`{manifests: [], manifestOptions: [{select: {kind: Secret, namespace: "${E}"}}]}`, `{variables: [{name: E}]}`, nil,
 			"manifestOptions[0].select.namespace: the value is empty, which would select all objects"},
-		{"a hook that never ends",
+		{"a hook that is a Deployment",
 			`manifests: [{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, ` +
 				`annotations: {addon.muster.dev/pre-delete: "true"}}}]`, `{}`, template.ErrAnnotation,
 			"addon.muster.dev/pre-delete is supported for Jobs and Pods"},
-		{"a Job of another group",
+		{"a hook that is a Job of another group",
 			`manifests: [{apiVersion: example.com/v1, kind: Job, metadata: {name: a, ` +
 				`annotations: {addon.muster.dev/pre-delete: "true"}}}]`, `{}`, template.ErrAnnotation, ""},
-		{"a hook that is neither",
+		{"an invalid pre-delete annotation",
 			`manifests: [{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {addon.muster.dev/pre-delete: ` +
 				`"yes"}}}]`, `{}`, template.ErrAnnotation, `must be "true" or "false"`},
-		{"a scope that is none",
+		{"an invalid scope",
 			`manifests: [{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {addon.muster.dev/scope: cluster}}}]`,
 			`{}`, template.ErrAnnotation, "addon.muster.dev/scope must be Cluster or Namespaced"},
-		{"a configuration that cannot be right", `manifests: []`, `{resources: [{workload: web, resources: {}}]}`,
+		{"an invalid configuration", `manifests: []`, `{resources: [{workload: web, resources: {}}]}`,
 			config.ErrInvalid, `resources of workload "web"`},
-		{"an object that a configuration cannot be put into",
+		{"an object that cannot be configured",
 			`manifests: [{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: {}}}]`,
 			`{registries: [{mirror: m}]}`, nil, "configure Pod a: spec.containers must be a list"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			out, err := template.Render(spec(t, tc.spec), input(t, tc.settings))
-			require.ErrorContains(t, err, tc.says)
+			require.ErrorContains(t, err, tc.message)
 			if tc.want != nil {
 				require.ErrorIs(t, err, tc.want)
 			}
@@ -306,7 +310,7 @@ func TestRenderFails(t *testing.T) {
 	}
 }
 
-func TestTheErrorIsAlwaysTheSame(t *testing.T) {
+func TestRender_ErrorIsDeterministic(t *testing.T) {
 	given := manifests(t,
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {h: "${H}", g: "${G}", f: "${F}", e: "${E}", `+
 			`d: "${D}", c: "${C}", b: "${B}", a: "${A}"}}`)
@@ -316,8 +320,8 @@ func TestTheErrorIsAlwaysTheSame(t *testing.T) {
 	}
 }
 
-// TestRenderIsBounded checks that the limit applies to all strings of a template together.
-func TestRenderIsBounded(t *testing.T) {
+// TestRender_SizeIsBounded checks that the limit applies to all strings of a template together.
+func TestRender_SizeIsBounded(t *testing.T) {
 	const value = 4096
 	text := fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "%s"}}`,
 		strings.Repeat("${A}", workv1alpha1.MaxManifestBytes/value/2))
@@ -332,7 +336,7 @@ func TestRenderIsBounded(t *testing.T) {
 
 func TestRenderProperties(t *testing.T) {
 	part := rapid.SampledFrom([]string{"a", "b ", "${CLUSTER_NAME}", "${A}", "${INSTALL_NAMESPACE}", "$(X)", "\n"})
-	words := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(part, 0, 4).Draw(t, "parts"), "") })
+	texts := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(part, 0, 4).Draw(t, "parts"), "") })
 	kinds := rapid.SampledFrom([]string{`"apiVersion":"v1","kind":"ConfigMap"`,
 		`"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole"`, `"apiVersion":"v1","kind":"Pod"`})
 	rapid.Check(t, func(t *rapid.T) {
@@ -340,7 +344,7 @@ func TestRenderProperties(t *testing.T) {
 		for i := range rapid.IntRange(0, 4).Draw(t, "manifests") {
 			m := v1alpha1.TemplateManifest{}
 			m.Raw = fmt.Appendf(nil, `{%s,"metadata":{"name":"a%d-${A}"},"data":{"${A}":%q,"list":[%q,1]}}`,
-				kinds.Draw(t, "kind"), i, words.Draw(t, "text"), words.Draw(t, "text"))
+				kinds.Draw(t, "kind"), i, texts.Draw(t, "text"), texts.Draw(t, "text"))
 			given.Manifests = append(given.Manifests, m)
 		}
 		in := input(t, `{variables: [{name: A, value: x}], nodePlacement: {nodeSelector: {a: b}}}`)
@@ -349,13 +353,13 @@ func TestRenderProperties(t *testing.T) {
 		require.NoError(t, err)
 		again, err := template.Render(given, in)
 		require.NoError(t, err)
-		require.Empty(t, cmp.Diff(got, again), "the same gives the same")
+		require.Empty(t, cmp.Diff(got, again), "want equal results for equal arguments")
 		require.Empty(t, cmp.Diff(before, given), "the template was changed")
 		require.Len(t, got.Objects, len(given.Manifests)+1)
 		for _, o := range got.Objects {
 			text, err := o.MarshalJSON()
 			require.NoError(t, err)
-			require.NotContains(t, strings.ReplaceAll(string(text), `"${A}":`, ""), "${", "a variable is left")
+			require.NotContains(t, strings.ReplaceAll(string(text), `"${A}":`, ""), "${", "want no remaining variable")
 		}
 	})
 }
@@ -390,6 +394,6 @@ func FuzzRender(f *testing.F) {
 		}
 		twice, err := in.Settings.Apply(got.Objects)
 		require.NoError(t, err)
-		require.Empty(t, cmp.Diff(got.Objects, twice), "settings are in it")
+		require.Empty(t, cmp.Diff(got.Objects, twice), "want settings to be applied already")
 	})
 }

@@ -13,14 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestScopesAreThoseOfKubernetes compares the list with the source of Kubernetes, which has the clients of its kinds
-// and their scopes.
-func TestScopesAreThoseOfKubernetes(t *testing.T) {
+// TestClusterScoped_MatchesKubernetes compares the list with the source of Kubernetes, which has the clients of its
+// kinds and their scopes.
+func TestClusterScoped_MatchesKubernetes(t *testing.T) {
 	var (
 		group  = regexp.MustCompile(`(?m)^const GroupName = "(.*)"$`)
 		client = regexp.MustCompile(`(?m)^(// \+genclient\n(?:(?://.*)?\n)*)type (\w+) struct`)
 	)
-	seen := map[schema.GroupKind]bool{}
+	found := map[schema.GroupKind]bool{}
 	for module, below := range map[string]string{"k8s.io/api": "", "k8s.io/apiextensions-apiserver": "pkg/apis"} {
 		dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 		require.NoError(t, err)
@@ -37,16 +37,16 @@ func TestScopesAreThoseOfKubernetes(t *testing.T) {
 				kind := schema.GroupKind{Group: string(named[1]), Kind: string(m[2])}
 				markers := string(m[1])
 				if strings.Contains(markers, "genclient:onlyVerbs=create\n") || strings.Contains(markers, "genclient:noVerbs\n") {
-					continue // a question, such as a TokenReview, and nothing that is kept
+					continue // a kind that is not stored, such as TokenReview
 				}
-				seen[kind] = true
+				found[kind] = true
 				require.Equal(t, strings.Contains(markers, "+genclient:nonNamespaced"), clusterScoped.Has(kind), kind.String())
 			}
 		}
 	}
-	require.Greater(t, len(seen), 60, "the source is not what it used to be")
+	require.Greater(t, len(found), 60, "want more than 60 kinds in the source")
 	for _, kind := range clusterScoped.UnsortedList() {
 		elsewhere := []string{"APIService"} // of kube-aggregator
-		require.True(t, seen[kind] || slices.Contains(elsewhere, kind.Kind), kind.String())
+		require.True(t, found[kind] || slices.Contains(elsewhere, kind.Kind), kind.String())
 	}
 }
