@@ -159,7 +159,7 @@ func testRegistrationAccessSurvivesFailures(t *testing.T) {
 	r.quiet(t)
 	require.Empty(t, r.wire.Writes(), "a restart must not renew credentials")
 
-	agent, was := h.agentOf("x", "d"), secret("d")
+	agent, previous := h.agentOf("x", "d"), secret("d")
 	canList := func(agent client.Client) bool {
 		return agent.List(context.Background(), &corev1.ConfigMapList{}, client.InNamespace(h.namespaceOf("d"))) == nil
 	}
@@ -169,7 +169,7 @@ func testRegistrationAccessSurvivesFailures(t *testing.T) {
 		metav1.SetMetaDataLabel(&m.ObjectMeta, "taken", "over")
 	})
 	h.eventually("the agent of the other cluster has a new credential", func() bool {
-		return string(secret("d").Data["token"]) != string(was.Data["token"])
+		return string(secret("d").Data["token"]) != string(previous.Data["token"])
 	})
 	h.eventually("the previous credential is revoked", func() bool { return !canList(agent) })
 	h.eventually("the new credential is valid", func() bool { return canList(h.agentOf("x", "d")) })
@@ -225,7 +225,7 @@ func testRegistrationProblemsAreReported(t *testing.T) {
 	h.eventually("the agent is registered", func() bool {
 		return isTrue(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) && condition().Status == metav1.ConditionTrue
 	})
-	was := h.secretOf(h.works("x", "a"))
+	previous := h.secretOf(h.works("x", "a"))
 	refuses.Store(true)
 	h.backdate("x", "a")
 	h.eventually("the failed renewal is reported", func() bool {
@@ -233,11 +233,12 @@ func testRegistrationProblemsAreReported(t *testing.T) {
 	})
 	require.Equal(t, metav1.ConditionTrue, condition().Status, "want RegistrationReady until the credential expires")
 	require.NotNil(t, h.memberAddon("x", "a").Status.Registration)
-	require.Equal(t, was, h.secretOf(h.works("x", "a")))
+	require.Equal(t, previous, h.secretOf(h.works("x", "a")))
 	refuses.Store(false)
 	h.touch("x", "a") // pauses between attempts grow
 	h.eventually("the credential is renewed", func() bool {
-		return string(h.secretOf(h.works("x", "a")).Data["token"]) != string(was.Data["token"]) && condition().Message == ""
+		return string(h.secretOf(h.works("x", "a")).Data["token"]) != string(previous.Data["token"]) &&
+			condition().Message == ""
 	})
 }
 

@@ -132,11 +132,11 @@ func BenchmarkRestart(b *testing.B) {
 
 	var spent time.Duration
 	for range b.N {
-		asked := &userChanges{left: len(names), of: map[string]bool{}, done: make(chan struct{})}
-		options.Agents = []addon.Agent{counting{echo{h.name("echo")}, asked}}
+		called := &userChanges{left: len(names), of: map[string]bool{}, done: make(chan struct{})}
+		options.Agents = []addon.Agent{counting{echo{h.name("echo")}, called}}
 		started := time.Now()
 		r := h.start(options)
-		<-asked.done
+		<-called.done
 		spent += time.Since(started)
 		r.quiet(b)
 		require.Empty(b, r.wire.Writes())

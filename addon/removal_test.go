@@ -111,7 +111,7 @@ func testRemovalMissingMember(t *testing.T) {
 	members := h.runAgents()
 	var mu sync.Mutex
 	startLeave := &preDeleter{echo: echo{h.name("leaves")}, mu: &mu,
-		answer: func(asked int) (bool, error) { return true, nil }}
+		answer: func(calls int) (bool, error) { return true, nil }}
 	h.start(addon.Options{Agents: []addon.Agent{startLeave, cleaner{echo{h.name("stays")}}}})
 	a := h.installed("leaves", h.byPlacement("all"), "a", "b")
 	stays := h.installed("stays", h.byPlacement("all"), "a", "b")

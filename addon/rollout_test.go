@@ -22,13 +22,13 @@ func (h *hub) color(config, color string) {
 	h.t.Helper()
 	c := &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: config}}
 	c.Spec.Variables = []v1alpha1.Variable{{Name: "COLOR", Value: color}}
-	was := &v1alpha1.AddonConfig{}
-	if err := h.client.Get(h.t.Context(), client.ObjectKeyFromObject(c), was); err != nil {
+	existing := &v1alpha1.AddonConfig{}
+	if err := h.client.Get(h.t.Context(), client.ObjectKeyFromObject(c), existing); err != nil {
 		require.NoError(h.t, h.client.Create(h.t.Context(), c))
 		return
 	}
-	was.Spec = c.Spec
-	require.NoError(h.t, h.client.Update(h.t.Context(), was))
+	existing.Spec = c.Spec
+	require.NoError(h.t, h.client.Update(h.t.Context(), existing))
 }
 
 func (h *hub) reference(config string) v1alpha1.ConfigReference {

@@ -6,9 +6,9 @@ import (
 )
 
 // textRules returns the rules of a text with a form and a length.
-func textRules(name, message string, limit int, in func(text string) string, wrong ...string) []rule {
+func textRules(name, message string, limit int, in func(text string) string, invalid ...string) []rule {
 	rules := []rule{{name + " longer than the maximum", in(as(limit + 1)), in(as(limit)), name, ""}}
-	for _, text := range wrong {
+	for _, text := range invalid {
 		rules = append(rules, rule{name + " with an invalid value: " + text, in(text), in("a"), name, message})
 	}
 	return rules

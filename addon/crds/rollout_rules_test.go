@@ -180,7 +180,7 @@ func rolloutRules(at string, in func(rollout string) string) []rule {
 		},
 	)
 	for i := range rules {
-		rules[i].wrong, rules[i].right, rules[i].field = in(rules[i].wrong), in(rules[i].right), at+rules[i].field
+		rules[i].invalid, rules[i].valid, rules[i].field = in(rules[i].invalid), in(rules[i].valid), at+rules[i].field
 	}
 	return rules
 }

@@ -22,10 +22,10 @@ import (
 
 // rule is one invalid value with its error, and a similar valid value. Both replace fields of a minimal spec.
 type rule struct {
-	reason       string
-	wrong, right string
-	field        string // below spec; Validate may name one within it
-	want         string // message of both; empty if the API server shows only a pattern
+	reason         string
+	invalid, valid string
+	field          string // below spec; Validate may name one within it
+	want           string // message of both; empty if the API server shows only a pattern
 }
 
 // kind is a kind of the definitions.
@@ -165,9 +165,9 @@ func TestValidate(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
 			for _, test := range k.rules {
-				got := k.validated(t, k.object(t, test.wrong))
+				got := k.validated(t, k.object(t, test.invalid))
 				crdtest.One(t, test.reason, crdtest.Complaint{Field: below(test.field), Message: test.want}, got)
-				if got := k.validated(t, k.object(t, test.right)); len(got) > 0 {
+				if got := k.validated(t, k.object(t, test.valid)); len(got) > 0 {
 					t.Errorf("%s: want no error for the valid value, got %+v", test.reason, got)
 				}
 			}
@@ -184,7 +184,7 @@ func TestAPIServerAgrees(t *testing.T) {
 			var rejected []crdtest.Complaint
 			for _, test := range k.rules {
 				rejected = append(rejected, k.bothReject(t, c, test)...)
-				k.bothAccept(t, c, test.reason+", valid", test.right)
+				k.bothAccept(t, c, test.reason+", valid", test.valid)
 			}
 			for _, rule := range crdtest.Rules(t, c, k.resource+".addon.muster.dev") {
 				_, ofMissing := k.missing[strings.ReplaceAll(strings.TrimPrefix(rule.Field, "spec."), "[]", "[0]")]
@@ -199,7 +199,7 @@ func TestAPIServerAgrees(t *testing.T) {
 // bothReject requires that the API server and Validate reject an object alike, and returns the complaints.
 func (k *kind) bothReject(t *testing.T, c client.Client, test rule) []crdtest.Complaint {
 	t.Helper()
-	object := k.object(t, test.wrong)
+	object := k.object(t, test.invalid)
 	fromValidate := k.validated(t, object)
 	err := c.Create(t.Context(), object, client.DryRunAll)
 	if !apierrors.IsInvalid(err) {
@@ -230,12 +230,12 @@ func (k *kind) bothAccept(t *testing.T, c client.Client, reason, fields string) 
 func TestAPIServer_RequiredFields(t *testing.T) {
 	c := installed(t)
 	for _, k := range kinds() {
-		for name, wrong := range k.missing {
-			err := c.Create(t.Context(), k.object(t, wrong), client.DryRunAll)
+		for name, invalid := range k.missing {
+			err := c.Create(t.Context(), k.object(t, invalid), client.DryRunAll)
 			if !apierrors.IsInvalid(err) {
-				t.Errorf("%s, %s: want the API server to reject the object, got %v", k.name, wrong, err)
+				t.Errorf("%s, %s: want the API server to reject the object, got %v", k.name, invalid, err)
 			} else if fromServer := complaintsOf(t, err); len(fromServer) != 1 || fromServer[0].Field != "spec."+name {
-				t.Errorf("%s, %s: want one error for %s, got %+v", k.name, wrong, name, fromServer)
+				t.Errorf("%s, %s: want one error for %s, got %+v", k.name, invalid, name, fromServer)
 			}
 		}
 	}

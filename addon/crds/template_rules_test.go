@@ -320,8 +320,8 @@ const policyRule = `{verbs: [get], apiGroups: [""], resources: [configmaps]}`
 // optionRules returns rules of the one option of a template.
 func optionRules(rules ...rule) []rule {
 	for i := range rules {
-		rules[i].wrong = `manifestOptions: [` + rules[i].wrong + `]`
-		rules[i].right = `manifestOptions: [` + rules[i].right + `]`
+		rules[i].invalid = `manifestOptions: [` + rules[i].invalid + `]`
+		rules[i].valid = `manifestOptions: [` + rules[i].valid + `]`
 		rules[i].field = "manifestOptions[0]." + rules[i].field
 	}
 	return rules

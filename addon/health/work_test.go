@@ -36,7 +36,7 @@ func TestOf(t *testing.T) {
 		{"an invalid condition status is unknown", workOf("Applied=Perhaps/Odd"),
 			Work{Applied: unknown, Available: unknown, Degraded: unknown, Reason: "Odd"}},
 	} {
-		test.want.Generation, test.want.Observed, test.want.Message = 3, 3, "web: it says so"
+		test.want.Generation, test.want.Observed, test.want.Message = 3, 3, "web: status message"
 		require.Empty(t, cmp.Diff(test.want, Of(test.work)), test.reason)
 	}
 	deleted := workOf("")

@@ -29,7 +29,7 @@ type played struct {
 	actions []removal.Action
 }
 
-// look reconciles all MemberAddons of the member.
+// reconcile reconciles all MemberAddons of the member.
 func (p *played) reconcile() {
 	p.t.Helper()
 	var list v1alpha1.MemberAddonList

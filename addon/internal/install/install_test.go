@@ -39,7 +39,7 @@ func placements(texts ...string) (all []Placement) {
 	return all
 }
 
-// withoutPermission is like placed, for a namespace without permission.
+// withoutPermission is like placements, for a namespace without permission.
 func withoutPermission(texts ...string) []Placement {
 	all := placements(texts...)
 	for i := range all {
@@ -66,8 +66,8 @@ func memberAddons(text string) (all []MemberAddon) {
 	for one := range strings.FieldsSeq(text) {
 		one, deleting := strings.CutSuffix(one, "-deleting")
 		name, installed, _ := strings.Cut(one, "=")
-		name, placementOf, _ := strings.Cut(name, "~")
-		all = append(all, MemberAddon{Member: name, InstalledBy: installed, GoesBy: placementOf, Deleting: deleting})
+		name, placement, _ := strings.Cut(name, "~")
+		all = append(all, MemberAddon{Member: name, InstalledBy: installed, GoesBy: placement, Deleting: deleting})
 	}
 	return all
 }

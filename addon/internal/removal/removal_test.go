@@ -24,7 +24,7 @@ func removing(changes ...func(*Observed)) Observed {
 }
 
 func jobs(state HookState, ago time.Duration) func(*Observed) {
-	return func(o *Observed) { o.Jobs = Hook{state, o.Now.Add(-ago), "Job x/bye: it says so"} }
+	return func(o *Observed) { o.Jobs = Hook{state, o.Now.Add(-ago), "Job x/bye: status message"} }
 }
 
 func function(state HookState, ago time.Duration) func(*Observed) {
@@ -60,21 +60,21 @@ func TestNext(t *testing.T) {
 			"Removing DeleteWorks 14m0s", "The member is removing the objects. The deadline is 2026-01-02T12:15:00Z."},
 		{"Jobs and the function are started first",
 			removing(jobs(NotStarted, 0), function(NotStarted, 0)), "PreDelete RunHooks AskFunc 9m0s",
-			"A pre-delete hook is running. Job x/bye: it says so. The add-on prepares its removal. 42 left. The deadline " +
+			"A pre-delete hook is running. Job x/bye: status message. The add-on prepares its removal. 42 left. The deadline " +
 				"is 2026-01-02T12:10:00Z."},
 		{"a running Job is waited for", removing(jobs(Running, 0), function(Succeeded, 0)), "PreDelete 9m0s",
-			"A pre-delete hook is running. Job x/bye: it says so. The deadline is 2026-01-02T12:10:00Z."},
+			"A pre-delete hook is running. Job x/bye: status message. The deadline is 2026-01-02T12:10:00Z."},
 		{"a running Job on an unreachable member is waited for",
 			removing(jobs(Running, 0), on(Unreachable)), "PreDelete 9m0s",
-			"A pre-delete hook is running. Job x/bye: it says so. The member cannot be reached. The deadline is " +
+			"A pre-delete hook is running. Job x/bye: status message. The member cannot be reached. The deadline is " +
 				"2026-01-02T12:10:00Z."},
 		{"a failed Job is not retried at once", removing(jobs(Failed, time.Second)), "HookFailed 9s",
-			"A pre-delete hook has failed and is retried. Job x/bye: it says so. The deadline is 2026-01-02T12:10:00Z."},
+			"A pre-delete hook has failed and is retried. Job x/bye: status message. The deadline is 2026-01-02T12:10:00Z."},
 		{"a failed Job is deleted after a pause",
 			removing(jobs(Failed, RetryPause)), "HookFailed DeleteHooks 9m0s", "A pre-delete hook has failed " +
-				"and is retried. Job x/bye: it says so. The deadline is 2026-01-02T12:10:00Z."},
+				"and is retried. Job x/bye: status message. The deadline is 2026-01-02T12:10:00Z."},
 		{"a Job that is being deleted is waited for", removing(jobs(Removing, 0)), "PreDelete 9m0s", "A pre-delete hook is " +
-			"running. Job x/bye: it says so. The deadline is 2026-01-02T12:10:00Z."},
+			"running. Job x/bye: status message. The deadline is 2026-01-02T12:10:00Z."},
 		{"a function that is not done is not called again at once", removing(function(Running, time.Second)), "PreDelete 4s",
 			"The add-on prepares its removal. 42 left. The deadline is 2026-01-02T12:10:00Z."},
 		{"a function that is not done is called again after a pause",
@@ -120,8 +120,8 @@ func TestNext(t *testing.T) {
 
 		{"the deadline passes while a hook is retried: the force is recorded", removing(minute(10), jobs(Failed, 0)),
 			"DeadlineExceeded forced 1ns",
-			"The deadline of the removal has passed. A pre-delete hook has failed and is retried. Job x/bye: it says " +
-				"so. The removal continues without waiting."},
+			"The deadline of the removal has passed. A pre-delete hook has failed and is retried. Job x/bye: status " +
+				"message. The removal continues without waiting."},
 		{"after the record, the Works are deleted within a grace period", removing(minute(10), jobs(Failed, 0), forced),
 			"DeadlineExceeded DeleteWorks forced 1m0s",
 			"The deadline of the removal has passed. The member has until 2026-01-02T12:11:00Z to remove the objects; " +
@@ -161,7 +161,7 @@ func TestNext(t *testing.T) {
 			removing(failed(DeleteWorks), worksAre(Terminating)), "Removing 9m0s",
 			"The member is removing the objects. The deadline is 2026-01-02T12:10:00Z."},
 		{"a failed start of a hook is reported", removing(failed(RunHooks), jobs(NotStarted, 0)), "PreDelete RunHooks 9m0s",
-			"A pre-delete hook is running. Job x/bye: it says so. Retrying after an error: a webhook denied the request. " +
+			"A pre-delete hook is running. Job x/bye: status message. Retrying after an error: a webhook denied the request. " +
 				"The deadline is 2026-01-02T12:10:00Z."},
 		{"a failed removal of finalizers is reported", removing(minute(10), forced, on(Unreachable), failed(StripFinalizers)),
 			"DeadlineExceeded StripFinalizers RevokeCredentials RemoveFinalizer forced final",
@@ -201,7 +201,7 @@ func TestNext(t *testing.T) {
 			"The access of the add-on agent to the hub is being revoked. The deadline is 2026-01-02T12:10:00Z."},
 		{"a forced leave: the force is recorded", removing(forceNow, jobs(Running, 0)), "DeadlineExceeded forced 1ns",
 			"The removal is forced: the leave of the member was forced, or removalDeadlineSeconds is 0. A pre-delete " +
-				"hook is running. Job x/bye: it says so. The removal continues without waiting."},
+				"hook is running. Job x/bye: status message. The removal continues without waiting."},
 		{"a forced leave does not wait for a reachable member", removing(forceNow, jobs(Running, 0), forced),
 			"DeadlineExceeded StripFinalizers RevokeCredentials RemoveFinalizer forced final",
 			"The removal is forced: the leave of the member was forced, or removalDeadlineSeconds is 0. The " +
@@ -244,7 +244,7 @@ func TestNext_MessageIsBounded(t *testing.T) {
 func TestJobsOf(t *testing.T) {
 	workWith := func(text string, changes ...func(*workv1alpha1.Work)) *workv1alpha1.Work {
 		w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 2},
-			Status: workv1alpha1.WorkStatus{ObservedGeneration: 2, Message: "It says so."}}
+			Status: workv1alpha1.WorkStatus{ObservedGeneration: 2, Message: "Status message."}}
 		for kind := range strings.FieldsSeq(text) {
 			kind, status, _ := strings.Cut(kind, "=")
 			w.Status.Conditions = append(w.Status.Conditions,
@@ -266,24 +266,25 @@ func TestJobsOf(t *testing.T) {
 		{"the conditions describe an earlier generation",
 			workWith("Applied=True Available=True Complete=True", func(w *workv1alpha1.Work) { w.Generation = 3 }),
 			Hook{State: Running}},
-		{"a Job runs", workWith("Applied=True Available=False Complete=False"), Hook{State: Running, Message: "It says so."}},
+		{"a Job runs",
+			workWith("Applied=True Available=False Complete=False"), Hook{State: Running, Message: "Status message."}},
 		{"all Jobs have succeeded", workWith("Applied=True Available=True Degraded=False Complete=True"),
-			Hook{State: Succeeded, Message: "It says so."}},
+			Hook{State: Succeeded, Message: "Status message."}},
 		{"a running Job is available and not complete", workWith("Applied=True Available=True Complete=False"),
-			Hook{State: Running, Message: "It says so."}},
+			Hook{State: Running, Message: "Status message."}},
 		{"the condition Complete describes an earlier generation",
 			workWith("Applied=True Available=True Complete=True",
 				func(w *workv1alpha1.Work) { w.Status.Conditions[2].ObservedGeneration = 1 }),
-			Hook{State: Running, Message: "It says so."}},
+			Hook{State: Running, Message: "Status message."}},
 		{"a Work without Jobs succeeds when available", workWith("Applied=True Available=True"),
-			Hook{State: Succeeded, Message: "It says so."}},
+			Hook{State: Succeeded, Message: "Status message."}},
 		{"a Work without Jobs runs until available",
-			workWith("Applied=True Available=False"), Hook{State: Running, Message: "It says so."}},
+			workWith("Applied=True Available=False"), Hook{State: Running, Message: "Status message."}},
 		{"a degraded Work has failed", workWith("Applied=True Available=False Degraded=True Complete=False"),
-			Hook{State: Failed, Message: "It says so."}},
+			Hook{State: Failed, Message: "Status message."}},
 		{"the Work is being deleted",
 			workWith("Degraded=True", func(w *workv1alpha1.Work) { w.DeletionTimestamp = new(metav1.NewTime(started)) }),
-			Hook{State: Removing, Message: "It says so."}},
+			Hook{State: Removing, Message: "Status message."}},
 	} {
 		require.Equal(t, test.want, JobsOf(test.work), test.reason)
 	}

@@ -48,7 +48,7 @@ func (w world) observed() Observed {
 		if paused {
 			since = now.Add(-RetryPause)
 		}
-		return Hook{State: state, Since: since, Message: "so it says"}
+		return Hook{State: state, Since: since, Message: "status message"}
 	}
 	return Observed{
 		Now: now, Started: started, Deadline: 10 * time.Minute, Finalizer: w.on, Forced: w.forced, ForceNow: w.forceNow,
