@@ -110,9 +110,9 @@ func testRemovalMissingMember(t *testing.T) {
 	h.choose("all", "a", "b")
 	members := h.runAgents()
 	var mu sync.Mutex
-	startLeave := &preDeleter{echo: echo{h.name("leaves")}, mu: &mu,
+	leaving := &preDeleter{echo: echo{h.name("leaves")}, mu: &mu,
 		answer: func(calls int) (bool, error) { return true, nil }}
-	h.start(addon.Options{Agents: []addon.Agent{startLeave, cleaner{echo{h.name("stays")}}}})
+	h.start(addon.Options{Agents: []addon.Agent{leaving, cleaner{echo{h.name("stays")}}}})
 	a := h.installed("leaves", h.byPlacement("all"), "a", "b")
 	stays := h.installed("stays", h.byPlacement("all"), "a", "b")
 	members.stopAgent("a")
@@ -132,7 +132,7 @@ func testRemovalMissingMember(t *testing.T) {
 		})
 	}
 	mu.Lock()
-	require.Equal(t, []string{"gone"}, startLeave.members)
+	require.Equal(t, []string{"gone"}, leaving.members)
 	mu.Unlock()
 	for _, object := range []*v1alpha1.Addon{a, stays} {
 		require.NoError(t, h.client.Delete(t.Context(), object))

@@ -33,7 +33,7 @@ func TestValidateRules(t *testing.T) {
 		{"a Secret with a resource name", rule("", "secrets", "get", "pull-secret"), ""},
 		{"logs of Pods", rule("", "pods pods/log", "get list"), ""},
 
-		{"all Leases of a namespace", rule("coordination.k8s.io", "leases", "update", "x-y"), "rules[0].verbs[0]"},
+		{"the Lease of another add-on", rule("coordination.k8s.io", "leases", "update", "x-y"), "rules[0].verbs[0]"},
 		{"a Lease of the add-on and a Lease of another add-on",
 			rule("coordination.k8s.io", "leases", "get update", "x", "y"), "rules[0].verbs[1]"},
 		{"the Lease of the member", rule("coordination.k8s.io", "leases", "update", "heartbeat"), "rules[0].verbs[0]"},
@@ -45,7 +45,7 @@ func TestValidateRules(t *testing.T) {
 		{"impersonation of ServiceAccounts", rule("", "configmaps serviceaccounts", "impersonate"), "rules[0].verbs[0]"},
 		{"a list of Secrets", rule("", "secrets", "list"), "rules[0].resourceNames"},
 		{"all resources of the core group", rule("", "*", "get"), "rules[0].resources[0]"},
-		{"creation of Secrets", rule("", "secrets", "create", "mine"), "rules[0].verbs[0]"},
+		{"creation of a Secret with a name", rule("", "secrets", "create", "mine"), "rules[0].verbs[0]"},
 		{"creation of Pods", rule("", "pods", "create"), "rules[0].verbs[0]"},
 		{"ephemeral containers of Pods", rule("", "pods/ephemeralcontainers", "patch"), "rules[0].verbs[0]"},
 		{"exec into Pods", rule("", "pods/exec", "get"), "rules[0].resources[0]"},
