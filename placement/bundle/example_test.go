@@ -90,11 +90,11 @@ func ExampleArrange() {
 
 	// The existing state on the hub: one Work, with a smaller b.
 	spec.Manifests = (&bundle.Work{Objects: []bundle.Object{parse("a", 100_000), parse("b", 200_000)}}).Manifests()
-	has := map[string]*workv1alpha1.Work{"web-0": {Spec: spec}}
+	onHub := map[string]*workv1alpha1.Work{"web-0": {Spec: spec}}
 
 	for round := range 3 {
 		var existing []bundle.Existing
-		for name, work := range has {
+		for name, work := range onHub {
 			existing = append(existing, bundle.Existing{
 				Work: bundle.Read(name, work.Spec.Manifests), Options: bundle.HashOptions(&work.Spec),
 				Marked: true, Noted: true, Processed: bundle.Processed(work), Deleting: work.DeletionTimestamp != nil,
@@ -112,7 +112,7 @@ func ExampleArrange() {
 			}
 			fmt.Printf("  %s %s\n", step.Act, step.Work.Name)
 			spec.Manifests = step.Work.Manifests()
-			has[step.Work.Name] = &workv1alpha1.Work{Spec: spec, Status: workv1alpha1.WorkStatus{ // the member is fast
+			onHub[step.Work.Name] = &workv1alpha1.Work{Spec: spec, Status: workv1alpha1.WorkStatus{ // the member applies at once
 				Conditions: []metav1.Condition{{Type: workv1alpha1.ConditionApplied, Status: metav1.ConditionTrue}},
 			}}
 		}

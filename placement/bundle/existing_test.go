@@ -22,31 +22,32 @@ func TestHashOptions(t *testing.T) {
 		change func(*workv1alpha1.WorkSpec)
 		same   bool
 	}{
-		{"manifests are no options", func(s *workv1alpha1.WorkSpec) { s.Manifests = make([]workv1alpha1.Manifest, 1) }, true},
-		{"a default is the same said or not", func(s *workv1alpha1.WorkSpec) {
+		{"manifests are not options",
+			func(s *workv1alpha1.WorkSpec) { s.Manifests = make([]workv1alpha1.Manifest, 1) }, true},
+		{"explicit default values", func(s *workv1alpha1.WorkSpec) {
 			s.Apply.Drift, s.Waves.TimeoutSeconds = workv1alpha1.DriftCorrect, 600
 		}, true},
 		{"another mode", func(s *workv1alpha1.WorkSpec) { s.Apply.Mode = workv1alpha1.Observe }, false},
 		{"another takeover", func(s *workv1alpha1.WorkSpec) { s.Apply.Takeover = workv1alpha1.TakeoverAlways }, false},
 		{"another drift", func(s *workv1alpha1.WorkSpec) { s.Apply.Drift = workv1alpha1.DriftReport }, false},
-		{"another owner", func(s *workv1alpha1.WorkSpec) { s.Apply.FieldOwner = "x" }, false},
-		{"an option for some", func(s *workv1alpha1.WorkSpec) {
+		{"another field owner", func(s *workv1alpha1.WorkSpec) { s.Apply.FieldOwner = "x" }, false},
+		{"an option for some manifests", func(s *workv1alpha1.WorkSpec) {
 			s.ManifestOptions = make([]workv1alpha1.ManifestOption, 1)
 		}, false},
-		{"another time", func(s *workv1alpha1.WorkSpec) { s.Waves.TimeoutSeconds = 601 }, false},
-		{"another end", func(s *workv1alpha1.WorkSpec) { s.Delete.Action = workv1alpha1.OrphanObject }, false},
-		{"another way there", func(s *workv1alpha1.WorkSpec) {
+		{"another timeout of waves", func(s *workv1alpha1.WorkSpec) { s.Waves.TimeoutSeconds = 601 }, false},
+		{"another delete action", func(s *workv1alpha1.WorkSpec) { s.Delete.Action = workv1alpha1.OrphanObject }, false},
+		{"another deletion propagation", func(s *workv1alpha1.WorkSpec) {
 			s.Delete.Propagation = metav1.DeletePropagationBackground
 		}, false},
-		{"somebody else applies", func(s *workv1alpha1.WorkSpec) { s.Executor = &workv1alpha1.Executor{} }, false},
-		{"a life of some time", func(s *workv1alpha1.WorkSpec) { s.TTLSecondsAfterCompletion = new(int32) }, false},
-		{"a pause", func(s *workv1alpha1.WorkSpec) { s.Suspend = true }, false},
+		{"an executor", func(s *workv1alpha1.WorkSpec) { s.Executor = &workv1alpha1.Executor{} }, false},
+		{"a TTL after completion", func(s *workv1alpha1.WorkSpec) { s.TTLSecondsAfterCompletion = new(int32) }, false},
+		{"suspended", func(s *workv1alpha1.WorkSpec) { s.Suspend = true }, false},
 	} {
 		changed := base()
 		test.change(changed)
 		before := changed.DeepCopy()
 		require.Equal(t, test.same, HashOptions(base()) == HashOptions(changed), test.reason)
-		require.Equal(t, before, changed, "%s: it is only read", test.reason)
+		require.Equal(t, before, changed, "%s: HashOptions must not change the spec", test.reason)
 	}
 }
 
@@ -62,16 +63,16 @@ func TestHashOptionsKnowsAllDefaults(t *testing.T) {
 		`{"spec": {"manifestOptions": [{"select": {"kind": "Job"}, "readiness": {"cel": "true"}, ` +
 			`"feedback": [{"name": "a", "jsonPath": ".b"}]}], "executor": {"name": "x"}}}`,
 	} {
-		said := map[string]any{}
-		require.NoError(t, json.Unmarshal([]byte(work), &said))
-		fill(t, said, crd.Spec.Versions[0].Schema.OpenAPIV3Schema)
-		stored, err := json.Marshal(said)
+		withDefaults := map[string]any{}
+		require.NoError(t, json.Unmarshal([]byte(work), &withDefaults))
+		fill(t, withDefaults, crd.Spec.Versions[0].Schema.OpenAPIV3Schema)
+		stored, err := json.Marshal(withDefaults)
 		require.NoError(t, err)
-		is, was := &workv1alpha1.Work{}, &workv1alpha1.Work{}
-		require.NoError(t, json.Unmarshal(stored, is))
-		require.NoError(t, json.Unmarshal([]byte(work), was))
-		require.NotEqual(t, was.Spec, is.Spec, "there are defaults")
-		require.Equal(t, HashOptions(&was.Spec), HashOptions(&is.Spec), "%s: %s", work, stored)
+		defaulted, original := &workv1alpha1.Work{}, &workv1alpha1.Work{}
+		require.NoError(t, json.Unmarshal(stored, defaulted))
+		require.NoError(t, json.Unmarshal([]byte(work), original))
+		require.NotEqual(t, original.Spec, defaulted.Spec, "the schema has no defaults")
+		require.Equal(t, HashOptions(&original.Spec), HashOptions(&defaulted.Spec), "%s: %s", work, stored)
 	}
 }
 
@@ -84,21 +85,21 @@ func fill(t *testing.T, value any, schema *apiextensionsv1.JSONSchemaProps) {
 		}
 	case map[string]any:
 		for name, property := range schema.Properties {
-			if _, there := value[name]; !there && property.Default != nil {
-				var filling any
-				require.NoError(t, json.Unmarshal(property.Default.Raw, &filling))
-				value[name] = filling
+			if _, exists := value[name]; !exists && property.Default != nil {
+				var decoded any
+				require.NoError(t, json.Unmarshal(property.Default.Raw, &decoded))
+				value[name] = decoded
 			}
-			if child, there := value[name]; there {
+			if child, exists := value[name]; exists {
 				fill(t, child, &property)
 			}
 		}
 	}
 }
 
-func TestObserved(t *testing.T) {
+func TestProcessed(t *testing.T) {
 	type conditions = []metav1.Condition
-	is := func(kind string, status metav1.ConditionStatus, generation int64) metav1.Condition {
+	condition := func(kind string, status metav1.ConditionStatus, generation int64) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, ObservedGeneration: generation}
 	}
 	for _, test := range []struct {
@@ -107,15 +108,18 @@ func TestObserved(t *testing.T) {
 		conditions conditions
 		want       bool
 	}{
-		{"nobody has looked at it", 0, nil, false},
-		{"nobody has tried", 2, nil, false},
-		{"it is applied", 2, conditions{is("Applied", "True", 2)}, true},
-		{"it is not", 2, conditions{is("Applied", "False", 2), is("Available", "True", 2)}, false},
-		{"it is in trouble", 2, conditions{is("Applied", "False", 2), is("Degraded", "True", 2)}, true},
-		{"it was so before the last change", 1, conditions{is("Applied", "True", 1), is("Degraded", "True", 1)}, false},
-		{"that alone is known", 2, conditions{is("Applied", "True", 1), is("Degraded", "False", 2)}, false},
-		{"nobody knows of what generation it is said", 2, conditions{is("Applied", "True", 0)}, true},
-		{"nobody knows", 2, conditions{is("Applied", "Unknown", 2)}, false},
+		{"the Work was not observed", 0, nil, false},
+		{"no conditions", 2, nil, false},
+		{"Applied is True", 2, conditions{condition("Applied", "True", 2)}, true},
+		{"Applied is False", 2, conditions{condition("Applied", "False", 2), condition("Available", "True", 2)}, false},
+		{"Applied is False and Degraded is True",
+			2, conditions{condition("Applied", "False", 2), condition("Degraded", "True", 2)}, true},
+		{"both conditions are of an older generation",
+			1, conditions{condition("Applied", "True", 1), condition("Degraded", "True", 1)}, false},
+		{"only Degraded is of the current generation",
+			2, conditions{condition("Applied", "True", 1), condition("Degraded", "False", 2)}, false},
+		{"Applied has no observed generation", 2, conditions{condition("Applied", "True", 0)}, true},
+		{"Applied is Unknown", 2, conditions{condition("Applied", "Unknown", 2)}, false},
 	} {
 		work := &workv1alpha1.Work{
 			ObjectMeta: metav1.ObjectMeta{Generation: 2},

@@ -8,17 +8,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wish is the desired state of a member, with its note.
-type wish struct {
+// desiredState is the desired state of a member, with its note.
+type desiredState struct {
 	Wanted
 	note int
 }
 
-func wants(note int, objects ...Object) wish { return wish{Wanted{Objects: objects}, note} }
+func desired(note int, objects ...Object) desiredState {
+	return desiredState{Wanted{Objects: objects}, note}
+}
 
 // member simulates the Works of one member on the hub, and its agent.
 type member struct {
-	works   map[string]Existing // Noted is not kept: it depends on what is wanted
+	works   map[string]Existing // without Noted, which depends on the desired state
 	notes   map[string]int
 	applied map[string][]Object // by Work
 	writes  []string
@@ -28,10 +30,10 @@ func newMember() *member {
 	return &member{works: map[string]Existing{}, notes: map[string]int{}, applied: map[string][]Object{}}
 }
 
-// reached returns a member that has reached a desired state.
-func reached(t require.TestingT, w wish) *member {
+// convergedMember returns a member that has reached a desired state.
+func convergedMember(t require.TestingT, w desiredState) *member {
 	m := newMember()
-	m.settle(t, w)
+	m.converge(t, w)
 	m.writes = nil
 	return m
 }
@@ -39,8 +41,8 @@ func reached(t require.TestingT, w wish) *member {
 func (m *member) names() []string { return slices.Sorted(maps.Keys(m.works)) }
 
 // arrange computes the steps from the existing Works alone, as a controller does after a restart.
-func (m *member) arrange(t require.TestingT, w wish) []Step {
-	var has []Existing
+func (m *member) arrange(t require.TestingT, w desiredState) []Step {
+	var existing []Existing
 	for _, name := range m.names() {
 		h := m.works[name]
 		h.Noted = m.notes[name] == w.note
@@ -48,18 +50,18 @@ func (m *member) arrange(t require.TestingT, w wish) []Step {
 		for i := range h.Objects {
 			h.Objects[i].JSON = nil
 		}
-		has = append(has, h)
+		existing = append(existing, h)
 	}
-	steps, err := arrange(few, "w", has, w.Wanted)
+	steps, err := arrange(few, "w", existing, w.Wanted)
 	require.NoError(t, err)
 	return steps
 }
 
-// take executes a step.
-func (m *member) take(t require.TestingT, w wish, s *Step) {
+// execute carries out a step.
+func (m *member) execute(t require.TestingT, w desiredState, s *Step) {
 	name := s.Work.Name
-	h, there := m.works[name]
-	require.Equal(t, s.Act != Create, there, "%s %s", s.Act, name)
+	h, exists := m.works[name]
+	require.Equal(t, s.Act != Create, exists, "%s %s", s.Act, name)
 	require.False(t, h.Deleting, "%s %s", s.Act, name)
 	switch s.Act {
 	case Create, Update:
@@ -74,8 +76,8 @@ func (m *member) take(t require.TestingT, w wish, s *Step) {
 	m.writes = append(m.writes, fmt.Sprint(s.Act, " ", name))
 }
 
-// obey makes the agent process one Work.
-func (m *member) obey(name string) {
+// processWork makes the agent process one Work.
+func (m *member) processWork(name string) {
 	h := m.works[name]
 	if h.Deleting {
 		delete(m.works, name)
@@ -88,7 +90,7 @@ func (m *member) obey(name string) {
 	m.works[name] = h
 }
 
-// change changes a Work as another client may.
+// change changes a Work, as another client may do.
 func (m *member) change(name string, change func(*Existing)) {
 	h := m.works[name]
 	h.Objects = slices.Clone(h.Objects)
@@ -96,8 +98,8 @@ func (m *member) change(name string, change func(*Existing)) {
 	m.works[name] = h
 }
 
-// settle takes steps until none remain.
-func (m *member) settle(t require.TestingT, w wish) {
+// converge executes steps until none remain.
+func (m *member) converge(t require.TestingT, w desiredState) {
 	for range 40 {
 		steps := m.arrange(t, w)
 		if len(steps) == 0 && !slices.ContainsFunc(m.names(), func(name string) bool {
@@ -107,18 +109,18 @@ func (m *member) settle(t require.TestingT, w wish) {
 		}
 		for i := range steps {
 			if steps[i].Waits == "" {
-				m.take(t, w, &steps[i])
+				m.execute(t, w, &steps[i])
 			}
 		}
 		for _, name := range m.names() {
-			m.obey(name)
+			m.processWork(name)
 		}
 	}
-	require.Fail(t, "there is no end to it")
+	require.Fail(t, "the member does not converge")
 }
 
-// has reports whether the member has an object: what a Work gives up stays while another one has it.
-func (m *member) has(key Key) bool {
+// hasObject reports whether the member has an object. An object that one Work gives up stays while another Work has it.
+func (m *member) hasObject(key Key) bool {
 	for _, objects := range m.applied {
 		if slices.ContainsFunc(objects, func(o Object) bool { return o.Key() == key }) {
 			return true
@@ -127,20 +129,20 @@ func (m *member) has(key Key) bool {
 	return false
 }
 
-// exact checks that the member has exactly the desired objects, each once, and that the hub reports this.
-func (m *member) exact(t require.TestingT, w wish) {
+// requireExact checks that the member has exactly the desired objects, each once, and that the hub reports this.
+func (m *member) requireExact(t require.TestingT, w desiredState) {
 	want := map[Key]Hash{}
 	for i := range w.Objects {
 		want[w.Objects[i].Key()] = w.Objects[i].Hash
 	}
 	got := map[Key]Hash{}
-	for i, name := range m.names() { // of fewer than ten, so they are in the order of their numbers
+	for i, name := range m.names() { // in the order of their numbers, because there are fewer than ten
 		h := m.works[name]
 		require.True(t, h.Marked && h.Options == w.Options, name)
 		require.NotEmpty(t, m.applied[name], name)
 		require.Equal(t, h.Objects, m.applied[name], name)
 		for j := range h.Objects {
-			require.NotContains(t, got, h.Objects[j].Key(), "it is there twice")
+			require.NotContains(t, got, h.Objects[j].Key(), "the object is in two Works")
 			got[h.Objects[j].Key()] = h.Objects[j].Hash
 		}
 		if i == 0 {

@@ -12,31 +12,32 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	for _, test := range []struct{ reason, one, other string }{
-		{"the order of fields and the spaces say nothing",
+	for _, test := range []struct{ reason, text, canonical string }{
+		{"field order and whitespace do not change the object",
 			`{"kind": "A", "apiVersion": "g/v1", "metadata": {"namespace": "n", "name": "a"}}`,
 			`{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"}}`},
-		{"nor does how characters are written",
+		{"character escapes do not change the object",
 			`{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":"\u003c\u0024{"}`,
 			`{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":"<${"}`},
-		{"nor how a number is", `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":1.50}`,
+		{"the notation of a number does not change the object",
+			`{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":1.50}`,
 			`{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":1.5}`},
-		{"minus zero is zero, as it is once it was read again",
+		{"minus zero is stored as zero",
 			`{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":[-0.0,{"y":-0.5,"z":-0e3},-0.0]}`,
 			`{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":[0,{"y":-0.5,"z":0},0]}`},
 	} {
-		one, err := Parse([]byte(test.one))
+		got, err := Parse([]byte(test.text))
 		require.NoError(t, err, test.reason)
-		other, err := Parse([]byte(test.other))
+		canonical, err := Parse([]byte(test.canonical))
 		require.NoError(t, err, test.reason)
-		if diff := cmp.Diff(other, one); diff != "" {
+		if diff := cmp.Diff(canonical, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 		}
-		if string(one.JSON) != test.other {
-			t.Errorf("%s: want the text %s, got %s", test.reason, test.other, one.JSON)
+		if string(got.JSON) != test.canonical {
+			t.Errorf("%s: want the text %s, got %s", test.reason, test.canonical, got.JSON)
 		}
-		require.Equal(t, Key{Group: "g", Kind: "A", Namespace: "n", Name: "a"}, one.Key())
-		require.Equal(t, "v1", one.Version)
+		require.Equal(t, Key{Group: "g", Kind: "A", Namespace: "n", Name: "a"}, got.Key())
+		require.Equal(t, "v1", got.Version)
 	}
 }
 
@@ -49,18 +50,18 @@ func TestParseRefuses(t *testing.T) {
 		reason, text string
 		want         error
 	}{
-		{"no JSON", `{`, ErrInvalid},
-		{"no object", `[]`, ErrInvalid},
-		{"nothing", `null`, ErrInvalid},
+		{"invalid JSON", `{`, ErrInvalid},
+		{"a JSON array", `[]`, ErrInvalid},
+		{"null", `null`, ErrInvalid},
 		{"no kind", `{"apiVersion":"v1","metadata":{"name":"a"}}`, ErrInvalid},
-		{"fields have their case", `{"apiVersion":"v1","Kind":"A","metadata":{"name":"a"}}`, ErrInvalid},
-		{"no version", `{"kind":"A","metadata":{"name":"a"}}`, ErrInvalid},
-		{"two slashes", `{"apiVersion":"a/b/c","kind":"A","metadata":{"name":"a"}}`, ErrInvalid},
-		{"a name that is no text", `{"apiVersion":"v1","kind":"A","metadata":{"name":5}}`, ErrInvalid},
-		{"as deep as may be", nested(workv1alpha1.MaxManifestDepth - 1), nil},
-		{"deeper", nested(workv1alpha1.MaxManifestDepth), ErrTooDeep},
-		{"so deep that to recurse is no good", nested(5_000_000), ErrTooDeep},
-		{"brackets in a string are text", `{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"x":"\"` +
+		{"field names are case-sensitive", `{"apiVersion":"v1","Kind":"A","metadata":{"name":"a"}}`, ErrInvalid},
+		{"no apiVersion", `{"kind":"A","metadata":{"name":"a"}}`, ErrInvalid},
+		{"apiVersion with two slashes", `{"apiVersion":"a/b/c","kind":"A","metadata":{"name":"a"}}`, ErrInvalid},
+		{"a name that is not a string", `{"apiVersion":"v1","kind":"A","metadata":{"name":5}}`, ErrInvalid},
+		{"the maximum nesting depth", nested(workv1alpha1.MaxManifestDepth - 1), nil},
+		{"more than the maximum nesting depth", nested(workv1alpha1.MaxManifestDepth), ErrTooDeep},
+		{"nesting that is too deep for recursion", nested(5_000_000), ErrTooDeep},
+		{"brackets in a string are not nesting", `{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"x":"\"` +
 			strings.Repeat("[", 200) + `"}`, nil},
 	} {
 		if _, err := Parse([]byte(test.text)); !errors.Is(err, test.want) {
@@ -69,7 +70,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 	_, err := Parse([]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"shop"},"data":{"k":"c2VjcmV0"}}`))
 	require.ErrorContains(t, err, "Secret shop/")
-	require.NotContains(t, err.Error(), "c2VjcmV0", "what is in an object may be secret")
+	require.NotContains(t, err.Error(), "c2VjcmV0", "the error must not contain the content of a Secret")
 }
 
 // FuzzParse checks that a Work accepts the objects that Parse accepts, except for rules about single fields, and that

@@ -27,8 +27,8 @@ func sized(t require.TestingT, kind, name string, size int) Object {
 	return o
 }
 
-// where returns the objects of each Work.
-func where(works []Work) map[string][]string {
+// objectsByWork returns the objects of each Work.
+func objectsByWork(works []Work) map[string][]string {
 	out := map[string][]string{}
 	for _, w := range works {
 		for i := range w.Objects {
@@ -54,36 +54,38 @@ func TestPack(t *testing.T) {
 		reason      string
 		steps       []sizes // one after the other
 		want        map[string][]string
-		wantWritten int // Works that the last step changed, made or removed
+		wantWritten int // Works that the last step created, changed or deleted
 	}{
-		{"nothing needs no Work", []sizes{{}}, map[string][]string{}, 0},
-		{"what fits goes into one", []sizes{{"a": 100, "b": 100}}, map[string][]string{"w-0": {"a", "b"}}, 1},
-		{"an eighth is left free", []sizes{{"a": 350, "b": 350, "c": 100}},
+		{"no objects need no Work", []sizes{{}}, map[string][]string{}, 0},
+		{"objects that fit share one Work", []sizes{{"a": 100, "b": 100}}, map[string][]string{"w-0": {"a", "b"}}, 1},
+		{"an eighth of each Work stays free", []sizes{{"a": 350, "b": 350, "c": 100}},
 			map[string][]string{"w-0": {"a", "b"}, "w-1": {"c"}}, 2},
-		{"an object that needs a whole Work has one", []sizes{{"a": 800, "b": 100}},
+		{"an object that fills a Work has a Work of its own", []sizes{{"a": 800, "b": 100}},
 			map[string][]string{"w-0": {"a"}, "w-1": {"b"}}, 2},
-		{"the first with room takes what comes", []sizes{{"a": 600, "b": 200, "c": 600},
+		{"a new object goes into the first Work with room", []sizes{{"a": 600, "b": 200, "c": 600},
 			{"a": 600, "b": 200, "c": 600, "d": 100}}, map[string][]string{"w-0": {"a", "d"}, "w-1": {"b"}, "w-2": {"c"}}, 1},
-		{"an object may grow where it is", []sizes{{"a": 350, "b": 350}, {"a": 350, "b": 450}},
+		{"an object that grows stays while its Work has room", []sizes{{"a": 350, "b": 350}, {"a": 350, "b": 450}},
 			map[string][]string{"w-0": {"a", "b"}}, 1},
-		{"one that has outgrown its Work goes, not its neighbors", []sizes{{"a": 350, "b": 300}, {"a": 350, "b": 500}},
+		{"only the object that has outgrown its Work moves", []sizes{{"a": 350, "b": 300}, {"a": 350, "b": 500}},
 			map[string][]string{"w-0": {"a"}, "w-1": {"b"}}, 2},
-		{"of several the largest goes, so that others need not", []sizes{{"a": 200, "b": 200, "c": 200},
+		{"the largest of several grown objects moves", []sizes{{"a": 200, "b": 200, "c": 200},
 			{"a": 200, "b": 210, "c": 500}}, map[string][]string{"w-0": {"a", "b"}, "w-1": {"c"}}, 2},
-		{"what others wait for is first", []sizes{{"a": 700, "ns": 100, "b": 300}},
+		{"a Namespace is in the first Work", []sizes{{"a": 700, "ns": 100, "b": 300}},
 			map[string][]string{"w-0": {"ns", "b"}, "w-1": {"a"}}, 2},
-		{"and may use what is left free in the first Work", []sizes{{"a": 690}, {"a": 690, "ns": 100}},
+		{"a Namespace may use the free share of the first Work", []sizes{{"a": 690}, {"a": 690, "ns": 100}},
 			map[string][]string{"w-0": {"ns", "a"}}, 1},
-		{"in the first only", []sizes{{"a": 790, "b": 690}, {"a": 790, "b": 690, "ns": 90}},
+		{"a Namespace may not use the free share of another Work",
+			[]sizes{{"a": 790, "b": 690}, {"a": 790, "b": 690, "ns": 90}},
 			map[string][]string{"w-0": {"a"}, "w-1": {"b"}, "w-2": {"ns"}}, 1},
-		{"a Work that is empty goes, and nothing moves for that",
+		{"an empty Work is deleted, and no object moves",
 			[]sizes{{"a": 600, "b": 600, "c": 600}, {"a": 600, "c": 600}}, map[string][]string{"w-0": {"a"}, "w-2": {"c"}}, 1},
-		{"its number is used again", []sizes{{"a": 600, "b": 600, "c": 600}, {"a": 600, "c": 600},
+		{"the number of a deleted Work is used again", []sizes{{"a": 600, "b": 600, "c": 600}, {"a": 600, "c": 600},
 			{"a": 600, "c": 600, "d": 600}}, map[string][]string{"w-0": {"a"}, "w-1": {"d"}, "w-2": {"c"}}, 1},
-		{"one that goes and one that comes may be one write", []sizes{{"a": 700, "b": 700}, {"a": 700, "c": 700}},
+		{"removing and adding an object can be one write", []sizes{{"a": 700, "b": 700}, {"a": 700, "c": 700}},
 			map[string][]string{"w-0": {"a"}, "w-1": {"c"}}, 1},
-		{"so may one that needs a whole Work", []sizes{{"a": 800}, {"b": 800}}, map[string][]string{"w-0": {"b"}}, 1},
-		{"not more objects than a Work may have", []sizes{{"a": 80, "b": 80, "c": 80, "d": 80, "e": 80, "f": 80, "g": 80,
+		{"replacing an object that fills a Work is one write",
+			[]sizes{{"a": 800}, {"b": 800}}, map[string][]string{"w-0": {"b"}}, 1},
+		{"the number of objects in a Work is limited", []sizes{{"a": 80, "b": 80, "c": 80, "d": 80, "e": 80, "f": 80, "g": 80,
 			"h": 80}}, map[string][]string{"w-0": {"a", "b", "c", "d", "e", "f", "g"}, "w-1": {"h"}}, 2},
 	} {
 		var works, before []Work
@@ -93,7 +95,7 @@ func TestPack(t *testing.T) {
 			works, err = pack(few, "w", before, objects(step))
 			require.NoError(t, err, test.reason)
 		}
-		if diff := cmp.Diff(test.want, where(works)); diff != "" {
+		if diff := cmp.Diff(test.want, objectsByWork(works)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 		}
 		if got := written(before, works); got != test.wantWritten {
@@ -110,7 +112,7 @@ func written(before, after []Work) int {
 	}
 	n := 0
 	for _, w := range after {
-		if hash, was := hashes[w.Name]; !was || hash != w.Hash {
+		if hash, existed := hashes[w.Name]; !existed || hash != w.Hash {
 			n++
 		}
 		delete(hashes, w.Name)
@@ -126,19 +128,21 @@ func TestPackRefuses(t *testing.T) {
 		objects  []Object
 		want     []string
 	}{
-		{"each object that is too large is named", nil, []Object{a, sized(t, "Secret", "b", workv1alpha1.MaxManifestBytes+1),
-			sized(t, "ConfigMap", "c", workv1alpha1.MaxManifestBytes+1)},
+		{"the error names each object that is too large",
+			nil, []Object{a, sized(t, "Secret", "b", workv1alpha1.MaxManifestBytes+1),
+				sized(t, "ConfigMap", "c", workv1alpha1.MaxManifestBytes+1)},
 			[]string{"ConfigMap c: the object exceeds", "Secret b: the object exceeds"}},
-		{"one object twice", nil, []Object{a, a}, []string{"ConfigMap a: the object occurs more than once"}},
-		{"a Work of somebody else", []Work{{Name: "x-0"}}, []Object{a}, []string{`"x-0"`}},
+		{"an object occurs twice", nil, []Object{a, a}, []string{"ConfigMap a: the object occurs more than once"}},
+		{"a Work with another prefix", []Work{{Name: "x-0"}}, []Object{a}, []string{`"x-0"`}},
 		{"a Work without a number", []Work{{Name: "w-"}}, []Object{a}, []string{`"w-"`}},
-		{"a number that Pack does not write", []Work{{Name: "w-01"}}, []Object{a}, []string{`"w-01"`}},
-		{"one Work twice", []Work{{Name: "w-0"}, {Name: "w-0"}}, []Object{a}, []string{"more than one Work has the name " +
-			"w-0"}},
+		{"a Work number with a leading zero", []Work{{Name: "w-01"}}, []Object{a}, []string{`"w-01"`}},
+		{"a Work name occurs twice",
+			[]Work{{Name: "w-0"}, {Name: "w-0"}}, []Object{a}, []string{"more than one Work has the name " +
+				"w-0"}},
 	} {
 		works, err := Pack("w", test.previous, test.objects)
 		if works != nil || err == nil {
-			t.Errorf("%s: want an error alone, got %v, %v", test.reason, works, err)
+			t.Errorf("%s: want only an error, got %v, %v", test.reason, works, err)
 			continue
 		}
 		for _, want := range test.want {
@@ -149,17 +153,17 @@ func TestPackRefuses(t *testing.T) {
 	}
 }
 
-// TestPackToTheLimit checks that the API server accepts a Work with an object of the maximum size.
-func TestPackToTheLimit(t *testing.T) {
+// TestPack_LargestObjectIsValid checks that the API server accepts a Work with an object of the maximum size.
+func TestPack_LargestObjectIsValid(t *testing.T) {
 	works, err := Pack("w", nil, []Object{sized(t, "ConfigMap", "a", workv1alpha1.MaxManifestBytes)})
 	require.NoError(t, err)
 	spec := workv1alpha1.WorkSpec{Manifests: works[0].Manifests()}
 	require.Empty(t, spec.Validate())
 }
 
-// TestReadWhatWasPacked checks that nothing is written after a restart, independently of the encoding of the API
+// TestRead_RestoresPackedWork checks that nothing is written after a restart, independently of the encoding of the API
 // server.
-func TestReadWhatWasPacked(t *testing.T) {
+func TestRead_RestoresPackedWork(t *testing.T) {
 	objects := []Object{sized(t, "ConfigMap", "<a>", 100), sized(t, "ConfigMap", "b", 100),
 		sized(t, "Namespace", "c", 100)}
 	works, err := Pack("w", nil, objects)
@@ -175,22 +179,22 @@ func TestReadWhatWasPacked(t *testing.T) {
 	require.NotEqual(t, works[0].Hash, edited.Hash)
 }
 
-// TestPackAfterHalfAMove checks that the distribution is restored from the Works. An object that is in two of them,
-// because the hub stopped during a move, stays in the first one.
-func TestPackAfterHalfAMove(t *testing.T) {
+// TestPack_RestoresInterruptedMove checks that the distribution is restored from the Works. An object that is in two of
+// them, because the hub stopped during a move, stays in the first one.
+func TestPack_RestoresInterruptedMove(t *testing.T) {
 	a, b := sized(t, "ConfigMap", "a", 300), sized(t, "ConfigMap", "b", 300)
 	works, err := pack(few, "w", []Work{{Name: "w-1", Objects: []Object{a, b}}, {Name: "w-0", Objects: []Object{a}}},
 		[]Object{b, a})
 	require.NoError(t, err)
-	require.Equal(t, map[string][]string{"w-0": {"a"}, "w-1": {"b"}}, where(works))
+	require.Equal(t, map[string][]string{"w-0": {"a"}, "w-1": {"b"}}, objectsByWork(works))
 }
 
-// TestPackBelowANewLimit checks that Works that exceed a reduced limit are reduced to it.
-func TestPackBelowANewLimit(t *testing.T) {
+// TestPack_ReducedLimit checks that Works that exceed a reduced limit are reduced to it.
+func TestPack_ReducedLimit(t *testing.T) {
 	objects := []Object{sized(t, "ConfigMap", "a", 500), sized(t, "ConfigMap", "b", 500), sized(t, "Namespace", "ns", 100)}
 	works, err := pack(few, "w", []Work{{Name: "w-0", Objects: objects}}, objects)
 	require.NoError(t, err)
-	require.Equal(t, map[string][]string{"w-0": {"ns", "a"}, "w-1": {"b"}}, where(works))
+	require.Equal(t, map[string][]string{"w-0": {"ns", "a"}, "w-1": {"b"}}, objectsByWork(works))
 }
 
 // TestPackProperties changes a set of objects at random, and checks the guarantees of Pack after each step.
@@ -249,19 +253,19 @@ func TestPackProperties(t *testing.T) {
 			slices.Reverse(shuffled)
 			again, err := pack(few, "w", shuffled, list())
 			require.NoError(t, err)
-			require.True(t, reflect.DeepEqual(works, again), "another order of the same must not matter")
+			require.True(t, reflect.DeepEqual(works, again), "the order of the Works must not matter")
 			packed, err := pack(few, "w", works, list())
 			require.NoError(t, err)
-			require.True(t, reflect.DeepEqual(works, packed), "what is packed stays packed")
+			require.True(t, reflect.DeepEqual(works, packed), "packing the result again must not change it")
 		}
 	})
 }
 
 func check(t *rapid.T, before, works []Work, objects map[Key]Object, touched map[Key]bool) {
-	was := map[Key]string{}
+	previous := map[Key]string{}
 	for _, w := range before {
 		for i := range w.Objects {
-			was[w.Objects[i].Key()] = w.Name
+			previous[w.Objects[i].Key()] = w.Name
 		}
 	}
 	seen := map[Key]string{}
@@ -275,8 +279,8 @@ func check(t *rapid.T, before, works []Work, objects map[Key]Object, touched map
 			seen[o.Key()] = w.Name
 			bytes += len(o.JSON)
 			require.True(t, reflect.DeepEqual(objects[o.Key()], *o))
-			if there := was[o.Key()]; !touched[o.Key()] && there != w.Name {
-				t.Fatalf("%s did not change, and moved from %s to %s", o.ResourceIdentifier, there, w.Name)
+			if from := previous[o.Key()]; !touched[o.Key()] && from != w.Name {
+				t.Fatalf("%s did not change, and moved from %s to %s", o.ResourceIdentifier, from, w.Name)
 			}
 		}
 		require.NotEmpty(t, w.Objects, w.Name)
@@ -286,8 +290,8 @@ func check(t *rapid.T, before, works []Work, objects map[Key]Object, touched map
 	require.Len(t, seen, len(objects))
 }
 
-// TestPackCountsWhatIsStored checks that the stored size counts, in which < has six bytes.
-func TestPackCountsWhatIsStored(t *testing.T) {
+// TestPack_CountsStoredBytes checks that the limit applies to the stored size, in which < has six bytes.
+func TestPack_CountsStoredBytes(t *testing.T) {
 	page := func(name string) Object {
 		o, err := Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"html":%q}}`,
 			name, strings.Repeat("<", workv1alpha1.MaxManifestBytes/10)))

@@ -13,16 +13,16 @@ import (
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// at returns a change that sets the endpoint and the Secret of a member.
-func at(server string, ref membershipv1alpha1.KubeConfigSecretRef) func(*membershipv1alpha1.MemberCluster) {
+// atEndpoint returns a change that sets the endpoint and the Secret of a member.
+func atEndpoint(server string, ref membershipv1alpha1.KubeConfigSecretRef) func(*membershipv1alpha1.MemberCluster) {
 	return func(m *membershipv1alpha1.MemberCluster) {
 		m.Spec.KubeConfigSecretRef, m.Status.Endpoint = &ref,
 			&membershipv1alpha1.Endpoint{Server: server, CABundle: []byte("ca")}
 	}
 }
 
-// by returns a provider that returns the endpoint of a member, and nil for a member without one.
-func by(name string) AccessProvider {
+// providerOf returns a provider that returns the endpoint of a member, and nil for a member without one.
+func providerOf(name string) AccessProvider {
 	return AccessProvider{Name: name, Cluster: func(m *membershipv1alpha1.MemberCluster) *clientcmdv1.Cluster {
 		if m.Status.Endpoint == nil {
 			return nil
@@ -45,17 +45,17 @@ func TestKubeconfigSecretReader(t *testing.T) {
 		member *membershipv1alpha1.MemberCluster
 		want   []any
 	}{
-		{"the Secret is where all are, in the form of cluster-api",
-			east(at("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "east-kubeconfig"})),
+		{"a Secret in the default namespace, with the default key",
+			east(atEndpoint("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "east-kubeconfig"})),
 			entry("https://east", "connections", "value")},
 		{
-			"the Secret is elsewhere, in another key",
-			east(at("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "east-kubeconfig", Namespace: "capi",
+			"a Secret in another namespace, with another key",
+			east(atEndpoint("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "east-kubeconfig", Namespace: "capi",
 				Key: "admin"})),
 			entry("https://east", "capi", "admin"),
 		},
-		{"the hub does not reach it", east(), nil},
-		{"nobody has read the Secret yet", east(func(m *membershipv1alpha1.MemberCluster) {
+		{"a member without a Secret", east(), nil},
+		{"a member without an endpoint", east(func(m *membershipv1alpha1.MemberCluster) {
 			m.Spec.KubeConfigSecretRef = &membershipv1alpha1.KubeConfigSecretRef{Name: "east-kubeconfig"}
 		}), nil},
 	} {
@@ -68,43 +68,45 @@ func TestKubeconfigSecretReader(t *testing.T) {
 	}
 }
 
-func TestAnExtensionThatIsNoJSON(t *testing.T) {
+func TestProfileOf_InvalidExtension(t *testing.T) {
 	broken := AccessProvider{Name: "broken", Cluster: func(*membershipv1alpha1.MemberCluster) *clientcmdv1.Cluster {
 		return &clientcmdv1.Cluster{Server: "https://east",
 			Extensions: []clientcmdv1.NamedExtension{{Name: "x", Extension: runtime.RawExtension{Raw: []byte("{")}}}}
 	}}
-	profile := ProfileOf(east(at("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "s"})),
-		Options{AccessProviders: []AccessProvider{broken, by("a")}})
+	profile := ProfileOf(east(atEndpoint("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "s"})),
+		Options{AccessProviders: []AccessProvider{broken, providerOf("a")}})
 	names, _, _ := unstructured.NestedSlice(profile.Object, "status", "accessProviders")
-	require.Len(t, names, 1, "it keeps no other from being told")
+	require.Len(t, names, 1, "other access providers are written")
 }
 
-func TestAmendAccess(t *testing.T) {
+func TestAmendProfile_AccessProviders(t *testing.T) {
 	provider := func(name, server string) any {
 		return map[string]any{"name": name, "cluster": map[string]any{"server": server}}
 	}
-	here := east(at("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "s"}))
+	here := east(atEndpoint("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "s"}))
 	for _, test := range []struct {
 		reason string
 		have   []any
 		member *membershipv1alpha1.MemberCluster
 		want   []any // nil: nothing to write
 	}{
-		{"it is told", nil, here, []any{provider("ours", "https://east")}},
-		{"it is there", []any{provider("ours", "https://east")}, here, nil},
-		{"it has moved; what others say stays in its place", []any{provider("theirs", "x"), provider("ours", "https://west"),
-			"odd"}, here, []any{provider("theirs", "x"), provider("ours", "https://east"), "odd"}},
-		{"nobody gets there any more; others still say how", []any{provider("ours", "https://east"), provider("theirs", "x")},
+		{"a missing entry is added", nil, here, []any{provider("ours", "https://east")}},
+		{"an existing entry is not changed", []any{provider("ours", "https://east")}, here, nil},
+		{"a changed entry is updated, and other entries keep their positions",
+			[]any{provider("theirs", "x"), provider("ours", "https://west"),
+				"odd"}, here, []any{provider("theirs", "x"), provider("ours", "https://east"), "odd"}},
+		{"the entry of a member without an endpoint is removed, and others stay",
+			[]any{provider("ours", "https://east"), provider("theirs", "x")},
 			east(), []any{provider("theirs", "x")}},
-		{"what others say is no reason to write", []any{provider("theirs", "x")}, east(), nil},
+		{"entries of other providers cause no write", []any{provider("theirs", "x")}, east(), nil},
 	} {
-		o := Options{AccessProviders: []AccessProvider{by("ours")}}
+		o := Options{AccessProviders: []AccessProvider{providerOf("ours")}}
 		have := ProfileOf(east(), o)
 		if test.have != nil {
 			have.Object["status"].(map[string]any)["accessProviders"] = test.have
 		}
-		_, status, turned := amendProfile(have, ProfileOf(test.member, o), o.AccessProviders)
-		require.False(t, turned, test.reason)
+		_, status, transition := amendProfile(have, ProfileOf(test.member, o), o.AccessProviders)
+		require.False(t, transition, test.reason)
 		if test.want == nil {
 			require.Nil(t, status, test.reason)
 			continue
@@ -115,26 +117,26 @@ func TestAmendAccess(t *testing.T) {
 	}
 }
 
-// TestAmendAccessOnce checks that after the changes are applied, no further change is necessary, and that entries of
-// other providers stay.
-func TestAmendAccessOnce(t *testing.T) {
+// TestAmendProfile_AccessProvidersIdempotent checks that after the changes are applied, no further change is necessary,
+// and that entries of other providers stay.
+func TestAmendProfile_AccessProvidersIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o := Options{AccessProviders: []AccessProvider{by("a"), by("b")}}
+		o := Options{AccessProviders: []AccessProvider{providerOf("a"), providerOf("b")}}
 		have := ProfileOf(east(), o)
 		var theirs []any
-		var there []any
+		var entries []any
 		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 4, rapid.ID).Draw(t,
-			"there") {
+			"entries") {
 			item := map[string]any{"name": name, "cluster": map[string]any{"server": "old"}}
-			there = append(there, item)
+			entries = append(entries, item)
 			if name > "b" {
 				theirs = append(theirs, item)
 			}
 		}
-		have.Object["status"].(map[string]any)["accessProviders"] = there
+		have.Object["status"].(map[string]any)["accessProviders"] = entries
 		member := east()
-		if rapid.Bool().Draw(t, "reached") {
-			member = east(at("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "s"}))
+		if rapid.Bool().Draw(t, "has an endpoint") {
+			member = east(atEndpoint("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "s"}))
 		}
 		_, status, _ := amendProfile(have, ProfileOf(member, o), o.AccessProviders)
 		have.Object = merge(have.Object, status)

@@ -41,7 +41,7 @@ func TestDecisionOf(t *testing.T) {
 			decisions:
 			- {clusterProfileRef: {namespace: muster-clusters, name: b}, reason: Scheduled}
 			- {clusterProfileRef: {namespace: muster-clusters, name: a}, reason: Scheduled}`},
-		{"no clusters are an empty list: the field is required; no labels are no labels", bare, `
+		{"no clusters and no labels", bare, `
 			metadata: {}
 			decisions: []`},
 		{"a ClusterPlacement differs from a Placement with its name", platform, `
@@ -74,13 +74,13 @@ func TestAmendDecision(t *testing.T) {
 	}{
 		{"nothing to write", func(*unstructured.Unstructured) {}, ""},
 		{"labels, owners and annotations of others stay", func(d *unstructured.Unstructured) {
-			d.SetLabels(with(d.GetLabels(), "team", "a"))
+			d.SetLabels(withLabel(d.GetLabels(), "team", "a"))
 			d.SetAnnotations(map[string]string{"seen": "yes"})
 			d.SetOwnerReferences(append([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "c", UID: "9"}},
 				d.GetOwnerReferences()...))
 		}, ""},
 		{"a label that was changed", func(d *unstructured.Unstructured) {
-			d.SetLabels(with(d.GetLabels(), decisionIndexLabel, "7"))
+			d.SetLabels(withLabel(d.GetLabels(), decisionIndexLabel, "7"))
 		},
 			`{metadata: {labels: {multicluster.x-k8s.io/decision-index: "0"}}}`},
 		{"clusters that were changed", func(d *unstructured.Unstructured) { d.Object["decisions"] = []any{} },
@@ -88,7 +88,7 @@ func TestAmendDecision(t *testing.T) {
 		{"a scheduler that was changed", func(d *unstructured.Unstructured) {
 			delete(d.Object, "schedulerName")
 		}, `{schedulerName: muster}`},
-		{"a slice that was made anew takes over what was exported of the one before", func(d *unstructured.Unstructured) {
+		{"a recreated decision takes over the exported object", func(d *unstructured.Unstructured) {
 			owners := d.GetOwnerReferences()
 			owners[0].UID = "old"
 			d.SetOwnerReferences(append([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "c", UID: "9"}},
@@ -101,6 +101,6 @@ func TestAmendDecision(t *testing.T) {
 		test.have(have)
 		before := have.DeepCopy()
 		requirePatch(t, test.want, amendDecision(have, DecisionOf(slice("0", "a"), Options{})), test.reason)
-		require.Equal(t, before, have, "%s: the object belongs to the cache", test.reason)
+		require.Equal(t, before, have, "%s: the cached object must not change", test.reason)
 	}
 }

@@ -26,17 +26,17 @@ func clusters(u *unstructured.Unstructured) []string {
 	return names
 }
 
-func on(names ...string) func(*unstructured.Unstructured) bool {
+func hasClusters(names ...string) func(*unstructured.Unstructured) bool {
 	return func(u *unstructured.Unstructured) bool { return slices.Equal(clusters(u), names) }
 }
 
-// TestDecisions checks that decisions are exported, follow each change, and are deleted.
-func TestDecisions(t *testing.T) {
+// TestExport_Decisions checks that decisions are exported, follow each change, and are deleted.
+func TestExport_Decisions(t *testing.T) {
 	h := newHub(t, profiles, decisions)
 	first := h.start()
 	h.member("east")
-	decision := h.slice("web-decision-0", "west", "east")
-	exported := h.there(decisions, "web-decision-0", on("west", "east"))
+	decision := h.createDecision("web-decision-0", "west", "east")
+	exported := h.requireObject(decisions, "web-decision-0", hasClusters("west", "east"))
 	want := clusterprofile.DecisionOf(decision, h.options)
 	for _, field := range []string{"decisions", "schedulerName"} {
 		if diff := cmp.Diff(want.Object[field], exported.Object[field]); diff != "" {
@@ -45,32 +45,32 @@ func TestDecisions(t *testing.T) {
 	}
 	require.Equal(t, want.GetLabels(), exported.GetLabels())
 	require.Equal(t, want.GetOwnerReferences(), exported.GetOwnerReferences())
-	h.there(profiles, "east", complete)
+	h.requireObject(profiles, "east", complete)
 
 	decision.Decisions = decision.Decisions[1:]
 	require.NoError(t, h.client.Update(t.Context(), decision))
-	h.there(decisions, "web-decision-0", on("east"))
+	h.requireObject(decisions, "web-decision-0", hasClusters("east"))
 	h.patch(exported, `{"decisions":[]}`)
-	h.there(decisions, "web-decision-0", on("east"))
+	h.requireObject(decisions, "web-decision-0", hasClusters("east"))
 	decision.Decisions = nil
 	require.NoError(t, h.client.Update(t.Context(), decision))
-	h.there(decisions, "web-decision-0", on())
+	h.requireObject(decisions, "web-decision-0", hasClusters())
 
-	first.quiet(t)
+	first.awaitQuiet(t)
 	first.stop()
 	second := h.start()
-	require.Empty(t, second.quiet(t))
-	require.Contains(t, second.wire.all(), "watch multicluster.x-k8s.io/placementdecisions")
+	require.Empty(t, second.awaitQuiet(t))
+	require.Contains(t, second.recorder.all(), "watch multicluster.x-k8s.io/placementdecisions")
 	require.NoError(t, h.client.Delete(t.Context(), decision))
-	h.gone(decisions, "web-decision-0")
-	require.Empty(t, second.quiet(t), "the garbage collector does that")
-	h.slice("web-decision-0", "east")
-	h.there(decisions, "web-decision-0", on("east"))
+	h.requireGone(decisions, "web-decision-0")
+	require.Empty(t, second.awaitQuiet(t), "the garbage collector deletes the decision")
+	h.createDecision("web-decision-0", "east")
+	h.requireObject(decisions, "web-decision-0", hasClusters("east"))
 }
 
-// TestForeign checks that objects of other owners are never changed, also if they have the name of an exported object.
-// An Event reports the owner, and the export continues when the objects are deleted.
-func TestForeign(t *testing.T) {
+// TestExport_ForeignObjects checks that objects of other owners are never changed, also if they have the name of an
+// exported object. An Event reports the owner, and the export continues when the objects are deleted.
+func TestExport_ForeignObjects(t *testing.T) {
 	h := newHub(t, profiles, decisions)
 	foreign := []*unstructured.Unstructured{
 		object(profiles, h.options.ProfileNamespace, "east",
@@ -90,12 +90,12 @@ func TestForeign(t *testing.T) {
 	h.member("east")
 	h.member("west")
 	north := h.member("north")
-	h.slice("web-decision-0", "east", "west", "north")
-	h.slice("web-decision-1", "north")
+	h.createDecision("web-decision-0", "east", "west", "north")
+	h.createDecision("web-decision-1", "north")
 	r := h.start()
-	h.there(profiles, "north", complete)
-	h.there(decisions, "web-decision-0", on("west", "north"))
-	h.eventually("events say so", func() bool {
+	h.requireObject(profiles, "north", complete)
+	h.requireObject(decisions, "web-decision-0", hasClusters("west", "north"))
+	h.eventually("Events report the foreign objects", func() bool {
 		var events eventsv1.EventList
 		require.NoError(t, h.client.List(t.Context(), &events))
 		reported := map[string]bool{}
@@ -114,12 +114,12 @@ func TestForeign(t *testing.T) {
 	require.ElementsMatch(t, []string{
 		"create multicluster.x-k8s.io/clusterprofiles", "patch multicluster.x-k8s.io/clusterprofiles/status",
 		"create multicluster.x-k8s.io/placementdecisions",
-	}, r.quiet(t))
+	}, r.awaitQuiet(t))
 	h.property("east", "1")
 	h.patch(foreign[0], `{"spec":{"displayName":"Not the East"}}`)
 	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(foreign[0]), foreign[0]))
-	r.quiet(t)
-	require.Equal(t, 3, r.wire.times("create events.k8s.io/events"), "once is enough")
+	r.awaitQuiet(t)
+	require.Equal(t, 3, r.recorder.times("create events.k8s.io/events"), "each object is reported once")
 	for _, u := range foreign {
 		now := u.DeepCopy()
 		require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(u), now))
@@ -128,21 +128,22 @@ func TestForeign(t *testing.T) {
 	for _, u := range foreign {
 		require.NoError(t, h.client.Delete(t.Context(), u))
 	}
-	h.there(profiles, "east", complete)
-	h.there(profiles, "west", complete)
-	h.there(decisions, "web-decision-0", on("east", "west", "north"))
-	h.there(decisions, "web-decision-1", on("north"))
+	h.requireObject(profiles, "east", complete)
+	h.requireObject(profiles, "west", complete)
+	h.requireObject(decisions, "web-decision-0", hasClusters("east", "west", "north"))
+	h.requireObject(decisions, "web-decision-1", hasClusters("north"))
 
-	// One that comes later is heeded, too.
-	r.quiet(t)
+	// A foreign object that is created later is not changed either.
+	r.awaitQuiet(t)
 	require.NoError(t, h.client.Delete(t.Context(), north))
-	h.gone(profiles, "north")
+	h.requireGone(profiles, "north")
 	other := object(profiles, h.options.ProfileNamespace, "north",
 		map[string]any{"spec": map[string]any{"clusterManager": map[string]any{"name": "other"}}})
-	h.eventually("another creates the profile", func() bool { // A reconcile with an older cache may create it once more.
+	h.eventually("another client creates the profile", func() bool {
+		// A reconcile with an older cache may create the profile once more.
 		return h.client.Create(t.Context(), other.DeepCopy()) == nil
 	})
-	h.there(decisions, "web-decision-1", on())
+	h.requireObject(decisions, "web-decision-1", hasClusters())
 }
 
 func object(resource, namespace, name string, content map[string]any) *unstructured.Unstructured {

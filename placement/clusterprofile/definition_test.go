@@ -20,14 +20,16 @@ func TestServedAs(t *testing.T) {
 		want               types.UID
 	}{
 		{"served", good, "1"},
-		{"the version is not served any more", strings.Replace(good, "v1alpha1, served: true", "v1alpha1, served: false",
+		{"the version is no longer served", strings.Replace(good, "v1alpha1, served: true", "v1alpha1, served: false",
 			1), ""},
-		{"the version is not there any more", strings.Replace(good, "v1alpha1", "v1", 1), ""},
-		{"not established yet", strings.Replace(good, `Established, status: "True"`, `Established, status: "False"`, 1), ""},
-		{"the API server has not looked at it",
+		{"the version does not exist", strings.Replace(good, "v1alpha1", "v1", 1), ""},
+		{"the definition is not established",
+			strings.Replace(good, `Established, status: "True"`, `Established, status: "False"`, 1), ""},
+		{"the definition has no conditions",
 			`{metadata: {uid: "1"}, spec: {versions: [{name: v1alpha1, served: true}]}, status: {conditions: null}}`, ""},
-		{"it is going", strings.Replace(good, `uid: "1"`, `uid: "1", deletionTimestamp: "2026-03-01T12:00:00Z"`, 1), ""},
-		{"no definition at all", `{metadata: {uid: "1"}, spec: 5, status: 6}`, ""},
+		{"the definition is being deleted",
+			strings.Replace(good, `uid: "1"`, `uid: "1", deletionTimestamp: "2026-03-01T12:00:00Z"`, 1), ""},
+		{"an invalid definition", `{metadata: {uid: "1"}, spec: 5, status: 6}`, ""},
 	} {
 		object := map[string]any{}
 		require.NoError(t, yaml.Unmarshal([]byte(test.definition), &object), test.reason)
@@ -37,6 +39,6 @@ func TestServedAs(t *testing.T) {
 		require.Empty(t, servedAs(store), test.reason)
 		require.NoError(t, store.Add(slimmed))
 		require.Equal(t, test.want, servedAs(store), test.reason)
-		require.NotContains(t, toYAML(t, slimmed), "schema", "schemas would fill memory")
+		require.NotContains(t, toYAML(t, slimmed), "schema", "schemas must not be cached")
 	}
 }

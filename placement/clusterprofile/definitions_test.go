@@ -8,54 +8,54 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestDefinitions checks that without definitions there are no requests but the watches for them. A kind that is
+// TestExport_Definitions checks that without definitions there are no requests but the watches for them. A kind that is
 // installed later is exported without a restart, and a kind that is removed causes no more requests.
-func TestDefinitions(t *testing.T) {
+func TestExport_Definitions(t *testing.T) {
 	h := newHub(t)
 	r := h.start()
 	h.member("east")
-	h.slice("web-decision-0", "east")
-	h.eventually("it waits", func() bool { return r.wire.count() > 0 })
-	r.quiet(t)
+	h.createDecision("web-decision-0", "east")
+	h.eventually("the requests for the definitions are sent", func() bool { return r.recorder.count() > 0 })
+	r.awaitQuiet(t)
 	require.Subset(t, []string{
 		"list apiextensions.k8s.io/customresourcedefinitions", "watch apiextensions.k8s.io/customresourcedefinitions",
-	}, r.wire.all())
-	require.LessOrEqual(t, r.wire.count(), 4, "a list and a watch of each")
+	}, r.recorder.all())
+	require.LessOrEqual(t, r.recorder.count(), 4, "a list and a watch of each")
 
 	h.define(decisions)
-	r.quiet(t)
-	require.NotContains(t, r.wire.all(), "list multicluster.x-k8s.io/placementdecisions",
-		"there is nothing that decisions could refer to")
+	r.awaitQuiet(t)
+	require.NotContains(t, r.recorder.all(), "list multicluster.x-k8s.io/placementdecisions",
+		"decisions are not exported without profiles")
 	h.define(profiles)
-	h.there(profiles, "east", complete)
-	h.there(decisions, "web-decision-0", on("east"))
+	h.requireObject(profiles, "east", complete)
+	h.requireObject(decisions, "web-decision-0", hasClusters("east"))
 
-	// Not served any more, though it is still there.
-	r.quiet(t)
+	// The definition exists, but the version is not served.
+	r.awaitQuiet(t)
 	h.serve(profiles, "false")
-	h.eventually("it ends", func() bool { return h.client.List(t.Context(), listOf(profiles)) != nil })
-	before := len(r.quiet(t))
+	h.eventually("the profiles are not served", func() bool { return h.client.List(t.Context(), listOf(profiles)) != nil })
+	writes := len(r.awaitQuiet(t))
 	h.property("east", "1")
-	h.slice("web-decision-1", "east")
-	require.Len(t, r.quiet(t), before)
+	h.createDecision("web-decision-1", "east")
+	require.Len(t, r.awaitQuiet(t), writes)
 	h.serve(profiles, "true")
-	h.there(profiles, "east", has("1"))
-	h.there(decisions, "web-decision-1", on("east"))
+	h.requireObject(profiles, "east", hasProperty("1"))
+	h.requireObject(decisions, "web-decision-1", hasClusters("east"))
 
 	h.undefine(profiles)
 	h.undefine(decisions)
-	r.quiet(t)
-	asked := r.wire.count()
+	r.awaitQuiet(t)
+	before := r.recorder.count()
 	h.property("east", "2")
-	h.slice("web-decision-2", "east")
-	r.quiet(t)
-	require.Equal(t, asked, r.wire.count(), "nothing is asked for that is gone")
+	h.createDecision("web-decision-2", "east")
+	r.awaitQuiet(t)
+	require.Equal(t, before, r.recorder.count(), "removed kinds must not be requested")
 
 	h.define(profiles)
 	h.define(decisions)
-	h.there(profiles, "east", has("2"))
+	h.requireObject(profiles, "east", hasProperty("2"))
 	for _, name := range []string{"web-decision-0", "web-decision-1", "web-decision-2"} {
-		h.there(decisions, name, on("east"))
+		h.requireObject(decisions, name, hasClusters("east"))
 	}
 }
 

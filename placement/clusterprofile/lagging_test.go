@@ -17,53 +17,53 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// gate delays the events of watches of profiles while it is locked. It is open at first.
+// gate delays the events of watches of profiles while the gate is locked.
 type gate struct{ sync.RWMutex }
 
-func (g *gate) over(inner http.RoundTripper) http.RoundTripper {
+func (g *gate) wrap(inner http.RoundTripper) http.RoundTripper {
 	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		response, err := inner.RoundTrip(r)
 		if err == nil && r.URL.Query().Get("watch") != "" && strings.HasSuffix(r.URL.Path, "/"+profiles) {
-			response.Body = &gated{response.Body, g}
+			response.Body = &gatedBody{response.Body, g}
 		}
 		return response, err
 	})
 }
 
-type gated struct {
+type gatedBody struct {
 	io.ReadCloser
 	gate *gate
 }
 
-func (b *gated) Read(p []byte) (int, error) {
+func (b *gatedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.gate.RLock() // until it is open
+	b.gate.RLock() // until the gate is open
 	defer b.gate.RUnlock()
 	return n, err
 }
 
-// TestLaggingWatch checks that an export with a lagging watch knows its own writes, and does not overwrite changes of
-// other clients.
-func TestLaggingWatch(t *testing.T) {
+// TestExport_LaggingWatch checks that an export with a lagging watch knows its own writes, and does not overwrite
+// changes of other clients.
+func TestExport_LaggingWatch(t *testing.T) {
 	h := newHub(t, profiles)
 	var g gate
-	r := h.start(func(config *rest.Config, _ *manager.Options) { config.Wrap(g.over) })
+	r := h.start(func(config *rest.Config, _ *manager.Options) { config.Wrap(g.wrap) })
 	h.member("east")
-	profile := h.there(profiles, "east", complete)
-	before := len(r.quiet(t))
-	turn := func(to metav1.ConditionStatus) {
+	profile := h.requireObject(profiles, "east", complete)
+	before := len(r.awaitQuiet(t))
+	setHealthy := func(to metav1.ConditionStatus) {
 		h.status("east", func(s *membershipv1alpha1.MemberClusterStatus) { s.Conditions[1].Status = to })
 	}
-	is := func(want string) func(*unstructured.Unstructured) bool {
+	hasHealthy := func(want string) func(*unstructured.Unstructured) bool {
 		return func(u *unstructured.Unstructured) bool { return status(u, "ControlPlaneHealthy") == want }
 	}
 	g.Lock()
 	open := sync.OnceFunc(g.Unlock)
 	t.Cleanup(open)
 	for i, to := range []metav1.ConditionStatus{"False", "Unknown", "True", "False"} {
-		turn(to)
-		h.there(profiles, "east", is(string(to)))
-		require.Len(t, r.quiet(t), before+i+1, "each is one request, and none is in vain")
+		setHealthy(to)
+		h.requireObject(profiles, "east", hasHealthy(string(to)))
+		require.Len(t, r.awaitQuiet(t), before+i+1, "each transition is one successful request")
 	}
 	conditions, _, err := unstructured.NestedSlice(h.get(profiles, "east").Object, "status", "conditions")
 	require.NoError(t, err)
@@ -75,12 +75,12 @@ func TestLaggingWatch(t *testing.T) {
 	}}).MarshalJSON()
 	require.NoError(t, err)
 	h.patch(profile, string(patch), "status")
-	for i := range 12 { // more than may be written at once
-		turn([]metav1.ConditionStatus{"Unknown", "True"}[i%2])
-		h.eventually("one more is tried", func() bool { return len(r.wire.writes()) == before+5+i })
+	for i := range 12 { // more than the burst
+		setHealthy([]metav1.ConditionStatus{"Unknown", "True"}[i%2])
+		h.eventually("another write is sent", func() bool { return len(r.recorder.writes()) == before+5+i })
 	}
-	require.Len(t, r.quiet(t), before+16)
-	require.Equal(t, "False", status(h.get(profiles, "east"), "ControlPlaneHealthy"), "they are refused")
+	require.Len(t, r.awaitQuiet(t), before+16)
+	require.Equal(t, "False", status(h.get(profiles, "east"), "ControlPlaneHealthy"), "outdated writes are refused")
 	open()
-	require.Equal(t, "True", status(h.there(profiles, "east", is("True")), "Mine"))
+	require.Equal(t, "True", status(h.requireObject(profiles, "east", hasHealthy("True")), "Mine"))
 }

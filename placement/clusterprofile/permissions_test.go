@@ -29,9 +29,9 @@ func TestPermissions(t *testing.T) {
 	})
 	h.define(decisions)
 	east := h.member("east", inEnvironment("prod"))
-	decision := h.slice("web-decision-0", "east")
-	h.there(profiles, "east", complete)
-	h.there(decisions, "web-decision-0", on("east"))
+	decision := h.createDecision("web-decision-0", "east")
+	h.requireObject(profiles, "east", complete)
+	h.requireObject(decisions, "web-decision-0", hasClusters("east"))
 	h.profilesIn(team, "prod", "east")
 	h.relabel("east", "dev")
 	h.profilesIn(team, "prod") // The export has read the live member: that of a deleted one can be collected before.
@@ -39,21 +39,23 @@ func TestPermissions(t *testing.T) {
 	h.profilesIn(team, "prod", "east")
 	h.labelNamespace(team, "")
 	h.profilesIn(team, "")
-	r.quiet(t)
+	r.awaitQuiet(t)
 	h.clock.Step(time.Hour)
 	h.patch(h.get(profiles, "east"), `{"metadata":{"labels":{"x-k8s.io/cluster-manager":null}}}`)
-	h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+	h.requireObject(profiles, "east", func(u *unstructured.Unstructured) bool {
 		return u.GetLabels()["x-k8s.io/cluster-manager"] != ""
 	})
 	decision.Decisions = nil
 	require.NoError(t, h.client.Update(t.Context(), decision))
-	h.there(decisions, "web-decision-0", on())
+	h.requireObject(decisions, "web-decision-0", hasClusters())
 	require.NoError(t, h.client.Create(t.Context(), object(profiles, h.options.ProfileNamespace, "west",
 		map[string]any{"spec": map[string]any{"clusterManager": map[string]any{"name": "other"}}})))
 	h.member("west")
 	require.NoError(t, h.client.Delete(t.Context(), east))
-	h.gone(profiles, "east")
-	h.eventually("events are created", func() bool { return slices.Contains(r.wire.all(), "create events.k8s.io/events") })
+	h.requireGone(profiles, "east")
+	h.eventually("events are created", func() bool {
+		return slices.Contains(r.recorder.all(), "create events.k8s.io/events")
+	})
 
 	var granted []string
 	for _, rule := range role.Rules {
@@ -61,23 +63,23 @@ func TestPermissions(t *testing.T) {
 			granted = append(granted, verb+" "+rule.APIGroups[0]+"/"+rule.Resources[0])
 		}
 	}
-	used := append(r.wire.all(), "patch events.k8s.io/events") // of one that comes again, after minutes
+	used := append(r.recorder.all(), "patch events.k8s.io/events") // for an Event that is repeated minutes later
 	slices.Sort(granted)
 	slices.Sort(used)
 	used = slices.Compact(used)
-	// a watch may list, where the API server can do that
+	// A watch may include the list, if the API server supports streamed lists.
 	watchLists := func(s string) bool { return len(s) > 5 && s[:5] == "list " }
 	require.Equal(t, slices.DeleteFunc(granted, watchLists), slices.DeleteFunc(used, watchLists))
 
 	c := mustertest.Client(t, user, scheme)
 	definitions := &unstructured.UnstructuredList{}
 	definitions.SetGroupVersionKind(definition(profiles).GroupVersionKind())
-	for what, err := range map[string]error{
-		"all definitions": c.List(t.Context(), definitions),
+	for request, err := range map[string]error{
+		"list all definitions": c.List(t.Context(), definitions),
 		"change members": c.Patch(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "west"}},
 			client.RawPatch("application/merge-patch+json", []byte("{}"))),
 		"delete decisions": c.Delete(t.Context(), object(decisions, h.namespace, "web-decision-0", map[string]any{})),
 	} {
-		require.True(t, apierrors.IsForbidden(err), "%s: %v", what, err)
+		require.True(t, apierrors.IsForbidden(err), "%s: %v", request, err)
 	}
 }

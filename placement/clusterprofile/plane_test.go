@@ -113,21 +113,21 @@ func listOf(resource string) *unstructured.UnstructuredList {
 
 // running is a manager with the export.
 type running struct {
-	wire *wire
-	stop func()
+	recorder *recorder
+	stop     func()
 }
 
 // start runs a manager whose own cache contains the namespace only. It stops at the latest when the test ends.
 func (h *hub) start(change ...func(*rest.Config, *manager.Options)) *running {
 	h.t.Helper()
-	config, r := rest.CopyConfig(h.config), &running{wire: &wire{}}
+	config, r := rest.CopyConfig(h.config), &running{recorder: &recorder{}}
 	options := manager.Options{
 		Scheme: scheme, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{h.namespace: {}}},
 	}
 	for _, f := range change {
 		f(config, &options)
 	}
-	config.Wrap(r.wire.over)
+	config.Wrap(r.recorder.wrap)
 	r.stop = mustertest.StartManager(h.t, config, options, func(mgr manager.Manager) error {
 		return clusterprofile.SetupWithManager(mgr, h.options)
 	})
@@ -173,8 +173,8 @@ func (h *hub) property(name, value string) {
 	})
 }
 
-// slice creates a PlacementDecision of muster.
-func (h *hub) slice(name string, clusters ...string) *v1alpha1.PlacementDecision {
+// createDecision creates a PlacementDecision of muster.
+func (h *hub) createDecision(name string, clusters ...string) *v1alpha1.PlacementDecision {
 	h.t.Helper()
 	d := &v1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
 		Namespace: h.namespace, Name: name, Labels: map[string]string{v1alpha1.PlacementLabel: "web",
@@ -201,23 +201,24 @@ func (h *hub) get(resource, name string) *unstructured.Unstructured {
 	return u
 }
 
-func (h *hub) eventually(what string, holds func() bool) {
+func (h *hub) eventually(description string, condition func() bool) {
 	h.t.Helper()
-	mustertest.Holds(h.t, time.Minute, what, holds)
+	mustertest.Holds(h.t, time.Minute, description, condition)
 }
 
-// there waits until an exported object exists for which the function returns true.
-func (h *hub) there(resource, name string, has func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
+// requireObject waits until an exported object exists that satisfies a condition.
+func (h *hub) requireObject(resource, name string,
+	condition func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
 	h.t.Helper()
 	var u *unstructured.Unstructured
 	h.eventually(resource+" "+name, func() bool {
 		u = h.get(resource, name)
-		return u != nil && has(u)
+		return u != nil && condition(u)
 	})
 	return u
 }
 
-func (h *hub) gone(resource, name string) {
+func (h *hub) requireGone(resource, name string) {
 	h.t.Helper()
 	h.eventually(resource+" "+name+" is gone", func() bool { return h.get(resource, name) == nil })
 }

@@ -19,7 +19,7 @@ import (
 var noon = metav1.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // east returns a member that joined the fleet at noon, with changes.
-func east(with ...func(*membershipv1alpha1.MemberCluster)) *membershipv1alpha1.MemberCluster {
+func east(changes ...func(*membershipv1alpha1.MemberCluster)) *membershipv1alpha1.MemberCluster {
 	m := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: "1", CreationTimestamp: noon}}
 	m.Status.Conditions = []metav1.Condition{
 		{Type: membershipv1alpha1.ConditionJoined, Status: metav1.ConditionTrue, Reason: "AgentJoined", Message: "In.",
@@ -27,7 +27,7 @@ func east(with ...func(*membershipv1alpha1.MemberCluster)) *membershipv1alpha1.M
 		{Type: membershipv1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "Heartbeating", Message: "Well.",
 			LastTransitionTime: noon},
 	}
-	for _, f := range with {
+	for _, f := range changes {
 		f(m)
 	}
 	return m
@@ -53,46 +53,46 @@ func TestProfileOf(t *testing.T) {
 		field  []string
 		want   any
 	}{
-		{"the manager is in the label that consumers filter by", east(), []string{"metadata", "labels"},
+		{"the cluster manager is in the label that consumers select by", east(), []string{"metadata", "labels"},
 			map[string]any{managerLabel: "acme"}},
 		{
-			"a cluster ID tells one cluster under two managers from two", east(func(m *membershipv1alpha1.MemberCluster) {
+			"the cluster ID is a label", east(func(m *membershipv1alpha1.MemberCluster) {
 				m.Spec.ClusterID = "7f0a"
 			}),
 			[]string{"metadata", "labels", memberIDLabel}, "7f0a",
 		},
 		{
-			"an ID that cannot be a label is none, rather than an error for ever",
+			"a cluster ID that is an invalid label value is omitted",
 			east(func(m *membershipv1alpha1.MemberCluster) {
 				m.Spec.ClusterID = "arn:aws:eks"
 			}),
 			[]string{"metadata", "labels"}, map[string]any{managerLabel: "acme"},
 		},
 		{
-			"an administrator coordinates the IDs of managers", east(func(m *membershipv1alpha1.MemberCluster) {
+			"a label of the member precedes the cluster ID", east(func(m *membershipv1alpha1.MemberCluster) {
 				m.Spec.ClusterID, m.Labels = "7f0a", map[string]string{memberIDLabel: "shop-1"}
 			}), []string{"metadata", "labels", memberIDLabel}, "shop-1",
 		},
-		{"who owns it is who it is of", east(), []string{"metadata", "ownerReferences"}, []any{map[string]any{
+		{"the MemberCluster is the controlling owner", east(), []string{"metadata", "ownerReferences"}, []any{map[string]any{
 			"apiVersion": "membership.muster.dev/v1alpha1", "kind": "MemberCluster", "name": "east", "uid": "1",
 			"controller": true,
 		}}},
-		{"no properties is no field", east(), []string{"status", "properties"}, nil},
-		{"no version is no field", east(), []string{"status", "version"}, nil},
+		{"no properties", east(), []string{"status", "properties"}, nil},
+		{"no version", east(), []string{"status", "version"}, nil},
 		{
-			"the version is as the member's API server says it", east(func(m *membershipv1alpha1.MemberCluster) {
+			"the version is that of the member's API server", east(func(m *membershipv1alpha1.MemberCluster) {
 				m.Status.Version.Kubernetes = "v1.36.3"
 			}),
 			[]string{"status", "version", "kubernetes"}, "v1.36.3",
 		},
 		{
-			"properties are in order, whatever order they came in, and without those that the API refuses",
+			"properties are sorted, and empty values are omitted",
 			east(properties("b", "2", "empty", "", "a", "1")),
 			[]string{"status", "properties"}, []any{map[string]any{"name": "a", "value": "1"},
 				map[string]any{"name": "b", "value": "2"}},
 		},
 		{
-			"what nobody has said yet is unknown, and has been since the member came",
+			"missing conditions are Unknown since the creation of the member",
 			east(func(m *membershipv1alpha1.MemberCluster) {
 				m.Status.Conditions = nil
 			}),
@@ -105,7 +105,7 @@ func TestProfileOf(t *testing.T) {
 			},
 		},
 		{
-			"conditions are the member's, their times too", east(healthy(metav1.ConditionFalse)),
+			"conditions and their times are those of the member", east(healthy(metav1.ConditionFalse)),
 			[]string{"status", "conditions"}, []any{
 				map[string]any{"type": controlPlaneHealthy, "status": "False", "reason": "Heartbeating", "message": "Well.",
 					"lastTransitionTime": "2026-03-01T12:00:00Z"},
@@ -127,16 +127,16 @@ func TestAmendProfile(t *testing.T) {
 	theirs := map[string]any{"type": "Patched", "status": "True", "reason": "Yes", "message": "",
 		"lastTransitionTime": "2026-03-01T12:00:00Z"}
 	for _, test := range []struct {
-		reason   string
-		have     func(profile *unstructured.Unstructured) // what the profile of east differs in
-		member   *membershipv1alpha1.MemberCluster        // what it is to be the profile of
-		metadata string
-		status   string
-		turned   bool
+		reason     string
+		have       func(profile *unstructured.Unstructured) // changes the profile of the unchanged member
+		member     *membershipv1alpha1.MemberCluster        // the desired profile is that of this member
+		metadata   string
+		status     string
+		transition bool
 	}{
 		{reason: "nothing to write", member: east()},
 		{
-			reason: "what consumers and other controllers have put there stays", member: east(),
+			reason: "additions of other clients stay", member: east(),
 			have: func(p *unstructured.Unstructured) {
 				set(p, "The East", "spec", "displayName")
 				set(p, []any{map[string]any{"name": "secrets"}}, "status", "accessProviders")
@@ -145,37 +145,37 @@ func TestAmendProfile(t *testing.T) {
 			},
 		},
 		{
-			reason: "the label is given back, with the others as they are", member: east(),
+			reason: "a missing label is restored, and other labels stay", member: east(),
 			have:     func(p *unstructured.Unstructured) { p.SetLabels(map[string]string{"team": "a"}) },
 			metadata: "{metadata: {labels: {x-k8s.io/cluster-manager: muster}}}",
 		},
 		{
-			reason: "only what differs", member: east(properties("region", "eu")),
+			reason: "the patch contains only the difference", member: east(properties("region", "eu")),
 			status: "{status: {properties: [{name: region, value: eu}]}}",
 		},
 		{
-			reason: "a property that has gone goes", member: east(),
+			reason: "a removed property is removed", member: east(),
 			have: func(p *unstructured.Unstructured) {
 				set(p, []any{map[string]any{"name": "a", "value": "1"}}, "status", "properties")
 			},
 			status: "{status: {properties: null}}",
 		},
 		{
-			reason: "a version that is not known any more goes", member: east(),
+			reason: "a removed version is removed", member: east(),
 			have:   func(p *unstructured.Unstructured) { set(p, "v1.30.0", "status", "version", "kubernetes") },
 			status: "{status: {version: {kubernetes: null}}}",
 		},
 		{
-			reason: "a new profile has none of it, and its conditions are news", member: east(properties("a", "1")),
+			reason: "the conditions of a new profile are transitions", member: east(properties("a", "1")),
 			have: func(p *unstructured.Unstructured) { delete(p.Object, "status") },
 			status: `{status: {properties: [{name: a, value: "1"}], conditions: [
 				{type: ControlPlaneHealthy, status: "True", reason: Heartbeating, message: Well.,
 				  lastTransitionTime: "2026-03-01T12:00:00Z"},
 				{type: Joined, status: "True", reason: AgentJoined, message: In., lastTransitionTime: "2026-03-01T12:00:00Z"}]}}`,
-			turned: true,
+			transition: true,
 		},
 		{
-			reason: "a condition that turns is news; those of others stay in their places",
+			reason: "a changed status is a transition, and other conditions keep their positions",
 			member: east(healthy(metav1.ConditionUnknown)),
 			have: func(p *unstructured.Unstructured) {
 				set(p, append([]any{theirs}, list(p.Object["status"].(map[string]any), "conditions")...), "status", "conditions")
@@ -185,10 +185,10 @@ func TestAmendProfile(t *testing.T) {
 				{type: ControlPlaneHealthy, status: Unknown, reason: Heartbeating, message: Well.,
 				  lastTransitionTime: "2026-03-01T12:00:00Z"},
 				{type: Joined, status: "True", reason: AgentJoined, message: In., lastTransitionTime: "2026-03-01T12:00:00Z"}]}}`,
-			turned: true,
+			transition: true,
 		},
 		{
-			reason: "another message is no news", member: east(func(m *membershipv1alpha1.MemberCluster) {
+			reason: "another message is no transition", member: east(func(m *membershipv1alpha1.MemberCluster) {
 				m.Status.Conditions[0].Message = "Still in."
 			}),
 			status: `{status: {conditions: [
@@ -198,7 +198,7 @@ func TestAmendProfile(t *testing.T) {
 				  lastTransitionTime: "2026-03-01T12:00:00Z"}]}}`,
 		},
 		{
-			reason: "a status of another shape than the API's breaks nothing", member: east(properties("a", "1")),
+			reason: "a status with invalid types is replaced", member: east(properties("a", "1")),
 			have: func(p *unstructured.Unstructured) {
 				p.Object["status"] = map[string]any{"version": "new", "properties": "none", "conditions": []any{"odd"}}
 			},
@@ -206,7 +206,7 @@ func TestAmendProfile(t *testing.T) {
 				{type: ControlPlaneHealthy, status: "True", reason: Heartbeating, message: Well.,
 				  lastTransitionTime: "2026-03-01T12:00:00Z"},
 				{type: Joined, status: "True", reason: AgentJoined, message: In., lastTransitionTime: "2026-03-01T12:00:00Z"}]}}`,
-			turned: true,
+			transition: true,
 		},
 	} {
 		have := ProfileOf(east(), Options{})
@@ -214,16 +214,17 @@ func TestAmendProfile(t *testing.T) {
 			test.have(have)
 		}
 		before := have.DeepCopy()
-		metadata, status, turned := amendProfile(have, ProfileOf(test.member, Options{}), nil)
+		metadata, status, transition := amendProfile(have, ProfileOf(test.member, Options{}), nil)
 		requirePatch(t, test.metadata, metadata, test.reason)
 		requirePatch(t, test.status, status, test.reason)
-		require.Equal(t, test.turned, turned, test.reason)
-		require.Equal(t, before, have, "%s: the object belongs to the cache", test.reason)
+		require.Equal(t, test.transition, transition, test.reason)
+		require.Equal(t, before, have, "%s: the cached object must not change", test.reason)
 	}
 }
 
-// TestAmendOnce checks for any profile or decision that after the changes are applied, no further change is necessary.
-func TestAmendOnce(t *testing.T) {
+// TestAmendProfile_Idempotent checks for any profile or decision that after the changes are applied, no further change
+// is necessary.
+func TestAmendProfile_Idempotent(t *testing.T) {
 	member := rapid.Custom(func(t *rapid.T) *membershipv1alpha1.MemberCluster {
 		pairs := rapid.SliceOfN(rapid.StringMatching("[ab]?"), 4, 4).Draw(t, "properties")
 		m := east(properties(pairs...),
@@ -237,26 +238,27 @@ func TestAmendOnce(t *testing.T) {
 		have, want := ProfileOf(member.Draw(t, "have"), Options{}), ProfileOf(member.Draw(t, "want"), Options{})
 		metadata, status, _ := amendProfile(have, want, nil)
 		have.Object = merge(merge(have.Object, metadata), status)
-		metadata, status, turned := amendProfile(have, want, nil)
+		metadata, status, transition := amendProfile(have, want, nil)
 		require.Nil(t, metadata)
 		require.Nil(t, status)
-		require.False(t, turned)
+		require.False(t, transition)
 	})
 }
 
-func TestOptions(t *testing.T) {
+func TestOptions_Validate(t *testing.T) {
 	for _, test := range []struct {
 		reason string
 		o      Options
 		want   string
 	}{
 		{"the zero value works", Options{}, ""},
-		{"a namespace that cannot be", Options{ProfileNamespace: "My.Clusters"}, "ProfileNamespace"},
-		{"a provider without a name", Options{AccessProviders: []AccessProvider{by("")}}, "AccessProviders[0].Name"},
-		{"two of one name", Options{AccessProviders: []AccessProvider{by("a"), by("a")}}, "AccessProviders[1].Name"},
-		{"a provider that says nothing", Options{AccessProviders: []AccessProvider{{Name: "a"}}},
+		{"an invalid namespace", Options{ProfileNamespace: "My.Clusters"}, "ProfileNamespace"},
+		{"a provider without a name", Options{AccessProviders: []AccessProvider{providerOf("")}}, "AccessProviders[0].Name"},
+		{"two providers of one name",
+			Options{AccessProviders: []AccessProvider{providerOf("a"), providerOf("a")}}, "AccessProviders[1].Name"},
+		{"a provider without a function", Options{AccessProviders: []AccessProvider{{Name: "a"}}},
 			"AccessProviders[0].Cluster"},
-		{"a manager that cannot be a label", Options{ClusterManager: "acme/eu"}, "ClusterManager"},
+		{"a cluster manager that is an invalid label value", Options{ClusterManager: "acme/eu"}, "ClusterManager"},
 	} {
 		err := test.o.withDefaults().validate()
 		if test.want == "" {
@@ -273,7 +275,7 @@ func set(u *unstructured.Unstructured, value any, fields ...string) {
 	}
 }
 
-func with(labels map[string]string, name, value string) map[string]string {
+func withLabel(labels map[string]string, name, value string) map[string]string {
 	labels[name] = value
 	return labels
 }
@@ -292,9 +294,9 @@ func requirePatch(t *testing.T, want string, got map[string]any, reason string) 
 		require.Nil(t, got, reason)
 		return
 	}
-	var wanted any
-	require.NoError(t, yaml.Unmarshal([]byte(strings.ReplaceAll(want, "\t", "")), &wanted), reason)
-	require.Equal(t, toYAML(t, wanted), toYAML(t, got), reason)
+	var desired any
+	require.NoError(t, yaml.Unmarshal([]byte(strings.ReplaceAll(want, "\t", "")), &desired), reason)
+	require.Equal(t, toYAML(t, desired), toYAML(t, got), reason)
 }
 
 // merge applies a merge patch in the way of the API server.
@@ -305,11 +307,11 @@ func merge(object, patch map[string]any) map[string]any {
 	}
 	for k, v := range patch {
 		inner, isMap := v.(map[string]any)
-		was, _ := merged[k].(map[string]any)
+		former, _ := merged[k].(map[string]any)
 		items, isList := v.([]any)
 		switch {
 		case isMap:
-			merged[k] = merge(was, inner)
+			merged[k] = merge(former, inner)
 		case v == nil || isList && items == nil: // a nil slice is null on the wire
 			delete(merged, k)
 		default:

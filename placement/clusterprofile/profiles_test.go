@@ -44,7 +44,7 @@ func property(profile *unstructured.Unstructured) string {
 	return list[0].(map[string]any)["value"].(string)
 }
 
-func has(value string) func(*unstructured.Unstructured) bool {
+func hasProperty(value string) func(*unstructured.Unstructured) bool {
 	return func(u *unstructured.Unstructured) bool { return property(u) == value }
 }
 
@@ -58,14 +58,14 @@ func (h *hub) patch(u *unstructured.Unstructured, patch string, subresources ...
 	require.NoError(h.t, h.client.Patch(h.t.Context(), u, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
-// TestProfiles checks that a member has a profile from its acceptance until its deletion, and that a member that was
-// never accepted has none.
-func TestProfiles(t *testing.T) {
+// TestExport_Profiles checks that a member has a profile from its acceptance until its deletion, and that a member that
+// was never accepted has none.
+func TestExport_Profiles(t *testing.T) {
 	h := newHub(t, profiles)
 	h.member("nobody", func(m *membershipv1alpha1.MemberCluster) { m.Spec.Accepted = nil })
 	east := h.member("east")
-	r := h.start() // now, so that nothing is made of a member that has no status yet
-	profile := h.there(profiles, "east", complete)
+	r := h.start() // after the status of the member is set
+	profile := h.requireObject(profiles, "east", complete)
 
 	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(east), east))
 	want := clusterprofile.ProfileOf(east, h.options)
@@ -78,51 +78,51 @@ func TestProfiles(t *testing.T) {
 	require.Equal(t, []string{ // the first attempt finds no namespace
 		"create multicluster.x-k8s.io/clusterprofiles", "create /namespaces", "create multicluster.x-k8s.io/clusterprofiles",
 		"patch multicluster.x-k8s.io/clusterprofiles/status",
-	}, r.quiet(t))
+	}, r.awaitQuiet(t))
 	require.Nil(t, h.get(profiles, "nobody"))
 
 	east.Spec.Accepted = new(false)
 	require.NoError(t, h.client.Update(t.Context(), east))
 	h.status("east", func(s *membershipv1alpha1.MemberClusterStatus) { s.Conditions[0].Status = metav1.ConditionFalse })
-	h.there(profiles, "east", func(u *unstructured.Unstructured) bool { return status(u, "Joined") == "False" })
+	h.requireObject(profiles, "east", func(u *unstructured.Unstructured) bool { return status(u, "Joined") == "False" })
 
 	require.NoError(t, h.client.Delete(t.Context(), east))
-	h.gone(profiles, "east")
+	h.requireGone(profiles, "east")
 	second := h.member("east")
-	profile = h.there(profiles, "east", complete)
+	profile = h.requireObject(profiles, "east", complete)
 	require.Equal(t, second.UID, profile.GetOwnerReferences()[0].UID)
 }
 
-// TestCoalescing checks that frequent changes are written once in 30 s, and a changed status of a condition
-// immediately.
-func TestCoalescing(t *testing.T) {
+// TestExport_CoalescesChanges checks that frequent changes are written once in 30 s, and a changed status of a
+// condition immediately.
+func TestExport_CoalescesChanges(t *testing.T) {
 	h := newHub(t, profiles)
 	r := h.start()
 	h.member("east")
-	h.there(profiles, "east", complete)
-	r.quiet(t)
-	h.clock.Step(time.Hour) // it is long since
+	h.requireObject(profiles, "east", complete)
+	r.awaitQuiet(t)
+	h.clock.Step(time.Hour) // earlier writes are ignored
 
 	h.property("east", "0")
-	h.there(profiles, "east", has("0"))
-	before := len(r.quiet(t))
+	h.requireObject(profiles, "east", hasProperty("0"))
+	before := len(r.awaitQuiet(t))
 	for i := range 20 {
 		h.property("east", fmt.Sprint(i+1))
 	}
-	require.Len(t, r.quiet(t), before, "the last was less than 30 s ago")
+	require.Len(t, r.awaitQuiet(t), before, "the last write was less than 30 s ago")
 	h.clock.Step(29 * time.Second)
-	require.Len(t, r.quiet(t), before, "and still is")
+	require.Len(t, r.awaitQuiet(t), before, "the last write was 29 s ago")
 	h.clock.Step(time.Second)
-	h.there(profiles, "east", has("20"))
-	require.Len(t, r.quiet(t), before+1, "twenty changes are one write")
+	h.requireObject(profiles, "east", hasProperty("20"))
+	require.Len(t, r.awaitQuiet(t), before+1, "twenty changes are one write")
 
 	h.property("east", "a")
 	h.status("east", func(s *membershipv1alpha1.MemberClusterStatus) { s.Conditions[1].Status = metav1.ConditionUnknown })
-	profile := h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+	profile := h.requireObject(profiles, "east", func(u *unstructured.Unstructured) bool {
 		return status(u, "ControlPlaneHealthy") == "Unknown"
 	})
-	require.Equal(t, "a", property(profile), "what waits goes with it")
-	require.Len(t, r.quiet(t), before+2)
+	require.Equal(t, "a", property(profile), "the waiting change is part of the write")
+	require.Len(t, r.awaitQuiet(t), before+2)
 
 	for i := range 40 { // a member that flaps
 		h.status("east", func(s *membershipv1alpha1.MemberClusterStatus) {
@@ -130,45 +130,45 @@ func TestCoalescing(t *testing.T) {
 		})
 		if i < 8 {
 			want := []string{"True", "False"}[i%2]
-			h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+			h.requireObject(profiles, "east", func(u *unstructured.Unstructured) bool {
 				return status(u, "ControlPlaneHealthy") == want
 			})
 		}
 	}
-	require.Len(t, r.quiet(t), before+10, "ten in half a minute are the most")
+	require.Len(t, r.awaitQuiet(t), before+10, "at most ten writes in 30 s")
 	require.Equal(t, "False", status(h.get(profiles, "east"), "ControlPlaneHealthy"))
 	h.status("east", func(s *membershipv1alpha1.MemberClusterStatus) { s.Conditions[1].Status = metav1.ConditionTrue })
-	require.Len(t, r.quiet(t), before+10)
+	require.Len(t, r.awaitQuiet(t), before+10)
 	h.clock.Step(30 * time.Second)
-	h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+	h.requireObject(profiles, "east", func(u *unstructured.Unstructured) bool {
 		return status(u, "ControlPlaneHealthy") == "True"
 	})
-	require.Len(t, r.quiet(t), before+11)
+	require.Len(t, r.awaitQuiet(t), before+11)
 }
 
-// TestOthers checks that additions of other clients to a profile stay, that their removals are reverted, and that a
-// restart writes nothing.
-func TestOthers(t *testing.T) {
+// TestExport_ChangesOfOtherClients checks that additions of other clients to a profile stay, that their removals are
+// reverted, and that a restart writes nothing.
+func TestExport_ChangesOfOtherClients(t *testing.T) {
 	h := newHub(t, profiles)
 	first := h.start()
 	h.member("east")
 	h.property("east", "1")
-	profile := h.there(profiles, "east", complete)
-	first.quiet(t)
+	profile := h.requireObject(profiles, "east", complete)
+	first.awaitQuiet(t)
 	h.patch(profile, `{"metadata":{"labels":{"team":"a"}},"spec":{"displayName":"The East"}}`)
 	h.patch(profile, `{"status":{"accessProviders":[{"name":"secrets"}]}}`, "status")
-	require.Len(t, first.quiet(t), 4, "nothing is written for that")
+	require.Len(t, first.awaitQuiet(t), 4, "additions of other clients cause no write")
 	h.clock.Step(time.Hour)
 	h.patch(profile, `{"metadata":{"labels":{"x-k8s.io/cluster-manager":null}}}`)
 	h.patch(profile,
 		`{"status":{"properties":null,"conditions":[{"type":"Mine","status":"True","reason":"Mine","message":"",`+
 			`"lastTransitionTime":"2026-03-01T12:00:00Z"}]}}`, "status")
-	h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+	h.requireObject(profiles, "east", func(u *unstructured.Unstructured) bool {
 		return status(u, "Joined") == "True" && property(u) == "1"
 	})
-	first.quiet(t)
+	first.awaitQuiet(t)
 	h.clock.Step(time.Hour)
-	profile = h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+	profile = h.requireObject(profiles, "east", func(u *unstructured.Unstructured) bool {
 		return u.GetLabels()["x-k8s.io/cluster-manager"] == "muster"
 	})
 	require.Equal(t, "a", profile.GetLabels()["team"])
@@ -182,64 +182,65 @@ func TestOthers(t *testing.T) {
 	require.Equal(t, "The East", name)
 
 	require.NoError(t, h.client.Delete(t.Context(), profile))
-	h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+	h.requireObject(profiles, "east", func(u *unstructured.Unstructured) bool {
 		return u.GetUID() != profile.GetUID() && complete(u)
 	})
-	first.quiet(t)
+	first.awaitQuiet(t)
 	first.stop()
 	second := h.start()
-	require.Empty(t, second.quiet(t))
-	require.Contains(t, second.wire.all(), "watch multicluster.x-k8s.io/clusterprofiles")
+	require.Empty(t, second.awaitQuiet(t))
+	require.Contains(t, second.recorder.all(), "watch multicluster.x-k8s.io/clusterprofiles")
 }
 
-// TestMissingMembers checks that a profile is not deleted because a cache does not contain its member. If the member
-// was deleted while the controller was down, the profile is deleted at the next start. Another cluster with the same
-// name gets another profile.
-func TestMissingMembers(t *testing.T) {
+// TestExport_MissingMembers checks that a profile is not deleted because a cache does not contain its member. If the
+// member was deleted while the controller was down, the profile is deleted at the next start. Another cluster with the
+// same name gets another profile.
+func TestExport_MissingMembers(t *testing.T) {
 	h := newHub(t, profiles)
 	first := h.start()
 	east := h.member("east")
-	h.there(profiles, "east", complete)
-	first.quiet(t)
+	h.requireObject(profiles, "east", complete)
+	first.awaitQuiet(t)
 	first.stop()
-	blind := h.start(func(_ *rest.Config, o *manager.Options) {
+	withoutMembers := h.start(func(_ *rest.Config, o *manager.Options) {
 		o.Cache.ByObject = map[client.Object]cache.ByObject{
 			&membershipv1alpha1.MemberCluster{}: {Label: labels.SelectorFromSet(labels.Set{"no": "one"})}}
 	})
-	h.eventually("it looks again", func() bool {
-		all := blind.wire.all()
+	h.eventually("the controller reads the member from the API server", func() bool {
+		all := withoutMembers.recorder.all()
 		return len(all) > 0 && slices.Contains(all, "get membership.muster.dev/memberclusters")
 	})
-	require.Empty(t, blind.quiet(t))
-	blind.stop()
+	require.Empty(t, withoutMembers.awaitQuiet(t))
+	withoutMembers.stop()
 	require.NoError(t, h.client.Delete(context.Background(), east))
 	last := h.start()
-	h.gone(profiles, "east")
+	h.requireGone(profiles, "east")
 
 	old := h.member("east")
-	h.there(profiles, "east", complete)
-	last.quiet(t)
+	h.requireObject(profiles, "east", complete)
+	last.awaitQuiet(t)
 	last.stop()
 	require.NoError(t, h.client.Delete(t.Context(), old))
 	again := h.member("east")
 	h.start()
-	h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+	h.requireObject(profiles, "east", func(u *unstructured.Unstructured) bool {
 		return u.GetOwnerReferences()[0].UID == again.UID && complete(u)
 	})
 }
 
-// TestAccessProviders checks that a profile contains the access information of a member as long as the hub has it.
-func TestAccessProviders(t *testing.T) {
+// TestExport_AccessProviders checks that a profile contains the access information of a member as long as the hub has
+// it.
+func TestExport_AccessProviders(t *testing.T) {
 	h := newHub(t, profiles)
 	h.options.AccessProviders = []clusterprofile.AccessProvider{clusterprofile.KubeconfigSecretReader("connections")}
 	r := h.start()
 	h.member("east", func(m *membershipv1alpha1.MemberCluster) {
 		m.Spec.KubeConfigSecretRef = &membershipv1alpha1.KubeConfigSecretRef{Name: "east-kubeconfig"}
 	})
-	profile := h.there(profiles, "east", complete)
+	profile := h.requireObject(profiles, "east", complete)
 	h.patch(profile, `{"status": {"accessProviders": [{"name": "theirs"}]}}`, "status")
-	r.quiet(t)
-	h.clock.Step(time.Hour) // all writes are paid for
+	r.awaitQuiet(t)
+	h.clock.Step(time.Hour) // earlier writes are ignored
 	h.status("east", func(s *membershipv1alpha1.MemberClusterStatus) {
 		s.Endpoint = &membershipv1alpha1.Endpoint{Server: "https://east:6443", CABundle: []byte("ca")}
 	})
@@ -247,7 +248,7 @@ func TestAccessProviders(t *testing.T) {
 		all, _, _ := unstructured.NestedSlice(u.Object, "status", "accessProviders")
 		return all
 	}
-	profile = h.there(profiles, "east", func(u *unstructured.Unstructured) bool { return len(access(u)) == 2 })
+	profile = h.requireObject(profiles, "east", func(u *unstructured.Unstructured) bool { return len(access(u)) == 2 })
 	want := clusterprofile.ProfileOf(&membershipv1alpha1.MemberCluster{
 		Spec: membershipv1alpha1.MemberClusterSpec{KubeConfigSecretRef: &membershipv1alpha1.KubeConfigSecretRef{
 			Name: "east-kubeconfig"}},
@@ -255,11 +256,11 @@ func TestAccessProviders(t *testing.T) {
 			CABundle: []byte("ca")}},
 	}, h.options)
 	require.Equal(t, append([]any{map[string]any{"name": "theirs"}}, access(want)...), access(profile),
-		"as it was written")
-	before := len(r.quiet(t))
+		"the entry of the other client stays")
+	before := len(r.awaitQuiet(t))
 	h.clock.Step(time.Hour)
-	require.Len(t, r.quiet(t), before, "and it is written once")
+	require.Len(t, r.awaitQuiet(t), before, "the access provider is written once")
 
 	h.status("east", func(s *membershipv1alpha1.MemberClusterStatus) { s.Endpoint = nil })
-	h.there(profiles, "east", func(u *unstructured.Unstructured) bool { return len(access(u)) == 1 })
+	h.requireObject(profiles, "east", func(u *unstructured.Unstructured) bool { return len(access(u)) == 1 })
 }

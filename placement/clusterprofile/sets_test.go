@@ -134,19 +134,19 @@ func TestSets_ProfilesFollowTheSet(t *testing.T) {
 	h.member("north", inEnvironment("prod"), func(m *membershipv1alpha1.MemberCluster) { m.Spec.Accepted = nil })
 	first := h.start()
 	h.profilesIn(team, "prod", "east")
-	h.there(profiles, "east", complete)
-	h.there(profiles, "west", complete)
-	require.Empty(t, h.get(profiles, "east").GetLabels()[setLabel], "the namespace of the fleet is of no set")
+	h.requireObject(profiles, "east", complete)
+	h.requireObject(profiles, "west", complete)
+	require.Empty(t, h.get(profiles, "east").GetLabels()[setLabel], "the namespace of the fleet belongs to no set")
 
 	h.relabel("west", "prod")
 	h.profilesIn(team, "prod", "east", "west")
 	h.relabel("east", "dev")
 	h.profilesIn(team, "prod", "west")
-	h.there(profiles, "east", complete)
+	h.requireObject(profiles, "east", complete)
 
-	first.quiet(t)
+	first.awaitQuiet(t)
 	first.stop()
-	require.Empty(t, h.start().quiet(t), "nothing is written after a restart")
+	require.Empty(t, h.start().awaitQuiet(t), "nothing is written after a restart")
 }
 
 // TestSets_AbsenceRemovesNothing checks that profiles stay while the set, the binding or all rules are missing, and
@@ -157,9 +157,9 @@ func TestSets_AbsenceRemovesNothing(t *testing.T) {
 	running := h.start()
 	h.profilesIn(team, "prod", "east")
 	before := h.profileIn(team, "east").GetUID()
-	running.quiet(t) // The profiles of other tests are deleted.
+	running.awaitQuiet(t) // The profiles of other tests are deleted.
 	const deletion = "delete multicluster.x-k8s.io/clusterprofiles"
-	deletions := running.wire.times(deletion)
+	deletions := running.recorder.times(deletion)
 	for name, change := range map[string]func(){
 		"the set is missing":     func() { r.set(team, nil, tenancy.Binding{Name: "ours", Set: "prod"}) },
 		"the binding is missing": func() { r.set(team, []tenancy.Set{environment("prod")}) },
@@ -168,7 +168,7 @@ func TestSets_AbsenceRemovesNothing(t *testing.T) {
 		},
 	} {
 		change()
-		running.quiet(t)
+		running.awaitQuiet(t)
 		h.clock.Step(time.Hour)
 		h.property("east", name)
 		h.eventually(name, func() bool {
@@ -178,7 +178,7 @@ func TestSets_AbsenceRemovesNothing(t *testing.T) {
 		})
 	}
 	require.Equal(t, before, h.profileIn(team, "east").GetUID())
-	require.Equal(t, deletions, running.wire.times(deletion))
+	require.Equal(t, deletions, running.recorder.times(deletion))
 }
 
 // TestSets_RequestsRemoveProfiles checks that the deletion of the binding and another label of the namespace remove
@@ -197,15 +197,15 @@ func TestSets_RequestsRemoveProfiles(t *testing.T) {
 
 	h.labelNamespace(team, "dev")
 	h.profilesIn(team, "dev")
-	running.quiet(t)
+	running.awaitQuiet(t)
 	require.Nil(t, h.profileIn(team, "west"), "the namespace has no binding of the set")
 	both := []tenancy.Set{environment("prod"), environment("dev")}
 	r.set(team, both, tenancy.Binding{Name: "a", Set: "prod"}, tenancy.Binding{Name: "b", Set: "dev"})
 	h.profilesIn(team, "dev", "west")
 	h.labelNamespace(team, "")
 	h.profilesIn(team, "")
-	h.there(profiles, "east", complete)
-	h.there(profiles, "west", complete)
+	h.requireObject(profiles, "east", complete)
+	h.requireObject(profiles, "west", complete)
 }
 
 // TestSets_OtherExportsStay checks that profiles of another export with the same cluster manager, such as those in a
@@ -215,7 +215,7 @@ func TestSets_OtherExportsStay(t *testing.T) {
 	member := h.member("east", inEnvironment("prod"))
 	running := h.start()
 	h.profilesIn(team, "prod", "east")
-	h.there(profiles, "east", complete)
+	h.requireObject(profiles, "east", complete)
 	other := object(profiles, h.namespace, "east", map[string]any{
 		"spec": map[string]any{"clusterManager": map[string]any{"name": clusterprofile.DefaultClusterManager}}})
 	other.SetOwnerReferences(h.get(profiles, "east").GetOwnerReferences())
@@ -223,6 +223,6 @@ func TestSets_OtherExportsStay(t *testing.T) {
 	require.NoError(t, h.client.Create(t.Context(), other))
 	h.labelNamespace(team, "")
 	h.profilesIn(team, "")
-	running.quiet(t)
+	running.awaitQuiet(t)
 	require.Equal(t, other.GetResourceVersion(), h.profileIn(h.namespace, "east").GetResourceVersion())
 }

@@ -38,8 +38,8 @@ func times(n int, op func(i int) v1alpha1.JSONPatchOperation) (out []v1alpha1.JS
 
 const most = v1alpha1.MaxOverrideRules * v1alpha1.MaxPatchOperations
 
-// TestHostileRulesAreBounded checks that rules fail that are valid and small, but exceed the limits together.
-func TestHostileRulesAreBounded(t *testing.T) {
+// TestFor_LimitsHostileRules checks that rules fail that are valid and small, but exceed the limits together.
+func TestFor_LimitsHostileRules(t *testing.T) {
 	large := strings.Repeat("x", 100_000)
 	list := "[" + strings.Repeat("0,", 100_000) + "0]"
 	nested := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
@@ -49,21 +49,21 @@ func TestHostileRulesAreBounded(t *testing.T) {
 		want           error
 	}{
 		{
-			"what is copied into itself doubles each time", `{apiVersion: v1, kind: A, metadata: {name: a}, x: {a: b}}`,
+			"a value that is copied into itself", `{apiVersion: v1, kind: A, metadata: {name: a}, x: {a: b}}`,
 			rulesOf(times(most, func(i int) v1alpha1.JSONPatchOperation {
 				return v1alpha1.JSONPatchOperation{Op: v1alpha1.JSONPatchCopy, From: "/x", Path: fmt.Sprintf("/x/%d", i)}
 			})...),
 			override.ErrTooLarge,
 		},
 		{
-			"a large part, many times", `{apiVersion: v1, kind: A, metadata: {name: a}, x: [], big: ` + large + `}`,
+			"many copies of a large value", `{apiVersion: v1, kind: A, metadata: {name: a}, x: [], big: ` + large + `}`,
 			rulesOf(times(most, func(int) v1alpha1.JSONPatchOperation {
 				return v1alpha1.JSONPatchOperation{Op: v1alpha1.JSONPatchCopy, From: "/big", Path: "/x/-"}
 			})...),
 			override.ErrTooLarge,
 		},
 		{
-			"moving to and fro all day", `{apiVersion: v1, kind: A, metadata: {name: a}, big: ` + large + `}`,
+			"many moves of a large value", `{apiVersion: v1, kind: A, metadata: {name: a}, big: ` + large + `}`,
 			rulesOf(times(most, func(i int) v1alpha1.JSONPatchOperation {
 				names := []string{"/big", "/z"}
 				return v1alpha1.JSONPatchOperation{Op: v1alpha1.JSONPatchMove, From: names[i%2], Path: names[(i+1)%2]}
@@ -71,21 +71,21 @@ func TestHostileRulesAreBounded(t *testing.T) {
 			override.ErrTooLarge,
 		},
 		{
-			"shifting a long list forth", `{apiVersion: v1, kind: A, metadata: {name: a}, x: ` + list + `}`,
+			"many insertions at the start of a long list", `{apiVersion: v1, kind: A, metadata: {name: a}, x: ` + list + `}`,
 			rulesOf(times(most, func(int) v1alpha1.JSONPatchOperation {
 				return v1alpha1.JSONPatchOperation{Op: v1alpha1.JSONPatchAdd, Path: "/x/0", Value: value("0")}
 			})...),
 			override.ErrTooLarge,
 		},
 		{
-			"and back", `{apiVersion: v1, kind: A, metadata: {name: a}, x: ` + list + `}`,
+			"many removals from the start of a long list", `{apiVersion: v1, kind: A, metadata: {name: a}, x: ` + list + `}`,
 			rulesOf(times(most, func(int) v1alpha1.JSONPatchOperation {
 				return v1alpha1.JSONPatchOperation{Op: v1alpha1.JSONPatchRemove, Path: "/x/0"}
 			})...),
 			override.ErrTooLarge,
 		},
 		{
-			"one level deeper each time", `{apiVersion: v1, kind: A, metadata: {name: a}, x: {}}`,
+			"each operation adds a level of nesting", `{apiVersion: v1, kind: A, metadata: {name: a}, x: {}}`,
 			rulesOf(times(200, func(i int) v1alpha1.JSONPatchOperation {
 				return v1alpha1.JSONPatchOperation{Op: v1alpha1.JSONPatchAdd, Path: "/x" + strings.Repeat("/x", i),
 					Value: value(`{}`)}
@@ -93,7 +93,7 @@ func TestHostileRulesAreBounded(t *testing.T) {
 			override.ErrTooDeep,
 		},
 		{
-			"deep below deep", `{apiVersion: v1, kind: A, metadata: {name: a}}`,
+			"a nested value within a nested value", `{apiVersion: v1, kind: A, metadata: {name: a}}`,
 			rulesOf(
 				v1alpha1.JSONPatchOperation{Op: v1alpha1.JSONPatchAdd, Path: "/a", Value: value(nested(v1alpha1.MaxPatchDepth))},
 				v1alpha1.JSONPatchOperation{Op: v1alpha1.JSONPatchCopy, From: "/a",
@@ -102,19 +102,19 @@ func TestHostileRulesAreBounded(t *testing.T) {
 			override.ErrTooDeep,
 		},
 		{
-			"a little text that stands for much", `{apiVersion: v1, kind: A, metadata: {name: a}}`,
+			"many variables with a large value in a patch", `{apiVersion: v1, kind: A, metadata: {name: a}}`,
 			&v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{
 				{MergePatch: value(`{"x":[` + strings.Repeat(`"${muster.cluster.properties['p']}",`, 5000) + `1]}`)}}},
 			override.ErrTooLarge,
 		},
 		{
-			"so in a manifest", `{apiVersion: v1, kind: A, metadata: {name: a}, x: [` +
+			"many variables with a large value in a manifest", `{apiVersion: v1, kind: A, metadata: {name: a}, x: [` +
 				strings.Repeat(`"${muster.cluster.properties['p']}",`, 5000) + `1]}`,
 			&v1alpha1.Overrides{ExpandManifests: true},
 			override.ErrTooLarge,
 		},
 		{
-			"an object as large as may be takes nothing more", `{apiVersion: v1, kind: A, metadata: {name: a}, big: ` +
+			"an addition to an object of maximum size", `{apiVersion: v1, kind: A, metadata: {name: a}, big: ` +
 				strings.Repeat("x", workv1alpha1.MaxManifestBytes-100) + `}`,
 			rulesOf(v1alpha1.JSONPatchOperation{Op: v1alpha1.JSONPatchAdd, Path: "/z",
 				Value: value(`"` + strings.Repeat("z", 200) + `"`)}),

@@ -68,41 +68,49 @@ func TestJSONPatch(t *testing.T) {
 		{"A.9 testing another value", `{"baz":"qux"}`, `[{"op":"test","path":"/baz","value":"bar"}]`, ``, ErrTestFailed},
 		{"A.10 adding a nested member", `{"foo":"bar"}`, `[{"op":"add","path":"/child","value":{"grandchild":{}}}]`,
 			`{"child":{"grandchild":{}},"foo":"bar"}`, nil},
-		{"A.12 adding to what is not there", `{"foo":"bar"}`, `[{"op":"add","path":"/baz/bat","value":"qux"}]`, ``,
+		{"A.12 adding to a missing member", `{"foo":"bar"}`, `[{"op":"add","path":"/baz/bat","value":"qux"}]`, ``,
 			ErrNoPath},
 		{"A.14 escaped names", `{"/":9,"~1":10}`,
 			`[{"op":"test","path":"/~01","value":10},{"op":"test","path":"/~1","value":9}]`, `{"/":9,"~1":10}`, nil},
-		{"A.15 a number is no string", `{"~1":10}`, `[{"op":"test","path":"/~01","value":"10"}]`, ``, ErrTestFailed},
+		{"A.15 a number is not equal to a string",
+			`{"~1":10}`, `[{"op":"test","path":"/~01","value":"10"}]`, ``, ErrTestFailed},
 		{"A.16 adding a list to a list", `{"foo":["bar"]}`, `[{"op":"add","path":"/foo/-","value":["abc","def"]}]`,
 			`{"foo":["bar",["abc","def"]]}`, nil},
-		{"adding what is there replaces it", `{"foo":1}`, `[{"op":"add","path":"/foo","value":2}]`, `{"foo":2}`, nil},
-		{"an empty name is one", `{"":{"a":1}}`, `[{"op":"replace","path":"//a","value":2}]`, `{"":{"a":2}}`, nil},
-		{"at the end by its index", `{"a":[1]}`, `[{"op":"add","path":"/a/1","value":2}]`, `{"a":[1,2]}`, nil},
-		{"behind the end", `{"a":[1]}`, `[{"op":"add","path":"/a/2","value":2}]`, ``, ErrNoPath},
-		{"to replace there must be something", `{"a":{}}`, `[{"op":"replace","path":"/a/b","value":2}]`, ``, ErrNoPath},
-		{"also in a list", `{"a":[]}`, `[{"op":"replace","path":"/a/0","value":2}]`, ``, ErrNoPath},
+		{"adding an existing member replaces the value",
+			`{"foo":1}`, `[{"op":"add","path":"/foo","value":2}]`, `{"foo":2}`, nil},
+		{"an empty member name", `{"":{"a":1}}`, `[{"op":"replace","path":"//a","value":2}]`, `{"":{"a":2}}`, nil},
+		{"adding at the end by index", `{"a":[1]}`, `[{"op":"add","path":"/a/1","value":2}]`, `{"a":[1,2]}`, nil},
+		{"adding behind the end", `{"a":[1]}`, `[{"op":"add","path":"/a/2","value":2}]`, ``, ErrNoPath},
+		{"replacing a missing member", `{"a":{}}`, `[{"op":"replace","path":"/a/b","value":2}]`, ``, ErrNoPath},
+		{"replacing a missing item", `{"a":[]}`, `[{"op":"replace","path":"/a/0","value":2}]`, ``, ErrNoPath},
 		{"an item is replaced, not inserted", `{"a":[1,2]}`, `[{"op":"replace","path":"/a/0","value":3}]`,
 			`{"a":[3,2]}`, nil},
-		{"- is no item", `{"a":[1]}`, `[{"op":"remove","path":"/a/-"}]`, ``, ErrNoPath},
-		{"no signs", `{"a":[1]}`, `[{"op":"remove","path":"/a/-1"}]`, ``, ErrNoPath},
-		{"no zeros", `{"a":[1,2]}`, `[{"op":"remove","path":"/a/01"}]`, ``, ErrNoPath},
-		{"no plus", `{"a":[1,2]}`, `[{"op":"remove","path":"/a/+1"}]`, ``, ErrNoPath},
-		{"no index beyond all", `{"a":[1,2]}`, `[{"op":"remove","path":"/a/99999999999999999999"}]`, ``, ErrNoPath},
+		{"removing the item -", `{"a":[1]}`, `[{"op":"remove","path":"/a/-"}]`, ``, ErrNoPath},
+		{"a negative index", `{"a":[1]}`, `[{"op":"remove","path":"/a/-1"}]`, ``, ErrNoPath},
+		{"an index with a leading zero", `{"a":[1,2]}`, `[{"op":"remove","path":"/a/01"}]`, ``, ErrNoPath},
+		{"an index with a plus sign", `{"a":[1,2]}`, `[{"op":"remove","path":"/a/+1"}]`, ``, ErrNoPath},
+		{"an index that exceeds int64", `{"a":[1,2]}`, `[{"op":"remove","path":"/a/99999999999999999999"}]`, ``, ErrNoPath},
 		{"numbers are equal by value", `{"a":1,"b":1.5,"c":[{"d":2}]}`,
 			`[{"op":"test","path":"/a","value":1.0},{"op":"test","path":"/b","value":1.50},{"op":"test","path":"/c",` +
 				`"value":[{"d":2e0}]}]`, `{"a":1,"b":1.5,"c":[{"d":2}]}`, nil},
-		{"and not by their whole part", `{"a":1}`, `[{"op":"test","path":"/a","value":1.5}]`, ``, ErrTestFailed},
-		{"exactly", `{"a":9007199254740993}`, `[{"op":"test","path":"/a","value":9007199254740992.0}]`, ``, ErrTestFailed},
-		{"a map is equal with all its fields", `{"a":{"b":1}}`, `[{"op":"test","path":"/a","value":{"b":1,"c":2}}]`, ``,
+		{"a fraction is not equal to its whole part",
+			`{"a":1}`, `[{"op":"test","path":"/a","value":1.5}]`, ``, ErrTestFailed},
+		{"large numbers are compared exactly",
+			`{"a":9007199254740993}`, `[{"op":"test","path":"/a","value":9007199254740992.0}]`, ``, ErrTestFailed},
+		{"a map without one of the fields is different",
+			`{"a":{"b":1}}`, `[{"op":"test","path":"/a","value":{"b":1,"c":2}}]`, ``,
 			ErrTestFailed},
-		{"and with no more", `{"a":{"b":1,"c":2}}`, `[{"op":"test","path":"/a","value":{"b":1}}]`, ``, ErrTestFailed},
-		{"a list is equal in its order", `{"a":[1,2]}`, `[{"op":"test","path":"/a","value":[2,1]}]`, ``, ErrTestFailed},
+		{"a map with another field is different",
+			`{"a":{"b":1,"c":2}}`, `[{"op":"test","path":"/a","value":{"b":1}}]`, ``, ErrTestFailed},
+		{"a list in another order is different",
+			`{"a":[1,2]}`, `[{"op":"test","path":"/a","value":[2,1]}]`, ``, ErrTestFailed},
 		{"false is not 0", `{"a":false}`, `[{"op":"test","path":"/a","value":0}]`, ``, ErrTestFailed},
-		{"what was copied is another one", `{"a":{"b":1}}`,
+		{"a copy is independent of its source", `{"a":{"b":1}}`,
 			`[{"op":"copy","from":"/a","path":"/c"},{"op":"replace","path":"/c/b","value":2}]`,
 			`{"a":{"b":1},"c":{"b":2}}`, nil},
-		{"moving to where it is", `{"a":[1,2]}`, `[{"op":"move","from":"/a/0","path":"/a/0"}]`, `{"a":[1,2]}`, nil},
-		{"removed before it is added", `{"a":[1,2]}`, `[{"op":"move","from":"/a/0","path":"/a/2"}]`, ``, ErrNoPath},
+		{"moving an item to its own index", `{"a":[1,2]}`, `[{"op":"move","from":"/a/0","path":"/a/0"}]`, `{"a":[1,2]}`, nil},
+		{"a move removes the item before adding it",
+			`{"a":[1,2]}`, `[{"op":"move","from":"/a/0","path":"/a/2"}]`, ``, ErrNoPath},
 	} {
 		got, err := patched(t, test.document, test.patch)
 		if !errors.Is(err, test.err) {
@@ -146,7 +154,7 @@ func FuzzJSONPatch(f *testing.F) {
 		}
 		got, err := patched(t, document, patch)
 		if names(spec, func(name string) bool { return name == "" }) {
-			return // which the library takes for the whole document
+			return // the library treats an empty name as the whole document
 		}
 		if errors.Is(err, errNotJSON) || errors.Is(err, ErrSyntax) || errors.Is(err, ErrNoValue) ||
 			errors.Is(err, ErrTooDeep) {
@@ -162,7 +170,7 @@ func FuzzJSONPatch(f *testing.F) {
 		require.NoError(t, marshalErr)
 		theirs, theirErr := decoded.ApplyWithOptions(canonical, options)
 		if (err == nil) != (theirErr == nil) && !differs(spec) {
-			t.Errorf("%s of %s: we say %v, they say %v", patch, document, err, theirErr)
+			t.Errorf("%s of %s: got the error %v, and the library returns %v", patch, document, err, theirErr)
 		}
 		if err != nil || theirErr != nil {
 			return
@@ -188,9 +196,9 @@ func differs(patch []v1alpha1.JSONPatchOperation) bool {
 }
 
 // names reports whether a name in the pointers of a patch satisfies a condition.
-func names(patch []v1alpha1.JSONPatchOperation, such func(string) bool) bool {
+func names(patch []v1alpha1.JSONPatchOperation, matches func(string) bool) bool {
 	return slices.ContainsFunc(patch, func(op v1alpha1.JSONPatchOperation) bool {
-		return slices.ContainsFunc(split(op.Path), such) || slices.ContainsFunc(split(op.From), such)
+		return slices.ContainsFunc(split(op.Path), matches) || slices.ContainsFunc(split(op.From), matches)
 	})
 }
 
@@ -216,11 +224,11 @@ func FuzzMergePatch(f *testing.F) {
 			utiljson.Unmarshal([]byte(patch), &changes) != nil || changes == nil {
 			return
 		}
-		one, err := json.Marshal(target)
+		original, err := json.Marshal(target)
 		require.NoError(t, err)
-		other, err := json.Marshal(changes)
+		modification, err := json.Marshal(changes)
 		require.NoError(t, err)
-		theirs, err := jsonpatch.MergePatch(one, other)
+		theirs, err := jsonpatch.MergePatch(original, modification)
 		require.NoError(t, err)
 		var want any
 		require.NoError(t, utiljson.Unmarshal(theirs, &want))

@@ -50,7 +50,7 @@ func TestApply(t *testing.T) {
 		reason, overrides string
 		want              []string // of web and config, in this order
 	}{
-		{"no rules, no difference", `{}`, []string{web, config}},
+		{"no rules", `{}`, []string{web, config}},
 		{
 			"a rule for all clusters and objects", `{rules: [{mergePatch: {metadata: {labels: {a: b}}}}]}`,
 			[]string{
@@ -61,26 +61,28 @@ func TestApply(t *testing.T) {
 			},
 		},
 		{
-			"the later rule wins", `{rules: [{objects: [{kind: Deployment}], mergePatch: {spec: {replicas: 3}}}, ` +
+			"the later rule takes precedence", `{rules: [{objects: [{kind: Deployment}], mergePatch: {spec: {replicas: 3}}}, ` +
 				`{objects: [{kind: Deployment}], jsonPatch: [{op: replace, path: /spec/replicas, value: 4}]}]}`,
 			[]string{`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 4, ` +
 				`args: [a, b, c]}}`, config},
 		},
 		{
-			"the order is the list's, not that of the kinds of patches",
+			"a merge patch after a JSON patch of an earlier rule",
 			`{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: replace, path: /spec/replicas, value: 4}]}, ` +
 				`{objects: [{kind: Deployment}], mergePatch: {spec: {replicas: 3}}}]}`,
 			[]string{`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 3, ` +
 				`args: [a, b, c]}}`, config},
 		},
 		{
-			"in one rule the JSON patch is first", `{rules: [{objects: [{kind: Deployment}], mergePatch: {spec: {replicas: ` +
+			"the JSON patch of a rule precedes its merge patch",
+			`{rules: [{objects: [{kind: Deployment}], mergePatch: {spec: {replicas: ` +
 				`3}}, jsonPatch: [{op: test, path: /spec/replicas, value: 2}]}]}`,
 			[]string{`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 3, ` +
 				`args: [a, b, c]}}`, config},
 		},
 		{
-			"null removes, lists are replaced", `{rules: [{objects: [{kind: Deployment}], mergePatch: {spec: {replicas: null, ` +
+			"a merge patch removes null fields and replaces lists",
+			`{rules: [{objects: [{kind: Deployment}], mergePatch: {spec: {replicas: null, ` +
 				`gone: null, args: [x], new: {deep: 1, not: null}}}}]}`,
 			[]string{`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {args: [x], ` +
 				`new: {deep: 1}}}`, config},
@@ -95,66 +97,68 @@ func TestApply(t *testing.T) {
 			[]string{`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 2, ` +
 				`name: web, args: [c, d, a]}}`, config},
 		},
-		{"another cluster's rule", `{rules: [{clusters: [{names: [west]}], mergePatch: {x: 1}}]}`, []string{web, config}},
+		{"a rule for another cluster", `{rules: [{clusters: [{names: [west]}], mergePatch: {x: 1}}]}`, []string{web, config}},
 		{
-			"a cluster by its name, though the other selector does not match",
+			"a cluster matches one of two selectors by name",
 			`{rules: [{clusters: [{cel: ["false"]}, {names: [west, east]}], objects: [{kind: ConfigMap}], delete: true}]}`,
 			[]string{web},
 		},
 		{
-			"a cluster by its labels and properties", `{rules: [{clusters: [{labelSelector: {matchLabels: {region: eu}}, ` +
+			"a cluster matches by labels and properties", `{rules: [{clusters: [{labelSelector: {matchLabels: {region: eu}}, ` +
 				`cel: ["quantity(cluster.properties['example.com/cost']) < quantity('10')"]}], objects: [{kind: ConfigMap}], ` +
 				`delete: true}]}`,
 			[]string{web},
 		},
-		{"a label selector that asks for nothing",
+		{"an empty label selector",
 			`{rules: [{clusters: [{names: [east], labelSelector: {}}], objects: [{kind: ConfigMap}], delete: true}]}`,
 			[]string{web}},
-		{"no selector matches", `{rules: [{clusters: [{labelSelector: {matchLabels: {region: us}}}, ` +
+		{"no cluster selector matches", `{rules: [{clusters: [{labelSelector: {matchLabels: {region: us}}}, ` +
 			`{cel: ["cluster.name == 'west'"]}], objects: [{kind: ConfigMap}], delete: true}]}`, []string{web, config}},
-		{"all of a cluster's selector must match: the name", `{rules: [{clusters: [{names: [west], ` +
+		{"the name of a cluster selector does not match", `{rules: [{clusters: [{names: [west], ` +
 			`labelSelector: {matchLabels: {region: eu}}}], objects: [{kind: ConfigMap}], delete: true}]}`,
 			[]string{web, config}},
-		{"and the labels", `{rules: [{clusters: [{names: [east], labelSelector: {matchLabels: {region: us}}}], ` +
-			`objects: [{kind: ConfigMap}], delete: true}]}`, []string{web, config}},
-		{"and the expressions",
+		{"the labels of a cluster selector do not match",
+			`{rules: [{clusters: [{names: [east], labelSelector: {matchLabels: {region: us}}}], ` +
+				`objects: [{kind: ConfigMap}], delete: true}]}`, []string{web, config}},
+		{"an expression of a cluster selector does not match",
 			`{rules: [{clusters: [{names: [east], cel: ["true", "false"]}], objects: [{kind: ConfigMap}], delete: true}]}`,
 			[]string{web, config}},
-		{"the core group is empty", `{rules: [{objects: [{group: "", name: web}], delete: true}]}`, []string{web}},
-		{"a group is any if unset", `{rules: [{objects: [{namespace: shop, name: web}], delete: true}]}`, nil},
-		{"any of the selectors is enough", `{rules: [{objects: [{kind: Secret}, {group: apps}], delete: true}]}`,
+		{"an empty group is the core group", `{rules: [{objects: [{group: "", name: web}], delete: true}]}`, []string{web}},
+		{"a selector without a group matches all groups",
+			`{rules: [{objects: [{namespace: shop, name: web}], delete: true}]}`, nil},
+		{"one of two object selectors matches", `{rules: [{objects: [{kind: Secret}, {group: apps}], delete: true}]}`,
 			[]string{config}},
-		{"all of a selector must match",
+		{"one field of each object selector does not match",
 			`{rules: [{objects: [{kind: Deployment, namespace: other}, {kind: ConfigMap, name: other}], delete: true}]}`,
 			[]string{web, config}},
-		{"what is deleted is not patched: not before, not after",
+		{"patches of a deleted object are not applied",
 			`{rules: [{objects: [{kind: ConfigMap}], jsonPatch: [{op: remove, path: /nothing}]}, ` +
 				`{objects: [{kind: ConfigMap}], delete: true}, {objects: [{kind: ConfigMap}], mergePatch: {a: 1}}]}`,
 			[]string{web}},
 		{
-			"variables in patches; the manifest's are text",
+			"variables are expanded in patches, but not in the manifest",
 			`{rules: [{objects: [{kind: ConfigMap}], jsonPatch: [{op: add, path: /data/a, ` +
 				`value: "${muster.cluster.labels[\"region\"]}"}], mergePatch: {data: {b: ` +
 				`["${muster.cluster.properties['example.com/cost']}"], c: "${muster.cluster.labels['zone']:-none}"}}}]}`,
 			[]string{web, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop}, ` +
 				`data: {where: "${muster.cluster.name}", a: eu, b: ["5"], c: none}}`},
 		},
-		{"variables in manifests", `{expandManifests: true}`,
+		{"variables are expanded in manifests", `{expandManifests: true}`,
 			[]string{web, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop}, data: {where: east}}`}},
 		{
-			"a rule sees what the manifest's variables stand for",
+			"a rule applies to the expanded manifest",
 			`{expandManifests: true, rules: [{objects: [{kind: ConfigMap}], jsonPatch: [{op: test, path: /data/where, ` +
 				`value: "${muster.cluster.name}"}, {op: test, path: /data/where, value: east}]}]}`,
 			[]string{web, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop}, data: {where: east}}`},
 		},
 		{
-			"what a cluster says of itself is text, not a variable or a field", `{expandManifests: true, ` +
+			"the value of a property is not parsed", `{expandManifests: true, ` +
 				`rules: [{objects: [{kind: ConfigMap}], mergePatch: {data: {where: "${muster.cluster.properties['sly']}"}}}]}`,
 			[]string{web, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop}, ` +
 				`data: {where: "${muster.cluster.name}\", \"x\": \""}}`},
 		},
 		{
-			"names of fields have no variables",
+			"variables in field names are not expanded",
 			`{rules: [{objects: [{kind: ConfigMap}], mergePatch: {data: {"${muster.cluster.nonsense}": a}}}]}`,
 			[]string{web, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop}, ` +
 				`data: {where: "${muster.cluster.name}", "${muster.cluster.nonsense}": a}}`},
@@ -181,37 +185,39 @@ func TestApply(t *testing.T) {
 	}
 }
 
-func TestResult(t *testing.T) {
+func TestApply_Result(t *testing.T) {
 	result, err := override.Apply([]bundle.Object{parse(t, web), parse(t, config)}, overrides(t, `{rules: [
 		{clusters: [{names: [west]}], mergePatch: {a: 1}},
 		{objects: [{kind: Secret}], mergePatch: {a: 1}},
 		{objects: [{kind: Deployment}], delete: true},
 		{mergePatch: {data: {a: b}}}]}`), east)
 	require.NoError(t, err)
-	require.Equal(t, []int{2, 3}, result.Rules, "neither another cluster's rule nor one for no object")
+	require.Equal(t, []int{2, 3}, result.Rules, "rules for another cluster or without a matching object are not listed")
 	require.Equal(t, []workv1alpha1.ResourceIdentifier{{Group: "apps", Version: "v1", Kind: "Deployment",
 		Namespace: "shop", Name: "web"}}, result.Deleted)
 	require.Len(t, result.Objects, 1)
 }
 
-func TestApplyFails(t *testing.T) {
+func TestApply_FailingRules(t *testing.T) {
 	for _, test := range []struct {
 		reason, overrides string
 		want              error
 		field             string
 		text              string
 	}{
-		{"a test that fails", `{rules: [{mergePatch: {a: 1}}, {objects: [{kind: Deployment}], jsonPatch: [{op: test, ` +
+		{"a failing test", `{rules: [{mergePatch: {a: 1}}, {objects: [{kind: Deployment}], jsonPatch: [{op: test, ` +
 			`path: /spec/replicas, value: 2}, {op: test, path: /spec/replicas, value: 3}]}]}`, override.ErrTestFailed,
 			"rules[1].jsonPatch[1].path", "apps/Deployment shop/web for cluster east"},
-		{"nothing to replace",
+		{"replacing a missing field",
 			`{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: replace, path: /spec/x, value: 2}]}]}`,
 			override.ErrNoPath, "rules[0].jsonPatch[0].path", `"x"`},
-		{"nothing to add to", `{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: add, path: /a/b, value: 2}]}]}`,
+		{"adding to a missing field",
+			`{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: add, path: /a/b, value: 2}]}]}`,
 			override.ErrNoPath, "rules[0].jsonPatch[0].path", `"a"`},
-		{"nothing to remove", `{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: remove, path: /spec/args/3}]}]}`,
+		{"removing a missing item",
+			`{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: remove, path: /spec/args/3}]}]}`,
 			override.ErrNoPath, "rules[0].jsonPatch[0].path", `"3"`},
-		{"nothing to move", `{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: move, from: /x, path: /y}]}]}`,
+		{"moving a missing field", `{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: move, from: /x, path: /y}]}]}`,
 			override.ErrNoPath, "rules[0].jsonPatch[0].from", `"x"`},
 		{"a field of a number",
 			`{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: add, path: /spec/replicas/x, value: 1}]}]}`,
@@ -219,7 +225,7 @@ func TestApplyFails(t *testing.T) {
 		{"a label that the cluster does not have", `{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: add, ` +
 			`path: /x, value: {a.b: ["", "${muster.cluster.labels['zone']}"]}}]}]}`, override.ErrNoValue,
 			`rules[0].jsonPatch[0].value["a.b"][1]`, `muster.cluster.labels["zone"]`},
-		{"a property that it does not have",
+		{"a property that the cluster does not have",
 			`{rules: [{objects: [{kind: Deployment}], mergePatch: {spec: {x: "${muster.cluster.properties['zone']}"}}}]}`,
 			override.ErrNoValue, "rules[0].mergePatch.spec.x", `muster.cluster.properties["zone"]`},
 	} {
@@ -234,9 +240,9 @@ func TestApplyFails(t *testing.T) {
 	}
 }
 
-// TestApplyFailsInManifests checks that an error in a manifest names the manifest's field, and that all objects that
-// fail are named.
-func TestApplyFailsInManifests(t *testing.T) {
+// TestApply_FailingManifests checks that an error in a manifest names the manifest's field, and that the error
+// names all objects that fail.
+func TestApply_FailingManifests(t *testing.T) {
 	other := `{apiVersion: v1, kind: ConfigMap, metadata: {name: other}, ` +
 		`data: {"a.b": "${muster.cluster.labels['zone']}"}}`
 	wrong := `{apiVersion: v1, kind: ConfigMap, metadata: {name: wrong}, data: {b: "${muster.cluster.region}", ` +
@@ -251,22 +257,22 @@ func TestApplyFailsInManifests(t *testing.T) {
 	for range 20 {
 		_, again := override.Apply([]bundle.Object{parse(t, other), parse(t, config), parse(t, wrong)},
 			&v1alpha1.Overrides{ExpandManifests: true}, east)
-		require.EqualError(t, again, err.Error(), "not the order of a map")
+		require.EqualError(t, again, err.Error(), "the error must not depend on the order of a map")
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNew_RefusesInvalidOverrides(t *testing.T) {
 	for _, test := range []struct{ reason, overrides, want string }{
-		{"what Validate refuses", `{rules: [{}]}`, "rules[0]: Invalid value: a rule requires"},
-		{"a variable that cannot be read",
+		{"overrides that Validate refuses", `{rules: [{}]}`, "rules[0]: Invalid value: a rule requires"},
+		{"an invalid variable in a JSON patch",
 			`{rules: [{jsonPatch: [{op: add, path: /a, value: {b: "${muster.cluster.labels[x]}"}}]}]}`,
 			"rules[0].jsonPatch[0].value.b: ${muster.cluster.labels[x]: a variable must be"},
-		{"one in a merge patch", `{rules: [{mergePatch: {b: ["${muster.x}"]}}]}`,
+		{"an invalid variable in a merge patch", `{rules: [{mergePatch: {b: ["${muster.x}"]}}]}`,
 			"rules[0].mergePatch.b[0]: ${muster.x: a variable must be"},
-		{"CEL that cannot be compiled",
+		{"a CEL expression that does not compile",
 			`{rules: [{clusters: [{cel: ["true"]}, {cel: ["cluster.nme == 'a'"]}], mergePatch: {a: 1}}]}`,
 			"rules[0].clusters[1].cel[0]: "},
-		{"a number that is none", `{rules: [{mergePatch: {b: 1e999}}]}`, "rules[0].mergePatch"},
+		{"an invalid number", `{rules: [{mergePatch: {b: 1e999}}]}`, "rules[0].mergePatch"},
 	} {
 		text := test.overrides
 		o := &v1alpha1.Overrides{}

@@ -52,7 +52,7 @@ func drawRule(t *rapid.T) v1alpha1.OverrideRule {
 	return rule
 }
 
-func TestProperties(t *testing.T) {
+func TestFor_RandomRules(t *testing.T) {
 	clusters := []*scheduler.Cluster{{Name: "east", Labels: map[string]string{"region": "eu", "zone": "1"}},
 		{Name: "west"}}
 	drawn, succeeded := 0, 0
@@ -70,18 +70,18 @@ func TestProperties(t *testing.T) {
 			require.NoError(t, err)
 			objects = append(objects, o)
 		}
-		before, given := cmpCopy(objects), overrides.DeepCopy()
+		objectsBefore, overridesBefore := cmpCopy(objects), overrides.DeepCopy()
 		plan, err := override.New(objects, overrides)
 		require.NoError(t, err)
 		for _, cluster := range clusters {
 			drawn++
 			result, err := plan.For(cluster)
 			fresh, freshErr := override.Apply(objects, overrides, cluster)
-			require.Empty(t, cmp.Diff(fresh, result), "what was asked before makes no difference")
+			require.Empty(t, cmp.Diff(fresh, result), "earlier calls must not change the result")
 			require.Equal(t, freshErr == nil, err == nil)
 			if err != nil {
 				require.Equal(t, freshErr.Error(), err.Error())
-				require.Empty(t, result, "all or nothing")
+				require.Empty(t, result, "an error must have no result")
 				continue
 			}
 			succeeded++
@@ -91,7 +91,7 @@ func TestProperties(t *testing.T) {
 				ids[objects[i].String()] = true
 			}
 			for i := range result.Objects {
-				require.True(t, ids[result.Objects[i].String()], "an object stays the one that it is")
+				require.True(t, ids[result.Objects[i].String()], "the identity of an object must not change")
 				again, err := bundle.Parse(result.Objects[i].JSON)
 				require.NoError(t, err)
 				require.Equal(t, again, result.Objects[i])
@@ -100,13 +100,13 @@ func TestProperties(t *testing.T) {
 				require.Equal(t, objects, result.Objects)
 			}
 		}
-		require.Empty(t, cmp.Diff(before, objects), "objects were changed")
-		require.Empty(t, cmp.Diff(given, overrides), "overrides were changed")
+		require.Empty(t, cmp.Diff(objectsBefore, objects), "objects were changed")
+		require.Empty(t, cmp.Diff(overridesBefore, overrides), "overrides were changed")
 	})
 	if drawn < 100 {
-		return // -short: too few draws to say anything about their share
+		return // -short: too few draws for a share
 	}
-	require.Greater(t, succeeded*4, drawn, "most draws fail: they show little")
+	require.Greater(t, succeeded*4, drawn, "most draws fail")
 }
 
 func cmpCopy(objects []bundle.Object) []bundle.Object {
@@ -118,8 +118,8 @@ func cmpCopy(objects []bundle.Object) []bundle.Object {
 	return out
 }
 
-// TestPlanIsShared checks that a plan can be used concurrently. Run it with the race detector.
-func TestPlanIsShared(t *testing.T) {
+// TestFor_ConcurrentCalls checks that a plan can be used concurrently. Run it with the race detector.
+func TestFor_ConcurrentCalls(t *testing.T) {
 	plan, err := override.New([]bundle.Object{parse(t, web), parse(t, config)},
 		overrides(t, `{expandManifests: true, rules: [
 		{clusters: [{labelSelector: {matchLabels: {region: eu}}, cel: ["cluster.name == 'east'"]}],

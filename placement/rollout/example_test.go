@@ -38,7 +38,7 @@ func ExampleNext() {
 	}
 	observed.Targets[3].Labels = map[string]string{"env": "canary"}
 
-	// A controller stores the status, then tells the clusters, and writes down when.
+	// A controller stores the status, assigns the revision to the clusters, and records the time.
 	step := func() {
 		now = now.Add(time.Minute)
 		observed.Now = now

@@ -105,7 +105,7 @@ func (w *world) join(t *rapid.T) {
 func (w *world) newRevision(t *rapid.T) {
 	w.revisions++
 	w.revision = fmt.Sprintf("r%d", w.revisions)
-	if w.revisions > 2 && rapid.IntRange(0, 2).Draw(t, "an old one") == 0 {
+	if w.revisions > 2 && rapid.IntRange(0, 2).Draw(t, "old revision") == 0 {
 		w.revision = fmt.Sprintf("r%d", rapid.IntRange(1, w.revisions-1).Draw(t, "which"))
 	}
 }
@@ -124,21 +124,21 @@ func (w *world) event(t *rapid.T) {
 		w.join(t)
 	case event == 1 && len(w.clusters) > 0:
 		gone := some()
-		if dead := slices.IndexFunc(w.clusters, w.blamed); dead >= 0 && rapid.Bool().Draw(t, "a dead one") {
-			gone = w.clusters[dead]
+		if failed := slices.IndexFunc(w.clusters, w.isFailure); failed >= 0 && rapid.Bool().Draw(t, "failed cluster") {
+			gone = w.clusters[failed]
 		}
 		w.clusters = slices.DeleteFunc(w.clusters, func(c *cluster) bool { return c == gone })
 		w.gone = append(w.gone, gone)
-	case event == 10 && len(w.gone) > 0: // it comes back, with nothing
+	case event == 10 && len(w.gone) > 0: // a cluster returns without a revision
 		back := *w.gone[0]
 		w.gone = w.gone[1:]
 		back.Revision, back.assigned, back.moved, back.due = "", false, false, time.Time{}
 		w.clusters = append(w.clusters, &back)
-	case event == 2 && len(w.clusters) > 0: // it falls ill, or gets well, by itself
+	case event == 2 && len(w.clusters) > 0: // the health changes without an update
 		c := some()
 		c.assigned = false
 		c.Health, c.HealthSince, c.due = rapid.SampledFrom([]Health{Progressing, Unknown, Failed, Succeeded}).Draw(t,
-			"by itself"), w.now, time.Time{}
+			"new health"), w.now, time.Time{}
 	case event == 3 && len(w.strategy.Stages) > 0:
 		w.approve(rapid.SampledFrom(w.strategy.Stages).Draw(t, "stage").Name)
 	case event == 4:
@@ -148,7 +148,7 @@ func (w *world) event(t *rapid.T) {
 			v1alpha1.RolloutStop}).Draw(t, "state")
 	case event == 6 && len(w.approvals) > 0:
 		w.approvals = w.approvals[1:]
-	case event == 7 && rapid.Bool().Draw(t, "at all"): // clusters with a revision may now move to it
+	case event == 7 && rapid.Bool().Draw(t, "reset"): // clusters with a revision may now move to it
 		w.status, w.unwell = v1alpha1.RolloutStatus{}, nil
 		for _, c := range w.clusters {
 			c.moved = c.Revision != ""
@@ -158,15 +158,15 @@ func (w *world) event(t *rapid.T) {
 	case event == 9 && len(w.clusters) > 0:
 		some().Labels = map[string]string{"env": "s0"}
 	default:
-		w.pass(time.Duration(rapid.SampledFrom([]int{1, 5, 10, 30, 100}).Draw(t, "seconds")) * time.Second)
+		w.advance(time.Duration(rapid.SampledFrom([]int{1, 5, 10, 30, 100}).Draw(t, "seconds")) * time.Second)
 	}
 }
 
-// fair executes all events that the rollout waits for, until nothing changes any more.
-func (w *world) fair(t *rapid.T) Plan {
+// runToEnd executes all events that the rollout waits for, until nothing changes any more.
+func (w *world) runToEnd(t *rapid.T) Plan {
 	w.strategy.State = v1alpha1.RolloutRun
 	for range 100 + 30*len(w.clusters) {
-		plan := w.look(t)
+		plan := w.nextPlan(t)
 		w.carryOut(t, plan, len(plan.Update))
 		if len(plan.Update) > 0 {
 			continue
@@ -178,13 +178,13 @@ func (w *world) fair(t *rapid.T) Plan {
 			w.approve(plan.Status.Stages[i].Name)
 			continue
 		}
-		rest := w.rest(plan)
+		rest := w.untilChange(plan)
 		if rest == 0 {
 			return plan
 		}
-		w.pass(rest)
+		w.advance(rest)
 	}
-	t.Fatalf("it does not come to an end:\n%s", w)
+	t.Fatalf("the rollout does not end:\n%s", w)
 	return Plan{}
 }
 
@@ -194,19 +194,19 @@ func (w *world) checkEnd(t *rapid.T, plan Plan) {
 		must, may := w.failures()
 		if must == 0 && may <= portion(w.strategy.MaxFailures, len(w.clusters), 0) {
 			if !w.lost(10000) && !w.undeclared() {
-				t.Fatalf("it failed although %d failed:\n%s", may, w)
+				t.Fatalf("the rollout failed, but only %d clusters failed:\n%s", may, w)
 			}
 			return
 		}
 		if (plan.Problem != "") != w.undeclared() {
-			t.Fatalf("a group is none: %v, and the problem is %q", w.undeclared(), plan.Problem)
+			t.Fatalf("undeclared group: %v, but the problem is %q", w.undeclared(), plan.Problem)
 		}
 		if w.undeclared() {
 			return
 		}
 		if stable := w.status.StableRevision; w.strategy.OnFailure == v1alpha1.FailureRollBack && stable != "" &&
 			stable != w.revision {
-			t.Fatalf("it did not go back to %s", stable)
+			t.Fatalf("the rollout was not rolled back to %s", stable)
 		}
 	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseRolledBack:
 		ended := plan.Status.FinishedAt
@@ -218,19 +218,19 @@ func (w *world) checkEnd(t *rapid.T, plan Plan) {
 			t.Fatalf("%s at %v, and stable since %v at %q", phase, ended, plan.Status.StableSince, plan.Status.StableRevision)
 		}
 		if len(plan.Hold) > 0 {
-			t.Fatalf("%s, and held are %v", phase, plan.Hold)
+			t.Fatalf("%s, but %v are on hold", phase, plan.Hold)
 		}
 		if want := w.revision; phase == v1alpha1.PhaseSucceeded && plan.Revision != want {
-			t.Fatalf("%s at %s", phase, plan.Revision)
+			t.Fatalf("%s at revision %s", phase, plan.Revision)
 		}
 	default:
-		t.Fatalf("it ended in %s:\n%s", phase, w)
+		t.Fatalf("the rollout ended in phase %s:\n%s", phase, w)
 	}
 }
 
-// TestNextInAnyWorld checks for random events that no plan is wrong, and that the rollout ends when there are no more
-// events.
-func TestNextInAnyWorld(t *testing.T) {
+// TestNext_RandomEvents checks for random events that no plan is wrong, and that the rollout ends when there are no
+// more events.
+func TestNext_RandomEvents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{now: epoch.Add(700 * time.Millisecond), strategy: anyStrategy(t), groups: anyGroups(t)}
 		for range rapid.IntRange(0, 12).Draw(t, "clusters") {
@@ -239,17 +239,17 @@ func TestNextInAnyWorld(t *testing.T) {
 		w.newRevision(t)
 		if rapid.Bool().Draw(t, "a first rollout") {
 			w.strategy.MaxFailures = new(intstr.FromString("100%"))
-			w.fair(t)
+			w.runToEnd(t)
 			w.newRevision(t)
 			w.strategy = anyStrategy(t)
 		}
 		for range rapid.IntRange(0, 40).Draw(t, "events") {
 			w.event(t)
-			if rapid.Bool().Draw(t, "looks") {
-				plan := w.look(t)
-				w.carryOut(t, plan, rapid.IntRange(0, len(plan.Update)).Draw(t, "before it dies"))
+			if rapid.Bool().Draw(t, "reconcile") {
+				plan := w.nextPlan(t)
+				w.carryOut(t, plan, rapid.IntRange(0, len(plan.Update)).Draw(t, "updates before a crash"))
 			}
 		}
-		w.checkEnd(t, w.fair(t))
+		w.checkEnd(t, w.runToEnd(t))
 	})
 }

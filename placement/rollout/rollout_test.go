@@ -18,11 +18,11 @@ import (
 func target(text string) Target {
 	f := append(strings.Fields(text), "", "", "", "", "")
 	t := Target{Name: f[0], Revision: strings.TrimPrefix(f[1], "-"), Health: Health(f[2])}
-	assigned, well, two := strings.Cut(f[3], "/")
-	if !two {
-		well = assigned
+	revisionAge, healthAge, both := strings.Cut(f[3], "/")
+	if !both {
+		healthAge = revisionAge
 	}
-	t.Since, t.HealthSince = earlier(assigned), earlier(well)
+	t.Since, t.HealthSince = earlier(revisionAge), earlier(healthAge)
 	if f[4] != "" {
 		var index int32
 		_, _ = fmt.Sscan(f[4], &index)
@@ -40,7 +40,7 @@ func number(n int32) *intstr.IntOrString      { return new(intstr.FromInt32(n)) 
 func percent(text string) *intstr.IntOrString { return new(intstr.FromString(text)) }
 func ago(d time.Duration) *metav1.Time        { return stamp(epoch.Add(-d)) }
 
-func picking(value string) *metav1.LabelSelector {
+func stageSelector(value string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"stage": value}}
 }
 
@@ -48,10 +48,10 @@ var (
 	oneByOne = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressive, MaxConcurrency: number(1)}
 	perGroup = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressivePerGroup}
 	staged   = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutStages, Stages: []v1alpha1.RolloutStage{
-		{Name: "canary", Selector: picking("0"), MaxConcurrency: number(5)},
-		{Name: "prod", Selector: picking("1"), MaxConcurrency: percent("50%"), OrderBy: "order"},
+		{Name: "canary", Selector: stageSelector("0"), MaxConcurrency: number(5)},
+		{Name: "prod", Selector: stageSelector("1"), MaxConcurrency: percent("50%"), OrderBy: "order"},
 	}}
-	// r2 is rolled out since an hour, and r1 was before.
+	// underWay is the status of a rollout of r2 that started an hour ago. The revision before was r1.
 	underWay = v1alpha1.RolloutStatus{Revision: "r2", StableRevision: "r1", StableSince: ago(2 * time.Hour),
 		StartedAt: ago(time.Hour)}
 )
@@ -70,14 +70,14 @@ func soakingFor(s v1alpha1.RolloutStrategy, seconds int32) v1alpha1.RolloutStrat
 	return with(s, func(s *v1alpha1.RolloutStrategy) { s.MinSuccessSeconds = seconds })
 }
 
-func remembering(change func(*v1alpha1.RolloutStatus)) v1alpha1.RolloutStatus {
+func statusWith(change func(*v1alpha1.RolloutStatus)) v1alpha1.RolloutStatus {
 	s := *underWay.DeepCopy()
 	change(&s)
 	return s
 }
 
 func finished(stage string, at *metav1.Time) v1alpha1.RolloutStatus {
-	return remembering(func(s *v1alpha1.RolloutStatus) {
+	return statusWith(func(s *v1alpha1.RolloutStatus) {
 		s.Stages = []v1alpha1.RolloutStageStatus{{Name: stage, ReachedAt: s.StartedAt, FinishedAt: at}}
 	})
 }
@@ -101,130 +101,135 @@ func TestNext(t *testing.T) {
 	}{
 		// How many at a time.
 		{
-			reason: "all at once", status: underWay,
+			reason: "all clusters are updated at once", status: underWay,
 			targets: []string{"b r1 Succeeded 3h", "a", "c r1 Failed 3h"},
 			phase:   "Progressing", update: "a b c",
 		},
 		{
-			reason: "a quarter without a number", strategy: v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressive},
-			targets: []string{"a", "b", "c", "d", "e", "f", "g", "h"},
-			phase:   "Progressing", update: "a b",
+			reason:   "a quarter of the clusters is the default concurrency",
+			strategy: v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressive},
+			targets:  []string{"a", "b", "c", "d", "e", "f", "g", "h"},
+			phase:    "Progressing", update: "a b",
 			hold: "c:MaxConcurrency d:MaxConcurrency e:MaxConcurrency f:MaxConcurrency g:MaxConcurrency h:MaxConcurrency",
 		},
 		{
-			reason: "a percentage is rounded down", strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) {
+			reason: "a percentage of concurrency is rounded down", strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) {
 				s.MaxConcurrency = percent("99%")
 			}),
 			targets: []string{"a", "b", "c"}, phase: "Progressing", update: "a b", hold: "c:MaxConcurrency",
 		},
 		{
-			reason: "a percentage that comes to nothing is one, or it would never end",
+			reason: "a percentage of less than one cluster is one cluster",
 			strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) {
 				s.MaxConcurrency = percent("1%")
 			}),
 			targets: []string{"a", "b"}, phase: "Progressing", update: "a", hold: "b:MaxConcurrency",
 		},
 		{
-			reason: "who is on the way has the slot", strategy: oneByOne, status: underWay,
+			reason: "a progressing cluster occupies a slot", strategy: oneByOne, status: underWay,
 			targets: []string{"a", "b r2 Progressing 1m"}, phase: "Progressing", hold: "a:MaxConcurrency",
 		},
 		{
-			reason: "so has who soaks", strategy: soakingFor(oneByOne, 120), status: underWay,
+			reason: "a soaking cluster occupies a slot", strategy: soakingFor(oneByOne, 120), status: underWay,
 			targets: []string{"a", "b r2 Succeeded 1m"}, phase: "Soaking", hold: "a:MaxConcurrency",
 		},
 		{
-			reason: "whose soak is over has not", strategy: soakingFor(oneByOne, 60), status: underWay,
+			reason: "a cluster that has soaked frees its slot", strategy: soakingFor(oneByOne, 60), status: underWay,
 			targets: []string{"a", "b r2 Succeeded 1m"}, phase: "Progressing", update: "a",
 		},
 		// What failure is.
 		{
-			reason: "failure is a signal of its own, long before the deadline", strategy: oneByOne, status: underWay,
+			reason: "a failed cluster halts the rollout before the deadline", strategy: oneByOne, status: underWay,
 			targets: []string{"a", "b r2 Failed 1s"}, phase: "Failed", hold: "a:MaxFailures",
 		},
 		{
-			reason: "so is not to get well in time", strategy: oneByOne, status: underWay,
+			reason: "a cluster that is progressing at the deadline halts the rollout", strategy: oneByOne, status: underWay,
 			targets: []string{"a", "b r2 Progressing 10m"}, phase: "Failed", hold: "a:MaxFailures",
 		},
 		{
-			reason: "who cannot be reached is no better", strategy: oneByOne, status: underWay,
+			reason: "a cluster that is unknown at the deadline halts the rollout", strategy: oneByOne, status: underWay,
 			targets: []string{"a", "b r2 Unknown 10m"}, phase: "Failed", hold: "a:MaxFailures",
 		},
 		{
-			reason: "a failure that may be leaves its slot", strategy: tolerating(oneByOne, number(1)), status: underWay,
+			reason: "a tolerated failure frees its slot", strategy: tolerating(oneByOne, number(1)), status: underWay,
 			targets: []string{"a", "b r2 Failed 1s"}, phase: "Progressing", update: "a",
 		},
 		{
-			reason: "trap: more failures may be than there are clusters", strategy: tolerating(oneByOne, number(100)),
+			reason: "maxFailures may exceed the number of clusters", strategy: tolerating(oneByOne, number(100)),
 			status:  underWay,
 			targets: []string{"a", "b r2 Failed 1s", "c r2 Failed 1s"}, phase: "Progressing", update: "a",
 		},
 		{
-			reason: "a percentage of failures is rounded down", strategy: tolerating(oneByOne, percent("49%")), status: underWay,
+			reason:   "a percentage of maxFailures is rounded down",
+			strategy: tolerating(oneByOne, percent("49%")), status: underWay,
 			targets: []string{"a", "b r2 Failed 1s"}, phase: "Failed", hold: "a:MaxFailures",
 		},
 		{
-			reason: "who was unwell before is no failure, and has its turn", strategy: oneByOne, status: underWay,
+			reason: "a cluster that was unhealthy before is updated and is no failure", strategy: oneByOne, status: underWay,
 			targets: []string{"a r1 Failed 3h", "b r1 Unknown 3h", "c r1 Succeeded 3h"}, phase: "Progressing", update: "a",
 			hold: "b:MaxConcurrency c:MaxConcurrency",
 		},
 		{
-			reason:   "who was unwell before at the very revision is no failure, and does not block",
+			reason:   "a cluster that was unhealthy at the stable revision is no failure",
 			strategy: soakingFor(oneByOne, 60),
-			status:   remembering(func(s *v1alpha1.RolloutStatus) { s.StableRevision = "r2" }),
+			status:   statusWith(func(s *v1alpha1.RolloutStatus) { s.StableRevision = "r2" }),
 			targets:  []string{"a r2 Failed 3h", "b r2 Unknown 3h", "c r2 Progressing 3h", "d r2 Succeeded 3h"},
 			phase:    "Succeeded",
 		},
 		{
-			reason:   "who falls ill where the last success left it is neither waited for nor soaks",
+			reason:   "a cluster that becomes unhealthy at the stable revision does not delay others",
 			strategy: soakingFor(oneByOne, 60),
-			status:   remembering(func(s *v1alpha1.RolloutStatus) { s.StableRevision = "r2" }),
+			status:   statusWith(func(s *v1alpha1.RolloutStatus) { s.StableRevision = "r2" }),
 			targets:  []string{"a r2 Unknown 3h/1m", "b r2 Succeeded 3h/1s", "c"}, phase: "Progressing", update: "c",
 		},
 		{
-			reason: "time begins with the health, if that was later", strategy: soakingFor(oneByOne, 60), status: underWay,
+			reason:   "the deadline starts when the health changes after the revision",
+			strategy: soakingFor(oneByOne, 60), status: underWay,
 			targets: []string{"a r2 Progressing 20m/1m", "b"}, phase: "Progressing", hold: "b:MaxConcurrency",
 		},
 		{
-			reason: "and with the revision, if that was", strategy: soakingFor(oneByOne, 60), status: underWay,
+			reason:   "the soak starts when the revision changes after the health",
+			strategy: soakingFor(oneByOne, 60), status: underWay,
 			targets: []string{"a r2 Succeeded 1s/3h"}, phase: "Soaking",
 		},
 		{
-			reason: "at the end as well, failures that may be are a success", strategy: tolerating(oneByOne, number(1)),
+			reason: "a rollout with tolerated failures succeeds", strategy: tolerating(oneByOne, number(1)),
 			status:  underWay,
 			targets: []string{"a r2 Succeeded 1m", "b r2 Failed 1s"}, phase: "Succeeded",
 		},
 		{
-			reason: "and those that may not be are not", strategy: oneByOne, status: underWay,
+			reason: "a rollout with too many failures fails", strategy: oneByOne, status: underWay,
 			targets: []string{"a r2 Succeeded 1m", "b r2 Failed 1s"}, phase: "Failed",
 		},
 		// Groups.
 		{
-			reason: "groups by index", strategy: perGroup, targets: []string{"a - - - 2", "b - - - 10", "c - - - 1"},
+			reason:   "groups are updated in the order of their indexes",
+			strategy: perGroup, targets: []string{"a - - - 2", "b - - - 10", "c - - - 1"},
 			phase: "Progressing", update: "c", hold: "a:Order b:Order",
 		},
 		{
-			reason: "mandatory groups first, as they are listed", strategy: mandatory,
+			reason: "mandatory groups are updated first, in the listed order", strategy: mandatory,
 			targets: []string{"a - - - 0", "b - - - 1", "c - - - 2"},
 			phase:   "Progressing", update: "c", hold: "b:Order a:Order",
 		},
 		{
-			reason: "a group waits for the soak of all", strategy: soakingFor(perGroup, 60), status: underWay,
+			reason: "the next group waits until all clusters have soaked", strategy: soakingFor(perGroup, 60), status: underWay,
 			targets: []string{"a r2 Succeeded 1m 0", "b r2 Succeeded 59s 0", "c r1 Succeeded 3h 1"}, phase: "Soaking",
 			hold: "c:Order",
 		},
 		{
-			reason: "and then no longer", strategy: soakingFor(perGroup, 60), status: underWay,
+			reason: "the next group starts when all clusters have soaked", strategy: soakingFor(perGroup, 60), status: underWay,
 			targets: []string{"a r2 Succeeded 1m 0", "b r2 Succeeded 60s 0", "c r1 Succeeded 3h 1"}, phase: "Progressing",
 			update: "c",
 		},
 		{
-			reason:   "trap: a time-out that may be does not start the next group while another cluster is on its way",
+			reason:   "a tolerated timeout does not start the next group while a cluster progresses",
 			strategy: tolerating(perGroup, number(5)), status: underWay,
 			targets: []string{"a r2 Progressing 10m 0", "b r2 Progressing 1m 0", "c r1 Succeeded 3h 1"}, phase: "Progressing",
 			hold: "c:Order",
 		},
 		{
-			reason: "trap: nor while one is to be updated",
+			reason: "a tolerated timeout does not start the next group while a cluster is pending",
 			strategy: with(tolerating(perGroup, number(5)), func(s *v1alpha1.RolloutStrategy) {
 				s.MaxConcurrency = number(1)
 			}), status: underWay,
@@ -232,47 +237,50 @@ func TestNext(t *testing.T) {
 			update: "b", hold: "c:Order",
 		},
 		{
-			reason: "trap: a time-out elsewhere does not halt a mandatory group", strategy: mandatory, status: underWay,
+			reason: "a timeout in another group does not halt a mandatory group", strategy: mandatory, status: underWay,
 			targets: []string{"a r2 Progressing 20m 0", "b r1 Succeeded 3h 1", "c r1 Succeeded 3h 2"}, phase: "Progressing",
 			update: "c", hold: "b:Order",
 		},
 		{
-			reason: "it halts what comes after", strategy: mandatory, status: underWay,
+			reason: "a timeout in another group halts the groups that are not mandatory", strategy: mandatory, status: underWay,
 			targets: []string{"a r2 Progressing 20m 0", "b r2 Succeeded 1h 1", "c r2 Succeeded 1h 2", "d r1 Succeeded 3h 0"},
 			phase:   "Failed", hold: "d:MaxFailures",
 		},
 		{
-			reason: "in a mandatory group none may fail", strategy: tolerating(mandatory, percent("100%")), status: underWay,
+			reason:   "maxFailures does not apply to a mandatory group",
+			strategy: tolerating(mandatory, percent("100%")), status: underWay,
 			targets: []string{"b r1 Succeeded 3h 1", "c r2 Failed 1s 2", "d r1 Succeeded 3h 2"}, phase: "Failed",
 			hold: "d:MaxFailures b:MaxFailures",
 		},
 		{
-			reason: "a group is back to its turn when a cluster joins it", strategy: perGroup,
+			reason: "a cluster that joins a finished group is updated before the next group", strategy: perGroup,
 			status:  finished("0", ago(time.Minute)),
 			targets: []string{"a r2 Succeeded 5m 0", "b - - - 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", update: "b",
 			hold: "c:Order",
 		},
 		{
-			reason: "and waits for it, though it was done", strategy: perGroup, status: finished("0", ago(time.Minute)),
+			reason:   "the next group waits for a cluster that joined a finished group",
+			strategy: perGroup, status: finished("0", ago(time.Minute)),
 			targets: []string{"a r2 Succeeded 5m 0", "b r2 Progressing 30s 0", "c r1 Succeeded 3h 1"}, phase: "Progressing",
 			hold: "c:Order",
 		},
 		{
-			reason: "but not for one that it was done with, and that is now unwell for another reason", strategy: perGroup,
+			reason: "the next group starts although a finished cluster became unhealthy", strategy: perGroup,
 			status:  finished("0", ago(time.Minute)),
 			targets: []string{"a r2 Unknown 5m/30s 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", update: "c",
 		},
 		{
-			reason: "one that was on its way all along came from another group, and is waited for", strategy: perGroup,
+			reason: "the next group waits for a progressing cluster that moved to a finished group", strategy: perGroup,
 			status:  finished("0", ago(time.Minute)),
 			targets: []string{"a r2 Progressing 5m 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", hold: "c:Order",
 		},
 		{
-			reason: "nor does it soak again", strategy: soakingFor(perGroup, 60), status: finished("0", ago(time.Minute)),
+			reason:   "a cluster of a finished group does not soak again",
+			strategy: soakingFor(perGroup, 60), status: finished("0", ago(time.Minute)),
 			targets: []string{"a r2 Succeeded 5m/1s 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", update: "c",
 		},
 		{
-			reason: "though, lasting, that is a failure like another", strategy: perGroup,
+			reason: "a cluster of a finished group that is unhealthy at the deadline is a failure", strategy: perGroup,
 			status:  finished("0", ago(time.Minute)),
 			targets: []string{"a r2 Unknown 15m 0", "c r1 Succeeded 3h 1"}, phase: "Failed", hold: "c:MaxFailures",
 		},
@@ -283,180 +291,185 @@ func TestNext(t *testing.T) {
 			phase:   "Progressing", update: "d c", hold: "a:MaxConcurrency b:MaxConcurrency",
 		},
 		{
-			reason: "who is in no stage comes last, one by one", strategy: staged, status: underWay,
+			reason: "clusters in no stage are updated last, one by one", strategy: staged, status: underWay,
 			targets: []string{"a", "b", "c r2 Succeeded 1m 1"}, phase: "Progressing", update: "a", hold: "b:MaxConcurrency",
 		},
 		{
-			reason: "of two stages the first has it", status: underWay,
+			reason: "a cluster that matches two stages belongs to the first", status: underWay,
 			strategy: with(staged, func(s *v1alpha1.RolloutStrategy) { s.Stages[1].Selector = nil }),
 			targets:  []string{"a - - - 0", "b - - - 1", "c"}, phase: "Progressing", update: "a", hold: "b:Order c:Order",
 		},
 		{
-			reason: "an approval is waited for", strategy: approving, status: underWay,
+			reason: "the next stage waits for an approval", strategy: approving, status: underWay,
 			targets: []string{"a r2 Succeeded 1m 0", "b r1 Succeeded 3h 1"}, phase: "WaitingForApproval", hold: "b:Order",
 		},
 		{
-			reason: "one of another revision, stage or gate does not count", strategy: approving, status: underWay,
+			reason: "an approval of another revision, stage or gate is ignored", strategy: approving, status: underWay,
 			targets: []string{"a r2 Succeeded 1m 0", "b r1 Succeeded 3h 1"},
 			approved: []v1alpha1.RolloutApproval{{Revision: "r1", Stage: "canary", Gate: "After"},
 				{Revision: "r2", Stage: "prod", Gate: "After"}, {Revision: "r2", Stage: "canary", Gate: "Before"}},
 			phase: "WaitingForApproval", hold: "b:Order",
 		},
 		{
-			reason: "the right one does", strategy: approving, status: underWay,
+			reason: "the next stage starts when it is approved", strategy: approving, status: underWay,
 			targets:  []string{"a r2 Succeeded 1m 0", "b r1 Succeeded 3h 1"},
 			approved: []v1alpha1.RolloutApproval{{Revision: "r2", Stage: "canary", Gate: "After"}},
 			phase:    "Progressing", update: "b",
 		},
 		{
-			reason: "an empty stage is approved all the same: its selector may be wrong", strategy: approving, status: underWay,
+			reason: "an empty stage waits for its approval", strategy: approving, status: underWay,
 			targets: []string{"b r1 Succeeded 3h 1"}, phase: "WaitingForApproval", hold: "b:Order",
 		},
 		{
-			reason: "an empty stage without gates is passed", strategy: staged, status: underWay,
+			reason: "an empty stage without gates is skipped", strategy: staged, status: underWay,
 			targets: []string{"b r1 Succeeded 3h 1"}, phase: "Progressing", update: "b",
 		},
 		{
-			reason: "before the first cluster of a stage", status: underWay,
+			reason: "an approval before a stage holds its first cluster", status: underWay,
 			strategy: with(staged, func(s *v1alpha1.RolloutStrategy) { s.Stages[0].Before.Approval = true }),
 			targets:  []string{"a r1 Succeeded 3h 0", "b r1 Succeeded 3h 1"}, phase: "WaitingForApproval",
 			hold: "a:Approval b:Order",
 		},
 		{
-			reason: "time is waited for from when the stage was done", strategy: waiting,
+			reason: "the wait time starts when the stage is finished", strategy: waiting,
 			status:  finished("canary", ago(59*time.Minute)),
 			targets: []string{"a r2 Succeeded 1h 0", "b r1 Succeeded 3h 1"}, phase: "WaitingForTime", hold: "b:Order",
 		},
 		{
-			reason: "and no longer than asked", strategy: waiting, status: finished("canary", ago(60*time.Minute)),
+			reason:   "the next stage starts when the wait time has passed",
+			strategy: waiting, status: finished("canary", ago(60*time.Minute)),
 			targets: []string{"a r2 Succeeded 1h 0", "b r1 Succeeded 3h 1"}, phase: "Progressing", update: "b",
 		},
 		{
-			reason: "before a stage too", status: underWay,
+			reason: "a wait time before a stage holds its first cluster", status: underWay,
 			strategy: with(staged, func(s *v1alpha1.RolloutStrategy) { s.Stages[0].Before.WaitSeconds = 60 }),
 			targets:  []string{"a r1 Succeeded 3h 0"}, phase: "WaitingForTime", hold: "a:Time",
 		},
 		// A newer revision.
 		{
-			reason: "who is on the way to the revision between keeps the slot, and others wait for theirs", strategy: oneByOne,
+			reason: "a cluster that progresses to a superseded revision is updated in its slot", strategy: oneByOne,
 			status:  underWay,
 			targets: []string{"a r1 Succeeded 3h", "b r1.5 Progressing 1m"}, phase: "Progressing", update: "b",
 			hold: "a:MaxConcurrency",
 		},
 		{
-			reason: "in a later stage it has its slot there", status: underWay,
+			reason: "a cluster that progresses in a later stage occupies a slot", status: underWay,
 			strategy: with(staged, func(s *v1alpha1.RolloutStrategy) { s.MaxConcurrency = number(1) }),
 			targets:  []string{"a r1 Succeeded 3h 0", "b r1.5 Progressing 1m 1"}, phase: "Progressing",
 			hold: "a:MaxConcurrency b:Order",
 		},
 		{
-			reason: "but not for ever", status: underWay,
+			reason: "a cluster that progresses in a later stage frees its slot at the deadline", status: underWay,
 			strategy: with(staged, func(s *v1alpha1.RolloutStrategy) { s.MaxConcurrency = number(1) }),
 			targets:  []string{"a r1 Succeeded 3h 0", "b r1.5 Progressing 10m 1"}, phase: "Progressing", update: "a",
 			hold: "b:Order",
 		},
 		{
-			reason: "what failed of the revision between does not count against the one that may mend it", strategy: oneByOne,
+			reason: "failures of a superseded revision are no failures of the rollout", strategy: oneByOne,
 			status:  underWay,
 			targets: []string{"a r1.5 Failed 1m", "b r1.5 Failed 1m"}, phase: "Progressing", update: "a",
 			hold: "b:MaxConcurrency",
 		},
 		{
-			reason: "a status of another revision is forgotten", strategy: approving,
-			status:  remembering(func(s *v1alpha1.RolloutStatus) { s.Revision, s.FinishedAt = "r1", s.StartedAt }),
+			reason: "the status of another revision is ignored", strategy: approving,
+			status:  statusWith(func(s *v1alpha1.RolloutStatus) { s.Revision, s.FinishedAt = "r1", s.StartedAt }),
 			targets: []string{"a r1 Succeeded 3h 0", "b r1 Succeeded 3h 1"}, phase: "Progressing", update: "a", hold: "b:Order",
 		},
-		// The way back.
+		// Rollback.
 		{
-			reason: "what was updated goes back, the broken first, within the slots", strategy: with(oneByOne, rollBack),
+			reason: "failed clusters are rolled back first, within the slots", strategy: with(oneByOne, rollBack),
 			status:  underWay,
 			targets: []string{"a r2 Succeeded 20m", "b r2 Failed 1m", "c r1 Succeeded 3h"}, phase: "RollingBack", update: "b",
 			hold: "a:MaxConcurrency",
 		},
 		{
-			reason: "who is on the way turns around in its slot", strategy: with(oneByOne, rollBack), status: underWay,
+			reason:   "a progressing cluster is rolled back first, in its slot",
+			strategy: with(oneByOne, rollBack), status: underWay,
 			targets: []string{"a r2 Failed 20m", "b r2 Progressing 1m", "c r2 Succeeded 3m"}, phase: "RollingBack", update: "b",
 			hold: "a:MaxConcurrency c:MaxConcurrency",
 		},
 		{
-			reason: "in stages, each within its own", strategy: with(staged, rollBack), status: underWay,
+			reason: "the concurrency of each stage applies to a rollback", strategy: with(staged, rollBack), status: underWay,
 			targets: []string{"a r2 Succeeded 20m 0", "b r2 Failed 1m 1", "c r2 Succeeded 1m 1"}, phase: "RollingBack",
 			update: "b a", hold: "c:MaxConcurrency",
 		},
 		{
-			reason: "with nothing to go back to it is a halt", strategy: with(oneByOne, rollBack),
+			reason: "a failure without a stable revision is a halt", strategy: with(oneByOne, rollBack),
 			targets: []string{"a", "b r2 Failed 1m"}, phase: "Failed", hold: "a:MaxFailures",
 		},
 		{
-			reason: "there it is over, whatever is unwell", strategy: with(oneByOne, rollBack),
-			status: remembering(func(s *v1alpha1.RolloutStatus) {
+			reason: "a rollback is finished although clusters are unhealthy", strategy: with(oneByOne, rollBack),
+			status: statusWith(func(s *v1alpha1.RolloutStatus) {
 				s.Rollback = &v1alpha1.RollbackStatus{StartedAt: *ago(time.Minute)}
 			}),
 			targets: []string{"a r1 Succeeded 30s", "b r1 Failed 30s", "c r1 Unknown 3h"}, phase: "RolledBack",
 		},
 		{
-			reason: "nobody soaks where all soaked before", strategy: soakingFor(with(oneByOne, rollBack), 60),
-			status: remembering(func(s *v1alpha1.RolloutStatus) {
+			reason: "clusters do not soak after a rollback", strategy: soakingFor(with(oneByOne, rollBack), 60),
+			status: statusWith(func(s *v1alpha1.RolloutStatus) {
 				s.Rollback = &v1alpha1.RollbackStatus{StartedAt: *ago(time.Minute)}
 			}),
 			targets: []string{"a r1 Succeeded 1s"}, phase: "RolledBack",
 		},
 		{
-			reason: "but for who is on the way back it waits", strategy: with(oneByOne, rollBack),
-			status: remembering(func(s *v1alpha1.RolloutStatus) {
+			reason: "a rollback waits for progressing clusters", strategy: with(oneByOne, rollBack),
+			status: statusWith(func(s *v1alpha1.RolloutStatus) {
 				s.Rollback = &v1alpha1.RollbackStatus{StartedAt: *ago(time.Minute)}
 			}),
 			targets: []string{"a r1 Progressing 1s"}, phase: "RollingBack",
 		},
 		{
-			reason: "and who joins gets what the others have", strategy: with(oneByOne, rollBack),
-			status: remembering(func(s *v1alpha1.RolloutStatus) {
+			reason: "a cluster that joins after a rollback gets the stable revision", strategy: with(oneByOne, rollBack),
+			status: statusWith(func(s *v1alpha1.RolloutStatus) {
 				s.Rollback = &v1alpha1.RollbackStatus{StartedAt: *ago(time.Minute), FinishedAt: ago(0)}
 			}),
 			targets: []string{"a r1 Succeeded 30s", "b"}, phase: "RolledBack", update: "b",
 		},
-		// What a person wants.
+		// The state that the user sets.
 		{
-			reason: "pause", strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.State = "Pause" }), status: underWay,
+			reason:   "state Pause",
+			strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.State = "Pause" }), status: underWay,
 			targets: []string{"a r1 Succeeded 3h"}, phase: "Paused", hold: "a:Paused",
 		},
 		{
-			reason: "stop", strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.State = "Stop" }), status: underWay,
+			reason:   "state Stop",
+			strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.State = "Stop" }), status: underWay,
 			targets: []string{"a r1 Succeeded 3h"}, phase: "Stopped", hold: "a:Stopped",
 		},
 		{
-			reason: "who has said pause wants nothing to go back either", status: underWay,
+			reason: "state Pause prevents a rollback", status: underWay,
 			strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.State, s.OnFailure = "Pause", "RollBack" }),
 			targets:  []string{"a r1 Succeeded 3h", "b r2 Failed 1m"}, phase: "Paused", hold: "a:Paused",
 		},
 		{
-			reason:   "what is done is done, paused or not",
+			reason:   "a complete rollout succeeds although it is paused",
 			strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.State = "Pause" }), status: underWay,
 			targets: []string{"a r2 Succeeded 3m"}, phase: "Succeeded",
 		},
 		// Success is final.
 		{
-			reason: "failures after success are no affair of the rollout", strategy: with(oneByOne, rollBack),
-			status: remembering(func(s *v1alpha1.RolloutStatus) {
+			reason: "failures after the success do not fail the rollout", strategy: with(oneByOne, rollBack),
+			status: statusWith(func(s *v1alpha1.RolloutStatus) {
 				s.FinishedAt, s.StableSince, s.StableRevision = ago(0), ago(0), "r2"
 			}),
 			targets: []string{"a r2 Failed 1m", "b"}, phase: "Succeeded", update: "b",
 		},
 		{
-			reason: "nor are those of who joined after it", strategy: with(oneByOne, rollBack),
-			status: remembering(func(s *v1alpha1.RolloutStatus) {
+			reason:   "failures of clusters that joined after the success do not fail the rollout",
+			strategy: with(oneByOne, rollBack),
+			status: statusWith(func(s *v1alpha1.RolloutStatus) {
 				s.FinishedAt, s.StableSince, s.StableRevision = ago(time.Minute), ago(time.Minute), "r2"
 			}),
 			targets: []string{"a r2 Failed 5s", "b"}, phase: "Succeeded", update: "b",
 		},
 		{
-			reason: "who joins after success needs no approval", strategy: approving,
-			status: remembering(func(s *v1alpha1.RolloutStatus) {
+			reason: "a cluster that joins after the success needs no approval", strategy: approving,
+			status: statusWith(func(s *v1alpha1.RolloutStatus) {
 				s.FinishedAt, s.StableSince, s.StableRevision = ago(0), ago(0), "r2"
 			}),
 			targets: []string{"a r2 Succeeded 1m 0", "b - - - 1"}, phase: "Succeeded", update: "b",
 		},
-		{reason: "nobody is there", strategy: approving, status: underWay, phase: "Succeeded"},
+		{reason: "no clusters", strategy: approving, status: underWay, phase: "Succeeded"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			o := Observed{Now: epoch, Strategy: test.strategy, Revision: "r2", Status: test.status, Approvals: test.approved}
@@ -471,11 +484,11 @@ func TestNext(t *testing.T) {
 			for _, h := range plan.Hold {
 				hold = append(hold, fmt.Sprintf("%s:%s", h.Target, h.Reason))
 			}
-			type answer struct {
+			type outcome struct {
 				Phase        v1alpha1.RolloutPhase
 				Update, Hold string
 			}
-			want, got := answer{test.phase, test.update, test.hold}, answer{plan.Status.Phase, strings.Join(plan.Update, " "),
+			want, got := outcome{test.phase, test.update, test.hold}, outcome{plan.Status.Phase, strings.Join(plan.Update, " "),
 				strings.Join(hold, " ")}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s%s", diff, plan.Status.Message)
@@ -493,16 +506,16 @@ func TestNext_KeepsStateWithoutMembers(t *testing.T) {
 	}
 	if plan.Status.FinishedAt != nil || plan.Status.StableRevision != "r1" ||
 		!cmp.Equal(plan.Status.Stages, status.Stages) {
-		t.Errorf("what was is forgotten, or what was not is done: %+v", plan.Status)
+		t.Errorf("the state was lost, or the rollout was marked as finished: %+v", plan.Status)
 	}
 	status.Rollback = &v1alpha1.RollbackStatus{}
 	plan, err = Next(Observed{Now: epoch, Strategy: staged, Revision: "r2", Status: status})
 	if err != nil || plan.Status.Phase != v1alpha1.PhaseRolledBack || plan.Revision != "r1" {
-		t.Errorf("a way back is forgotten: %v %+v", err, plan.Status)
+		t.Errorf("the rollback was lost: %v %+v", err, plan.Status)
 	}
 }
 
-func TestNextRefuses(t *testing.T) {
+func TestNext_RefusesInvalidInput(t *testing.T) {
 	for want, o := range map[string]Observed{
 		"the revision must not be empty": {},
 		"maxConcurrency must be": {Revision: "r1", Strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) {
@@ -511,13 +524,13 @@ func TestNextRefuses(t *testing.T) {
 		"stages is required with type": {Revision: "r1", Strategy: v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutStages}},
 	} {
 		if _, err := Next(o); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want an error that says %q, got %v", want, err)
+			t.Errorf("want an error with %q, got %v", want, err)
 		}
 	}
 }
 
-// TestMessages checks the messages for users.
-func TestMessages(t *testing.T) {
+// TestNext_Messages checks the messages for users.
+func TestNext_Messages(t *testing.T) {
 	for _, test := range []struct {
 		strategy v1alpha1.RolloutStrategy
 		targets  []string

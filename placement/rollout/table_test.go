@@ -10,8 +10,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// TestTable checks the table of stages, with the phase and the counts of each stage.
-func TestTable(t *testing.T) {
+// TestNext_StageTable checks the table of stages, with the phase and the counts of each stage.
+func TestNext_StageTable(t *testing.T) {
 	gates := with(staged, func(s *v1alpha1.RolloutStrategy) {
 		s.Stages[0].After.Approval = true
 		s.MinSuccessSeconds = 60
@@ -25,39 +25,39 @@ func TestTable(t *testing.T) {
 		want     string
 	}{
 		{
-			"one stage needs no name", oneByOne, underWay,
+			"a rollout without stages has one row", oneByOne, underWay,
 			[]string{"a r2 Progressing 1s", "b r2 Succeeded 1m", "c"},
 			"All Progressing 1 pending, 1 progressing, 1 succeeded",
 		},
 		{
-			"groups have their name and index", perGroup, underWay,
+			"rows of groups have the index of the group", perGroup, underWay,
 			[]string{"a r2 Succeeded 1m 7", "b r1 Succeeded 3h 8"},
 			"7 Succeeded 1 succeeded; 8 Progressing 1 pending",
 		},
 		{
-			"a stage that soaks, one to come, and the clusters in none", gates, underWay,
+			"a soaking stage, a pending stage, and clusters in no stage", gates, underWay,
 			[]string{"a r2 Succeeded 1s 0", "b r1 Succeeded 3h 1", "c"},
 			"canary Soaking 1 soaking; prod Pending 1 pending; Remaining Pending 1 pending",
 		},
 		{
-			"a stage that waits", gates, underWay,
+			"a stage that waits for an approval", gates, underWay,
 			[]string{"a r2 Unknown 1h 0", "b r1 Succeeded 3h 1"},
 			"canary WaitingForApproval 1 timed out; prod Pending 1 pending",
 		},
 		{
-			"the stage that failed", staged, underWay,
+			"a failed stage", staged, underWay,
 			[]string{"a r2 Failed 1s 0", "b r2 Progressing 1s 0", "c r1 Succeeded 3h 1"},
 			"canary Failed 1 progressing, 1 failed; prod Pending 1 pending",
 		},
 		{
-			"on the way back", with(staged, func(s *v1alpha1.RolloutStrategy) {
+			"a rollback", with(staged, func(s *v1alpha1.RolloutStrategy) {
 				s.OnFailure = v1alpha1.FailureRollBack
 			}), underWay,
 			[]string{"a r2 Failed 1s 0", "b r2 Progressing 1s 0", "c r1 Succeeded 3h 1"},
 			"canary RollingBack 2 pending; prod RolledBack 1 succeeded",
 		},
 		{
-			"a mandatory group that has lost its clusters", mandatoryFirst, finishedNot("0"),
+			"a mandatory group that has lost its clusters", mandatoryFirst, unfinished("0"),
 			[]string{"c r1 Succeeded 3h 1"},
 			"0 Failed ; 1 Pending 1 pending",
 		},
@@ -87,8 +87,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestTableIsBounded checks that groups are rolled out even if there are more than the table can list.
-func TestTableIsBounded(t *testing.T) {
+// TestNext_StageTableIsBounded checks that groups are rolled out even if there are more than the table can list.
+func TestNext_StageTableIsBounded(t *testing.T) {
 	o := Observed{Now: epoch, Strategy: perGroup, Revision: "r2", Status: underWay}
 	for i := range 300 {
 		o.Targets = append(o.Targets, Target{
@@ -99,6 +99,7 @@ func TestTableIsBounded(t *testing.T) {
 	o.Targets[280].Revision = "r1"
 	plan, err := Next(o)
 	if err != nil || len(plan.Update) != 1 || len(plan.Status.Stages) != maxRows || plan.Status.Stages[7].Name != "g/7" {
-		t.Errorf("want one to update and %d rows, got %v, %d and %v", maxRows, plan.Update, len(plan.Status.Stages), err)
+		t.Errorf("want one cluster to update and %d rows, got %v, %d and %v", maxRows, plan.Update, len(plan.Status.Stages),
+			err)
 	}
 }

@@ -24,7 +24,7 @@ type world struct {
 	strategy  v1alpha1.RolloutStrategy
 	revision  string
 	clusters  []*cluster
-	groups    []Group // that are declared; nil: not known
+	groups    []Group // declared groups; nil: unknown
 	approvals []v1alpha1.RolloutApproval
 	status    v1alpha1.RolloutStatus
 	unwell    map[string]*cluster // as the status was stored last
@@ -35,8 +35,8 @@ type world struct {
 
 type cluster struct {
 	Target
-	assigned bool // by a rollout, and was not well since
-	moved    bool // by a rollout that was not over since
+	assigned bool // by a rollout, and not healthy since
+	moved    bool // by a rollout that has not finished since
 	due      time.Time
 	next     Health // at due
 }
@@ -50,19 +50,19 @@ func (w *world) observed() Observed {
 	return o
 }
 
-// underWay, soaks and blamed compute the states of the package documentation from the data of the world.
+// underWay, soaks and isFailure compute the states of the package documentation from the data of the world.
 func (w *world) underWay(c *cluster) bool {
-	return c.assigned && !w.letGo(c) && c.Health != Succeeded && c.Health != Failed &&
+	return c.assigned && !w.released(c) && c.Health != Succeeded && c.Health != Failed &&
 		w.now.Before(c.since().Add(deadlineOf(w.strategy)))
 }
 
 func (w *world) soaks(c *cluster) bool {
-	return c.moved && !w.letGo(c) && c.Health == Succeeded &&
+	return c.moved && !w.released(c) && c.Health == Succeeded &&
 		w.now.Before(c.since().Add(seconds(w.strategy.MinSuccessSeconds)))
 }
 
-// letGo reports whether the stage of a cluster that is at the revision was done after the revision was assigned.
-func (w *world) letGo(c *cluster) bool {
+// released reports whether the stage of a cluster that is at the revision was done after the revision was assigned.
+func (w *world) released(c *cluster) bool {
 	row := w.row(c)
 	return c.Revision == w.revision && w.status.Revision == w.revision && row != nil && row.FinishedAt != nil &&
 		c.Since.Before(row.FinishedAt.Time) && !c.HealthSince.Before(row.FinishedAt.Time)
@@ -87,7 +87,7 @@ func (w *world) row(c *cluster) *v1alpha1.RolloutStageStatus {
 	return nil
 }
 
-func (w *world) blamed(c *cluster) bool {
+func (w *world) isFailure(c *cluster) bool {
 	unwell := c.Health != Succeeded && !w.now.Before(c.since().Add(deadlineOf(w.strategy)))
 	return c.moved && c.Revision == w.revision && (c.Health == Failed || unwell)
 }
@@ -160,9 +160,9 @@ func (w *world) limits(stage int) (all, in int) {
 	return all, in
 }
 
-func (w *world) countIn(stage int, what func(*cluster) bool) (n int) {
+func (w *world) countIn(stage int, matches func(*cluster) bool) (n int) {
 	for _, c := range w.clusters {
-		if (stage < 0 || w.stageOf(c) == stage) && what(c) {
+		if (stage < 0 || w.stageOf(c) == stage) && matches(c) {
 			n++
 		}
 	}
@@ -187,13 +187,13 @@ func mustNext(t *rapid.T, o Observed) Plan {
 	return plan
 }
 
-// look computes a plan, and checks it.
-func (w *world) look(t *rapid.T) Plan {
+// nextPlan computes a plan, and checks it.
+func (w *world) nextPlan(t *rapid.T) Plan {
 	o := w.observed()
 	before := mustJSON(o)
 	plan := mustNext(t, o)
 	if mustJSON(o) != before {
-		t.Fatalf("it changes what was observed")
+		t.Fatalf("Next changes its argument")
 	}
 
 	// The result must be equal for another order of the input, after the status was stored by the API, and with the new
@@ -202,11 +202,11 @@ func (w *world) look(t *rapid.T) Plan {
 	again.Targets = rapid.Permutation(o.Targets).Draw(t, "targets")
 	again.Status = throughAPI(t, again.Status)
 	if diff := cmp.Diff(plan, mustNext(t, again), same); diff != "" {
-		t.Fatalf("the order of the targets matters, or what the API loses:\n%s", diff)
+		t.Fatalf("the plan depends on the order of the targets, or on precision that the API loses:\n%s", diff)
 	}
 	again.Status = throughAPI(t, plan.Status)
 	if diff := cmp.Diff(plan, mustNext(t, again), same); diff != "" {
-		t.Fatalf("it is not idempotent:\n%s", diff)
+		t.Fatalf("Next is not idempotent:\n%s", diff)
 	}
 	// Time alone must change the plan only when the plan states it, and must not revert a former result.
 	idle := again
@@ -217,7 +217,7 @@ func (w *world) look(t *rapid.T) Plan {
 	late := mustNext(t, idle)
 	late.After = plan.After
 	if diff := cmp.Diff(plan, late, same); diff != "" {
-		t.Fatalf("it changes before %s have passed:\n%s", plan.After, diff)
+		t.Fatalf("the plan changes before %s have passed:\n%s", plan.After, diff)
 	}
 	if plan.After != 0 {
 		idle.Now = w.now.Add(plan.After)
@@ -234,20 +234,20 @@ func (w *world) checkMonotone(t *rapid.T, early, late Plan) {
 	a, b := early.Status, late.Status
 	if a.Phase == v1alpha1.PhaseSucceeded && b.Phase != a.Phase || a.Phase == v1alpha1.PhaseRolledBack &&
 		b.Phase != a.Phase {
-		t.Fatalf("time leads from %s to %s", a.Phase, b.Phase)
+		t.Fatalf("time changes the phase from %s to %s", a.Phase, b.Phase)
 	}
 	if b.Rollback == nil && (b.Succeeded < a.Succeeded || b.TimedOut < a.TimedOut || b.Failed != a.Failed) {
-		t.Fatalf("time leads from %+v to %+v", a.RolloutCounts, b.RolloutCounts)
+		t.Fatalf("time changes the counts from %+v to %+v", a.RolloutCounts, b.RolloutCounts)
 	}
 	for i := range a.Stages {
 		if a.Stages[i].ReachedAt != nil && !cmp.Equal(a.Stages[i].ReachedAt, b.Stages[i].ReachedAt) ||
 			a.Stages[i].FinishedAt != nil && !cmp.Equal(a.Stages[i].FinishedAt, b.Stages[i].FinishedAt) {
-			t.Fatalf("what was put on record is changed")
+			t.Fatalf("time changes ReachedAt or FinishedAt of a stage")
 		}
 	}
 }
 
-// checkComplete checks that each cluster is at the revision, or updated, or held.
+// checkComplete checks that each cluster is at the revision, or updated, or on hold.
 func (w *world) checkComplete(t *rapid.T, plan Plan) {
 	seen := map[string]bool{}
 	for _, name := range plan.Update {
@@ -255,16 +255,16 @@ func (w *world) checkComplete(t *rapid.T, plan Plan) {
 	}
 	for _, hold := range plan.Hold {
 		if hold.Reason == "" || seen[hold.Target] {
-			t.Fatalf("%s is held for %q", hold.Target, hold.Reason)
+			t.Fatalf("%s is on hold for %q", hold.Target, hold.Reason)
 		}
 		seen[hold.Target] = true
 	}
 	if len(seen) != len(plan.Update)+len(plan.Hold) {
-		t.Fatalf("a cluster is named twice")
+		t.Fatalf("the plan contains a cluster twice")
 	}
 	for _, c := range w.clusters {
 		if seen[c.Name] != (c.Revision != plan.Revision) {
-			t.Fatalf("%s is at %q, and is named: %v", c.Name, c.Revision, seen[c.Name])
+			t.Fatalf("%s is at %q, and in the plan: %v", c.Name, c.Revision, seen[c.Name])
 		}
 	}
 	var sum [7]int32
@@ -277,14 +277,14 @@ func (w *world) checkComplete(t *rapid.T, plan Plan) {
 	all := plan.Status.RolloutCounts
 	if len(w.clusters) > 0 && sum != [7]int32{all.Total, all.Pending, all.Progressing, all.Soaking, all.Succeeded,
 		all.Failed, all.TimedOut} || int(all.Total) != len(w.clusters) {
-		t.Fatalf("the table adds up to %v, not %+v", sum, all)
+		t.Fatalf("the rows add up to %v, want %+v", sum, all)
 	}
 	if plan.Status.Message == "" || plan.Status.Phase == "" {
-		t.Fatalf("the status says nothing")
+		t.Fatalf("the status has no message or no phase")
 	}
 }
 
-// checkMarks checks that no stage is reported as done that is not.
+// checkMarks checks that no unfinished stage is marked as finished.
 func (w *world) checkMarks(t *rapid.T, plan Plan) {
 	done := func(c *cluster) bool { return c.Revision == plan.Revision && !w.underWay(c) && !w.soaks(c) }
 	for _, c := range w.clusters {
@@ -296,15 +296,15 @@ func (w *world) checkMarks(t *rapid.T, plan Plan) {
 		marked := is != nil && is.FinishedAt != nil && (was == nil || was.FinishedAt == nil ||
 			status.Revision != plan.Status.Revision)
 		if marked && plan.Status.Rollback == nil && !done(c) {
-			t.Fatalf("stage %s is said to be done, and %s is not", is.Name, c.Name)
+			t.Fatalf("stage %s is marked as finished, but %s is not done", is.Name, c.Name)
 		}
 		if plan.Status.FinishedAt != nil && (status.Revision != w.revision || status.FinishedAt == nil) && !done(c) {
-			t.Fatalf("the rollout is said to have succeeded, and %s is not done", c.Name)
+			t.Fatalf("the rollout is marked as finished, but %s is not done", c.Name)
 		}
 		ended := plan.Status.Rollback != nil && plan.Status.Rollback.FinishedAt != nil &&
 			(status.Rollback == nil || status.Rollback.FinishedAt == nil)
 		if ended && (c.Revision != plan.Revision || w.underWay(c)) {
-			t.Fatalf("the rollback is said to be done, and %s is not", c.Name)
+			t.Fatalf("the rollback is marked as finished, but %s is not done", c.Name)
 		}
 	}
 }
@@ -315,38 +315,38 @@ func (w *world) checkUpdates(t *rapid.T, plan Plan) {
 		return
 	}
 	if w.strategy.State == v1alpha1.RolloutPause || w.strategy.State == v1alpha1.RolloutStop {
-		t.Fatalf("it updates in state %s", w.strategy.State)
+		t.Fatalf("clusters are updated in state %s", w.strategy.State)
 	}
-	goes := func(c *cluster) bool { return slices.Contains(plan.Update, c.Name) }
-	ill := func(c *cluster) bool {
+	updated := func(c *cluster) bool { return slices.Contains(plan.Update, c.Name) }
+	stillProgressing := func(c *cluster) bool {
 		return c.moved && c.Health != Succeeded && c.Health != Failed && w.now.Before(c.since().Add(deadlineOf(w.strategy)))
 	}
-	well := func(c *cluster) bool { return goes(c) && !ill(c) }
-	there := func(c *cluster) bool { return goes(c) || c.Revision == plan.Revision && w.underWay(c) }
-	after := func(c *cluster) bool { return goes(c) || w.underWay(c) }
+	newlyUpdated := func(c *cluster) bool { return updated(c) && !stillProgressing(c) }
+	occupiedAtRevision := func(c *cluster) bool { return updated(c) || c.Revision == plan.Revision && w.underWay(c) }
+	occupied := func(c *cluster) bool { return updated(c) || w.underWay(c) }
 	stages := map[int]bool{}
 	for _, name := range plan.Update {
 		stages[w.stageOf(w.cluster(name))] = true
 	}
 	for stage := range stages {
 		all, in := w.limits(stage)
-		if w.countIn(stage, well) > 0 && (w.countIn(-1, after) > all || w.countIn(stage, after) > in) {
-			t.Fatalf("%d are under way, %d of them in stage %d, where %d and %d may be: %v\n%s%s", w.countIn(-1, after),
-				w.countIn(stage, after), stage, all, in, plan.Update, w, mustJSON(w.status))
+		if w.countIn(stage, newlyUpdated) > 0 && (w.countIn(-1, occupied) > all || w.countIn(stage, occupied) > in) {
+			t.Fatalf("%d clusters occupy slots, %d of them in stage %d, want at most %d and %d: %v\n%s%s",
+				w.countIn(-1, occupied), w.countIn(stage, occupied), stage, all, in, plan.Update, w, mustJSON(w.status))
 		}
-		if w.countIn(-1, there) > all || w.countIn(stage, there) > in {
-			t.Fatalf("%d are on their way, %d of them in stage %d, where %d and %d may be:\n%s", w.countIn(-1, there),
-				w.countIn(stage, there), stage, all, in, w)
+		if w.countIn(-1, occupiedAtRevision) > all || w.countIn(stage, occupiedAtRevision) > in {
+			t.Fatalf("%d clusters progress to the revision, %d of them in stage %d, want at most %d and %d:\n%s",
+				w.countIn(-1, occupiedAtRevision), w.countIn(stage, occupiedAtRevision), stage, all, in, w)
 		}
 	}
 	if plan.Revision != w.revision {
 		if w.strategy.OnFailure != v1alpha1.FailureRollBack && w.status.Rollback == nil {
-			t.Fatalf("it rolls back and nobody asked for it")
+			t.Fatalf("the rollout is rolled back without onFailure RollBack")
 		}
-		return // on the way back there is no order
+		return // a rollback has no order
 	}
 	if len(stages) > 1 {
-		t.Fatalf("it updates in several stages")
+		t.Fatalf("clusters of several stages are updated")
 	}
 	first := w.cluster(plan.Update[0])
 	for _, c := range w.clusters {
@@ -358,13 +358,14 @@ func (w *world) checkUpdates(t *rapid.T, plan Plan) {
 		return
 	}
 	if w.lost(w.stageOf(first)) || w.undeclared() {
-		t.Fatalf("%s is updated, and a mandatory group is not done that has lost its clusters, or is none:\n%s",
+		t.Fatalf("%s is updated, but a mandatory group has lost its clusters or is not declared:\n%s",
 			first.Name, w)
 	}
 	must, may := w.failures()
 	if tolerated := portion(w.strategy.MaxFailures, len(w.clusters), 0); must > 0 || may > tolerated &&
 		!w.mandatory(first) {
-		t.Fatalf("%s is updated although %d and %d failed where %d may:\n%s", first.Name, must, may, tolerated, w)
+		t.Fatalf("%s is updated although %d mandatory and %d other clusters failed, and %d may fail:\n%s",
+			first.Name, must, may, tolerated, w)
 	}
 	if w.strategy.Type == v1alpha1.RolloutStages {
 		w.checkGates(t, plan, w.stageOf(first))
@@ -382,18 +383,18 @@ func (w *world) failures() (must, may int) {
 		}
 	}
 	for _, c := range w.clusters {
-		if w.blamed(c) {
+		if w.isFailure(c) {
 			count(c)
 		}
 	}
-	for _, c := range w.left() {
+	for _, c := range w.leftUnwell() {
 		count(c)
 	}
 	return must, may
 }
 
-// left returns the clusters that were unhealthy at the revision when they left.
-func (w *world) left() (left []*cluster) {
+// leftUnwell returns the clusters that were unhealthy at the revision when they left.
+func (w *world) leftUnwell() (left []*cluster) {
 	if w.status.Revision != w.revision || w.strategy.State == v1alpha1.RolloutStop || isFinished(w.status) {
 		return nil
 	}
@@ -407,17 +408,17 @@ func (w *world) left() (left []*cluster) {
 
 func isFinished(s v1alpha1.RolloutStatus) bool { return s.FinishedAt != nil || s.Rollback != nil }
 
-// note records the unhealthy clusters, as a status stores them.
-func (w *world) note(plan Plan) {
+// recordUnwell records the unhealthy clusters, as a status stores them.
+func (w *world) recordUnwell(plan Plan) {
 	unwell := map[string]*cluster{}
-	for _, c := range w.left() {
+	for _, c := range w.leftUnwell() {
 		unwell[c.Name] = c
 	}
 	stable := plan.Status.StableRevision
 	for _, c := range w.clusters {
-		unseen := c.moved && c.Revision == w.revision && !w.letGo(c) && c.Health == Unknown && stable != "" &&
+		unreachable := c.moved && c.Revision == w.revision && !w.released(c) && c.Health == Unknown && stable != "" &&
 			stable != w.revision
-		if w.blamed(c) || unseen {
+		if w.isFailure(c) || unreachable {
 			unwell[c.Name] = c
 		}
 	}
@@ -455,7 +456,7 @@ func (w *world) checkNewcomers(t *rapid.T, plan Plan) {
 		want := c.Revision == "" && !slices.Contains(plan.Update, c.Name) && stable != "" &&
 			(stable != plan.Revision || blocked && isFinished(plan.Status))
 		if slices.Contains(plan.Stable, c.Name) != want {
-			t.Fatalf("%s is to have %s: want %v\n%s", c.Name, stable, want, w)
+			t.Fatalf("%s should get the stable revision %s: want %v\n%s", c.Name, stable, want, w)
 		}
 	}
 }
@@ -466,21 +467,21 @@ func (w *world) checkGates(t *rapid.T, plan Plan, stage int) {
 		for _, gate := range []struct {
 			v1alpha1.RolloutGate
 			position v1alpha1.GatePosition
-			asked    bool
+			applies  bool
 		}{{s.Before, v1alpha1.GateBefore, i <= stage}, {s.After, v1alpha1.GateAfter, i < stage}} {
-			if !gate.asked {
+			if !gate.applies {
 				continue
 			}
 			if gate.Approval &&
 				!slices.Contains(w.approvals, v1alpha1.RolloutApproval{Revision: w.revision, Stage: s.Name, Gate: gate.position}) {
-				t.Fatalf("nobody approved %s %s", gate.position, s.Name)
+				t.Fatalf("no approval %s stage %s", gate.position, s.Name)
 			}
 			at := row.ReachedAt
 			if gate.position == v1alpha1.GateAfter {
 				at = row.FinishedAt
 			}
 			if at == nil || w.now.Before(at.Add(seconds(gate.WaitSeconds))) {
-				t.Fatalf("the wait %s %s is not over", gate.position, s.Name)
+				t.Fatalf("the wait time %s stage %s has not passed", gate.position, s.Name)
 			}
 		}
 	}
@@ -488,7 +489,7 @@ func (w *world) checkGates(t *rapid.T, plan Plan, stage int) {
 
 // carryOut stores the status and updates some or all of the clusters: a controller may crash in between.
 func (w *world) carryOut(t *rapid.T, plan Plan, n int) {
-	w.note(plan)
+	w.recordUnwell(plan)
 	w.status = throughAPI(t, plan.Status)
 	if mark := plan.Status.StableSince; mark != nil {
 		for _, c := range w.clusters {
@@ -510,18 +511,18 @@ func (w *world) carryOut(t *rapid.T, plan Plan, n int) {
 func (w *world) assign(t *rapid.T, c *cluster, revision string) {
 	c.Revision, c.Since, c.assigned, c.moved = revision, w.now, true, true
 	c.Health, c.HealthSince = Progressing, w.now
-	w.decide(t, c)
+	w.chooseOutcome(t, c)
 }
 
-// decide chooses how a cluster reacts to its assigned revision.
-func (w *world) decide(t *rapid.T, c *cluster) {
+// chooseOutcome chooses how a cluster reacts to its assigned revision.
+func (w *world) chooseOutcome(t *rapid.T, c *cluster) {
 	c.next = rapid.SampledFrom([]Health{Succeeded, Succeeded, Succeeded, Succeeded, Failed, Progressing, Unknown}).Draw(t,
 		"outcome of "+c.Name)
 	c.due = w.now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "after")) * time.Second)
 }
 
-// pass advances the time, and updates the clusters whose next event is due.
-func (w *world) pass(d time.Duration) {
+// advance advances the time, and updates the clusters whose next event is due.
+func (w *world) advance(d time.Duration) {
 	w.now = w.now.Add(d)
 	for _, c := range w.clusters {
 		if c.due.IsZero() || w.now.Before(c.due) {
@@ -537,8 +538,8 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// rest returns the time until the plan alone causes a change. Zero: never.
-func (w *world) rest(plan Plan) time.Duration {
+// untilChange returns the time until the plan alone causes a change. Zero: never.
+func (w *world) untilChange(plan Plan) time.Duration {
 	rest := plan.After
 	for _, c := range w.clusters {
 		if !c.due.IsZero() && (rest == 0 || c.due.Sub(w.now) < rest) {

@@ -36,47 +36,47 @@ func TestLay(t *testing.T) {
 		chosen []v1alpha1.ClusterDecision
 		want   []decision.Slice
 	}{
-		{"nothing is chosen: there is no slice", nil, nil, []decision.Slice{}},
+		{"no chosen clusters need no slice", nil, nil, []decision.Slice{}},
 		{
-			"what is chosen first comes in the order in which it was chosen",
+			"the first clusters are in the chosen order",
 			nil, chosen("b", "a"),
 			[]decision.Slice{{Index: 0, Decisions: chosen("b", "a")}},
 		},
 		{
-			"a cluster that stays keeps its place, whatever its rank is now",
+			"a cluster that stays keeps its position",
 			[]decision.Slice{{Index: 0, Decisions: chosen("b", "a", "c")}}, chosen("a", "d", "b"),
 			[]decision.Slice{{Index: 0, Decisions: chosen("b", "a", "d")}},
 		},
 		{
-			"a slice has no more than its share",
+			"a slice has at most 100 clusters",
 			nil, many(0, 101),
 			[]decision.Slice{{Index: 0, Decisions: many(0, 100)}, {Index: 1, Decisions: many(100, 1)}},
 		},
 		{
-			"none moves up when there is room again: who follows slice 1 would see it go",
+			"clusters do not move to a slice with free positions",
 			[]decision.Slice{{Index: 0, Decisions: many(0, 100)}, {Index: 1, Decisions: many(100, 1)}},
 			append(many(1, 99), many(100, 1)...),
 			[]decision.Slice{{Index: 0, Decisions: many(1, 99)}, {Index: 1, Decisions: many(100, 1)}},
 		},
 		{
-			"new clusters fill the first room",
+			"new clusters fill the first free positions",
 			[]decision.Slice{{Index: 0, Decisions: many(1, 99)}, {Index: 1, Decisions: many(100, 1)}},
 			append(many(1, 101), chosen("x")...),
 			[]decision.Slice{{Index: 0, Decisions: append(many(1, 99), many(101, 1)...)},
 				{Index: 1, Decisions: append(many(100, 1), chosen("x")...)}},
 		},
 		{
-			"a slice that is empty goes, and others keep their index",
+			"an empty slice is removed, and others keep their index",
 			[]decision.Slice{{Index: 0, Decisions: chosen("a")}, {Index: 1, Decisions: chosen("b")}}, chosen("b"),
 			[]decision.Slice{{Index: 1, Decisions: chosen("b")}},
 		},
 		{
-			"an index that is free is taken again",
+			"a free index is used again",
 			[]decision.Slice{{Index: 1, Decisions: many(0, 100)}}, many(0, 101),
 			[]decision.Slice{{Index: 0, Decisions: many(100, 1)}, {Index: 1, Decisions: many(0, 100)}},
 		},
 		{
-			"what is said of a cluster is what is said of it now",
+			"the group of a cluster is updated",
 			[]decision.Slice{{Index: 0, Decisions: []v1alpha1.ClusterDecision{{ClusterName: "a", Group: "canary"}}}},
 			[]v1alpha1.ClusterDecision{{ClusterName: "a", Group: "rest"}},
 			[]decision.Slice{{Index: 0, Decisions: []v1alpha1.ClusterDecision{{ClusterName: "a", Group: "rest"}}}},
@@ -95,9 +95,9 @@ func TestLay(t *testing.T) {
 	}
 }
 
-// TestLayIsSteady checks for random sequences of choices that each chosen cluster is in one slice, that none moves, and
-// that there are no unnecessary writes.
-func TestLayIsSteady(t *testing.T) {
+// TestLay_RandomChoices checks for random sequences of choices that each chosen cluster is in one slice, that none
+// moves, and that there are no unnecessary writes.
+func TestLay_RandomChoices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var before []decision.Slice
 		for range rapid.IntRange(1, 6).Draw(t, "rounds") {
@@ -120,7 +120,7 @@ func TestLayIsSteady(t *testing.T) {
 				}
 			}
 			if len(at) != len(want) {
-				t.Fatalf("%d of %d clusters are in a slice", len(at), len(want))
+				t.Fatalf("%d clusters are in a slice, want %d", len(at), len(want))
 			}
 			for _, slice := range before {
 				stay := slices.DeleteFunc(slices.Clone(slice.Decisions), func(d v1alpha1.ClusterDecision) bool {
@@ -128,11 +128,11 @@ func TestLayIsSteady(t *testing.T) {
 				})
 				i := slices.IndexFunc(after, func(s decision.Slice) bool { return s.Index == slice.Index })
 				if len(stay) > 0 && (i < 0 || !slices.Equal(stay, after[i].Decisions[:len(stay)])) {
-					t.Fatalf("what stays of slice %d is not where it was", slice.Index)
+					t.Fatalf("the remaining clusters of slice %d have moved", slice.Index)
 				}
 			}
 			if diff := cmp.Diff(after, decision.Lay(after, want)); diff != "" {
-				t.Fatal("the same choice again (-first +again)\n" + diff)
+				t.Fatal("the same choice changes the slices (-first +again)\n" + diff)
 			}
 			before = after
 		}

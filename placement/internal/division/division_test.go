@@ -97,11 +97,11 @@ func TestDivide(t *testing.T) {
 		errs         []string
 	}{
 		{
-			reason: "without weights the parts are equal", spec: equal,
+			reason: "without weights the shares are equal", spec: equal,
 			objects: []string{deployment("web", "6")}, want: []string{"2: 2", "2: 2", "2: 2"},
 		},
 		{
-			reason: "the first weight that matches counts, and one that matches nothing is none",
+			reason: "the first matching weight applies, and a cluster without a weight gets none",
 			spec: `{strategy: StaticWeight, weights: [
 				{clusters: {names: [a]}, weight: 3}, {clusters: {labelSelector: {matchLabels: {region: eu}}}, weight: 1}]}`,
 			objects: []string{deployment("web", "8")}, want: []string{"6: 6", "2: 2", "0: 0"},
@@ -112,13 +112,13 @@ func TestDivide(t *testing.T) {
 			objects: []string{deployment("web", "8")}, want: []string{"0: 0", "0: 0", "8: 8"},
 		},
 		{
-			reason: "a first weight of 0 counts as well: it keeps a cluster out of the next",
+			reason: "a matching weight of 0 excludes the cluster from later weights",
 			spec: `{strategy: StaticWeight, weights: [
 				{clusters: {names: [a]}, weight: 0}, {clusters: {labelSelector: {matchLabels: {region: eu}}}, weight: 1}]}`,
 			objects: []string{deployment("web", "8")}, want: []string{"0: 0", "8: 8", "0: 0"},
 		},
 		{
-			reason: "all replicas everywhere is what the objects say already, overrides included",
+			reason: "Duplicated does not change the objects or their overrides",
 			spec:   `{strategy: Duplicated}`,
 			objects: []string{deployment("web", "5"), of("apps/v1", "DaemonSet", "log", "{}"),
 				of("apps/v1", "StatefulSet", "db", "{}")},
@@ -128,7 +128,7 @@ func TestDivide(t *testing.T) {
 			want:    []string{"6: 5 - -", "8: 7 - -", "6: 5 - -"},
 		},
 		{
-			reason: "Kubernetes' own kinds, and 1 where they say nothing", spec: equal,
+			reason: "workload kinds of Kubernetes are divided, with 1 replica by default", spec: equal,
 			objects: []string{
 				of("apps/v1", "Deployment", "a", "{replicas: 3}"), of("apps/v1", "StatefulSet", "b", "{}"),
 				of("apps/v1", "ReplicaSet", "c", "{replicas: null}"),
@@ -139,7 +139,7 @@ func TestDivide(t *testing.T) {
 			want: []string{"2: 1 0 0 1 3 3 3 3", "2: 1 0 1 0 3 3 3 3", "2: 1 1 0 0 3 3 3 3"},
 		},
 		{
-			reason: "selected kinds that have a whole number, and no others",
+			reason: "selected kinds with a whole number are divided, and no others",
 			spec:   `{strategy: StaticWeight, objects: [{group: example.com}, {kind: Deployment, name: web}]}`,
 			objects: []string{
 				of("example.com/v1", "Rollout", "a", "{replicas: 3}"), of("example.com/v1", "Rollout", "b", "{}"),
@@ -153,70 +153,71 @@ func TestDivide(t *testing.T) {
 				"1: 1 - 50% 1.5 - <nil> map[a:1] 0 3"},
 		},
 		{
-			reason: "what an override makes of the number counts nowhere", spec: equal,
+			reason: "an override of the number is ignored", spec: equal,
 			objects: []string{deployment("web", "6")},
 			overrides: `{rules: [{clusters: [{names: [b]}], jsonPatch: [{op: replace, path: /spec/replicas, value: 100}]}, ` +
 				`{clusters: [{names: [c]}], mergePatch: {spec: {replicas: null}}}]}`,
 			want: []string{"2: 2", "2: 2", "2: 2"},
 		},
 		{
-			reason: "even if it is no number", spec: equal, objects: []string{deployment("web", "6")},
+			reason: "an override of the number that is a text is ignored",
+			spec:   equal, objects: []string{deployment("web", "6")},
 			overrides: `{rules: [{clusters: [{names: [b]}], mergePatch: {spec: {replicas: many}}}]}`,
 			want:      []string{"2: 2", "2: 2", "2: 2"},
 		},
 		{
-			reason: "a cluster that does not get the object gets no part", spec: equal,
+			reason: "a cluster without the object gets no replicas", spec: equal,
 			objects:   []string{deployment("web", "6"), deployment("api", "6")},
 			overrides: `{rules: [{clusters: [{names: [b]}], objects: [{name: web}], delete: true}]}`,
 			want:      []string{"5: 3 2", "2: 2", "5: 3 2"},
 		},
 		{
-			reason: "what no cluster gets is missing nowhere", spec: equal, objects: []string{deployment("web", "6")},
+			reason: "an object that no cluster gets is not unplaced", spec: equal, objects: []string{deployment("web", "6")},
 			overrides: `{rules: [{objects: [{name: web}], delete: true}]}`,
 			want:      []string{"0: ", "0: ", "0: "},
 		},
 		{
-			reason: "by room, of which what is there is a part", spec: `{strategy: DynamicWeight}`,
+			reason: "DynamicWeight: current replicas are added to the room", spec: `{strategy: DynamicWeight}`,
 			objects: []string{deployment("web", "7")},
 			current: map[string]map[string]int32{"a": {"web": 2}}, room: map[string]int32{"a": 0, "b": 6, "c": 2},
 			want: []string{"2: 2", "4: 4", "1: 1"},
 		},
 		{
-			reason: "no estimate takes away what is there, not even one below 0", spec: `{strategy: DynamicWeight}`,
+			reason: "DynamicWeight: a negative estimate does not remove current replicas", spec: `{strategy: DynamicWeight}`,
 			objects: []string{deployment("web", "4")},
 			current: map[string]map[string]int32{"a": {"web": 2}}, room: map[string]int32{"a": -5, "b": -1, "c": 2},
 			want: []string{"2: 2", "0: 0", "2: 2"},
 		},
 		{
-			reason: "what fits nowhere is told, and the rest is placed", spec: `{strategy: DynamicWeight}`,
+			reason: "DynamicWeight: replicas without room are unplaced", spec: `{strategy: DynamicWeight}`,
 			objects: []string{deployment("web", "7"), deployment("api", "2")}, room: map[string]int32{"a": 1, "b": 1, "c": 0},
 			want: []string{"2: 1 1", "2: 1 1", "0: 0 0"}, unplaced: "web 5",
 		},
 		{
-			reason: "weights do not go beyond the room either", spec: equal, objects: []string{deployment("web", "6")},
+			reason: "StaticWeight: shares are limited by the room", spec: equal, objects: []string{deployment("web", "6")},
 			room: map[string]int32{"a": 1, "b": 9, "c": 9},
 			want: []string{"1: 1", "3: 3", "2: 2"},
 		},
 		{
-			reason: "few clusters, and first those in use", spec: `{strategy: Aggregated}`,
+			reason: "Aggregated: clusters in use are filled first", spec: `{strategy: Aggregated}`,
 			objects: []string{deployment("web", "5")},
 			current: map[string]map[string]int32{"c": {"web": 1}}, room: map[string]int32{"a": 9, "b": 3, "c": 3},
 			want: []string{"1: 1", "0: 0", "4: 4"},
 		},
 		{
-			reason:  "no replicas are a number like any other",
+			reason:  "zero replicas need no weight",
 			spec:    `{strategy: StaticWeight, weights: [{clusters: {names: [z]}, weight: 1}]}`,
 			objects: []string{deployment("web", "0")},
 			want:    []string{"0: 0", "0: 0", "0: 0"},
 		},
 		{
-			reason:  "more than a status can say",
+			reason:  "the sum of replicas is limited to the largest int32",
 			spec:    `{strategy: StaticWeight, weights: [{clusters: {names: [a]}, weight: 1}]}`,
 			objects: []string{deployment("web", "2147483647"), deployment("api", "2147483647")},
 			want:    []string{"2147483647: 2147483647 2147483647", "0: 0 0", "0: 0 0"},
 		},
 		{
-			reason: "numbers that cannot be keep what is there, and nobody else from being divided", spec: equal,
+			reason: "invalid numbers keep the current replicas, and other objects are divided", spec: equal,
 			objects: []string{deployment("a", "-1"), deployment("b", "2147483648"), deployment("c", "many"),
 				deployment("d", "1.5"), deployment("e", "99999999999999999999"), deployment("web", "6")},
 			current: map[string]map[string]int32{"a": {"a": 4, "b": 3, "c": 2, "d": 1, "e": -7}},
@@ -230,21 +231,21 @@ func TestDivide(t *testing.T) {
 			},
 		},
 		{
-			reason:  "a number of another kind that is too large is no text",
+			reason:  "a negative number of another kind is an error",
 			spec:    `{strategy: StaticWeight, objects: [{kind: Rollout}]}`,
 			objects: []string{of("example.com/v1", "Rollout", "web", "{replicas: -3}")},
 			want:    []string{"0: 0", "0: 0", "0: 0"},
 			errs:    []string{"divide the replicas of example.com/Rollout shop/web: .spec.replicas: must be from 0"},
 		},
 		{
-			reason: "where no number can be there is none", spec: equal,
+			reason: "spec is a text", spec: equal,
 			objects: []string{of("apps/v1", "Deployment", "web", "text")},
 			current: map[string]map[string]int32{"a": {"web": 4}},
 			want:    []string{"4: -", "0: -", "0: -"},
 			errs:    []string{"divide the replicas of apps/Deployment shop/web: .spec: must be a map"},
 		},
 		{
-			reason: "an override that leaves no place for the number moves nothing elsewhere", spec: equal,
+			reason: "an override that replaces spec by a text moves no replicas", spec: equal,
 			objects: []string{deployment("web", "9"), deployment("api", "3")},
 			overrides: `{rules: [{clusters: [{names: [b]}], objects: [{name: web}], jsonPatch: [{op: replace, path: /spec, ` +
 				`value: text}]}]}`,
@@ -253,14 +254,14 @@ func TestDivide(t *testing.T) {
 			errs:    []string{"divide the replicas of apps/Deployment shop/web for cluster b: .spec: must be a map"},
 		},
 		{
-			reason:  "weights that no cluster has take nothing away",
+			reason:  "weights without a matching cluster keep the current replicas",
 			spec:    `{strategy: StaticWeight, weights: [{clusters: {names: [z]}, weight: 1}]}`,
 			objects: []string{deployment("web", "6")}, current: map[string]map[string]int32{"b": {"web": 6}},
 			want: []string{"0: 0", "6: 6", "0: 0"},
 			errs: []string{"divide the replicas of apps/Deployment shop/web: weights: no cluster that receives the object"},
 		},
 		{
-			reason:    "nor do those of clusters that do not get the object",
+			reason:    "weights of clusters without the object only are an error",
 			spec:      `{strategy: StaticWeight, weights: [{clusters: {names: [a]}, weight: 1}]}`,
 			objects:   []string{deployment("web", "6"), deployment("api", "1")},
 			overrides: `{rules: [{clusters: [{names: [a]}], objects: [{name: web}], delete: true}]}`,
@@ -268,7 +269,7 @@ func TestDivide(t *testing.T) {
 			errs:      []string{"apps/Deployment shop/web: weights: no cluster that receives the object"},
 		},
 		{
-			reason: "which of two is meant nobody knows", spec: equal,
+			reason: "an object that occurs twice keeps the current replicas", spec: equal,
 			objects: []string{deployment("web", "6"), deployment("web", "7"), deployment("api", "3")},
 			current: map[string]map[string]int32{"a": {"web": 6}},
 			want:    []string{"13: 6 6 1", "1: 0 0 1", "1: 0 0 1"},
@@ -319,19 +320,19 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-// TestDivideShares checks that equal texts are shared between clusters.
-func TestDivideShares(t *testing.T) {
+// TestDivide_SharesEqualTexts checks that equal texts are shared between clusters.
+func TestDivide_SharesEqualTexts(t *testing.T) {
 	objects := parse(t, deployment("web", "6"), deployment("api", "3"), of("v1", "ConfigMap", "config", "{}"))
 	clusters := members(t, objects, `{rules: [{clusters: [{labelSelector: {matchLabels: {region: eu}}}], `+
 		`objects: [{name: api}], mergePatch: {metadata: {labels: {region: eu}}}}]}`)
 	result, err := divided(t, `{strategy: StaticWeight}`).Divide(objects, clusters, nil)
 	require.NoError(t, err)
 	text := func(cluster, object int) *byte { return &result.Clusters[cluster].Objects[object].JSON[0] }
-	require.Same(t, text(0, 0), text(1, 0), "a number that the hub's object has not")
+	require.Same(t, text(0, 0), text(1, 0), "a number that differs from the hub's object")
 	require.Same(t, text(0, 0), text(2, 0))
-	require.Same(t, text(0, 1), text(1, 1), "and one in what an override has made")
+	require.Same(t, text(0, 1), text(1, 1), "a number in an object with an override")
 	require.NotSame(t, text(0, 1), text(2, 1))
-	require.Same(t, &objects[2].JSON[0], text(0, 2), "what is not divided is the hub's")
+	require.Same(t, &objects[2].JSON[0], text(0, 2), "an object that is not divided is that of the hub")
 
 	applied := make([]division.Cluster, len(clusters))
 	for i := range clusters {
@@ -341,15 +342,15 @@ func TestDivideShares(t *testing.T) {
 	require.NoError(t, err)
 	for i := range again.Clusters {
 		require.Same(t, &applied[i].Objects[0], &again.Clusters[i].Objects[0],
-			"a list in which nothing changes is not copied")
+			"a list without changes is not copied")
 	}
 	require.Empty(t,
 		gocmp.Diff(parse(t, deployment("web", "6"), deployment("api", "3"), of("v1", "ConfigMap", "config", "{}")), objects))
 }
 
-// TestDivideOneNameTwice checks that two clusters of the same name, which is an error of the caller, do not remove
-// replicas.
-func TestDivideOneNameTwice(t *testing.T) {
+// TestDivide_DuplicateClusterName checks that two clusters of the same name, which is an error of the caller, do not
+// remove replicas.
+func TestDivide_DuplicateClusterName(t *testing.T) {
 	objects := parse(t, deployment("web", "6"))
 	clusters := members(t, objects, "{}")[:2]
 	clusters[0].Current[objects[0].Key()] = 4

@@ -10,18 +10,19 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-func TestNewRefuses(t *testing.T) {
+func TestNew_RefusesInvalidDivision(t *testing.T) {
 	for _, test := range []struct {
 		reason, spec string
 		want         []string
 	}{
-		{"what the API server refuses", `{strategy: Aggregated, weights: [{clusters: {}, weight: -1}]}`,
+		{"fields that the API server refuses", `{strategy: Aggregated, weights: [{clusters: {}, weight: -1}]}`,
 			[]string{"invalid division of replicas: ", "weights: Forbidden", "weights[0].clusters: ", "weights[0].weight: "}},
-		{"a strategy that there is not", `{strategy: Even}`, []string{"strategy: Unsupported value"}},
-		{"labels that cannot be", `{strategy: StaticWeight, weights: [{clusters: {labelSelector: {matchExpressions: [{key: ` +
-			`a, operator: Near}]}}, weight: 1}]}`, []string{"weights[0].clusters.labelSelector"}},
+		{"an unknown strategy", `{strategy: Even}`, []string{"strategy: Unsupported value"}},
+		{"an invalid label selector",
+			`{strategy: StaticWeight, weights: [{clusters: {labelSelector: {matchExpressions: [{key: ` +
+				`a, operator: Near}]}}, weight: 1}]}`, []string{"weights[0].clusters.labelSelector"}},
 		{
-			"each expression that cannot be compiled", `{strategy: StaticWeight, weights: [{clusters: {names: [a]}, ` +
+			"expressions that do not compile", `{strategy: StaticWeight, weights: [{clusters: {names: [a]}, ` +
 				`weight: 1}, {clusters: {cel: ["true", "cluster."]}, weight: 1}, {clusters: {cel: ["5"]}, weight: 1}]}`,
 			[]string{"invalid division of replicas: ", "weights[1].clusters.cel[1]", "weights[2].clusters.cel[0]"},
 		},
@@ -34,7 +35,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func TestNewKeepsNothing(t *testing.T) {
+func TestNew_CopiesItsArgument(t *testing.T) {
 	spec := read[v1alpha1.ReplicaDivision](t, `{strategy: StaticWeight, objects: [{group: apps, name: web}], `+
 		`weights: [{clusters: {names: [a], labelSelector: {matchLabels: {region: eu}}, cel: ["true"]}, weight: 1}]}`)
 	d, err := division.New(spec)
@@ -59,7 +60,7 @@ func TestNewKeepsNothing(t *testing.T) {
 				got, err := d.Divide(objects, clusters, nil)
 				if err != nil || got.Clusters[0].Replicas != 3 || len(d.Workloads(objects, clusters)) != 1 ||
 					len(d.Current(objects)) != 1 {
-					t.Error("many at once get what one gets", err)
+					t.Error("a concurrent call has another result", err)
 				}
 			}
 		})

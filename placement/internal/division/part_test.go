@@ -25,7 +25,7 @@ func parties(objects []bundle.Object, parts []division.Part, current []int32) []
 	return out
 }
 
-func TestParts(t *testing.T) {
+func TestDivide_Parts(t *testing.T) {
 	const takes, keeps, waits = division.Takes, division.Keeps, division.Waits
 	for _, test := range []struct {
 		reason   string
@@ -33,35 +33,39 @@ func TestParts(t *testing.T) {
 		replicas int
 		parts    []division.Part
 		current  []int32
-		want     []int32 // of those who take or wait
+		want     []int32 // of the clusters with Takes or Waits
 	}{
-		{"the first of a rollout has its share, and not that of those after it", `{strategy: StaticWeight}`, 12,
+		{"the first cluster of a rollout gets its own share only", `{strategy: StaticWeight}`, 12,
 			[]division.Part{takes, waits, waits, waits}, []int32{0, 0, 0, 0}, []int32{3, 3, 3, 3}},
-		{"nothing is taken from who has it for who waits", `{strategy: StaticWeight}`, 12,
+		{"clusters with Takes keep the replicas that waiting clusters do not have yet", `{strategy: StaticWeight}`, 12,
 			[]division.Part{takes, takes, waits, waits}, []int32{6, 6, 0, 0}, []int32{6, 6, 3, 3}},
-		{"who waits no longer has its share of that at once", `{strategy: StaticWeight}`, 12,
+		{"a cluster that no longer waits gets its share at once", `{strategy: StaticWeight}`, 12,
 			[]division.Part{takes, takes, takes, waits}, []int32{6, 6, 0, 0}, []int32{4, 4, 4, 3}},
-		{"fewer replicas are fewer, whoever waits", `{strategy: StaticWeight}`, 8,
+		{"fewer replicas are removed while clusters wait", `{strategy: StaticWeight}`, 8,
 			[]division.Part{takes, takes, waits, waits}, []int32{6, 6, 0, 0}, []int32{4, 4, 2, 2}},
-		{"more replicas wait as well", `{strategy: StaticWeight}`, 40, []division.Part{takes, takes, waits, waits},
+		{"additional replicas for waiting clusters are not assigned to others",
+			`{strategy: StaticWeight}`, 40, []division.Part{takes, takes, waits, waits},
 			[]int32{6, 6, 0, 0}, []int32{10, 10, 10, 10}},
-		{"what is all for one that waits stays where it is until then",
+		{"replicas for a waiting cluster stay where they are",
 			`{strategy: StaticWeight, weights: [{clusters: {names: [b]}, weight: 1}]}`, 12, []division.Part{takes, waits},
 			[]int32{12, 0}, []int32{12, 12}},
-		{"what one keeps the others do not have", `{strategy: StaticWeight}`, 12, []division.Part{takes, keeps, takes},
+		{"the replicas of a cluster with Keeps are subtracted",
+			`{strategy: StaticWeight}`, 12, []division.Part{takes, keeps, takes},
 			[]int32{4, 4, 4}, []int32{4, 4}},
-		{"however much it is", `{strategy: StaticWeight}`, 6, []division.Part{takes, keeps, takes}, []int32{4, 10, 4},
+		{"a cluster with Keeps may have more than all replicas",
+			`{strategy: StaticWeight}`, 6, []division.Part{takes, keeps, takes}, []int32{4, 10, 4},
 			[]int32{0, 0}},
-		{"who keeps nothing leaves all to the others", `{strategy: StaticWeight}`, 12, []division.Part{takes, keeps, takes},
+		{"a cluster with Keeps and without replicas leaves all to the others",
+			`{strategy: StaticWeight}`, 12, []division.Part{takes, keeps, takes},
 			[]int32{4, 0, 4}, []int32{6, 6}},
-		{"the weight of who keeps does not matter",
+		{"the weight of a cluster with Keeps is ignored",
 			`{strategy: StaticWeight, weights: [{clusters: {names: [b]}, weight: 9}, {clusters: {names: [a, c]}, weight: 1}]}`,
 			12, []division.Part{takes, keeps, takes}, []int32{4, 4, 4}, []int32{4, 4}},
-		{"by room all stays where it is", `{strategy: DynamicWeight}`, 12, []division.Part{takes, takes, waits},
+		{"DynamicWeight: replicas stay where they are", `{strategy: DynamicWeight}`, 12, []division.Part{takes, takes, waits},
 			[]int32{6, 6, 0}, []int32{6, 6, 0}},
-		{"as few as possible, which are not those that wait", `{strategy: Aggregated}`, 12,
+		{"Aggregated: waiting clusters get no replicas", `{strategy: Aggregated}`, 12,
 			[]division.Part{takes, keeps, waits}, []int32{8, 4, 0}, []int32{8, 0}},
-		{"without a division nobody's part matters, but that who keeps gets nothing", `{strategy: Duplicated}`, 5,
+		{"Duplicated: only Keeps has an effect", `{strategy: Duplicated}`, 5,
 			[]division.Part{takes, keeps, waits}, []int32{5, 5, 0}, []int32{5, 5}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -83,9 +87,9 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestPartsKeepTheSum checks for random Parts that the clusters with Takes together have no fewer replicas than before,
-// or than there are for them, and that no more replicas run than there are.
-func TestPartsKeepTheSum(t *testing.T) {
+// TestDivide_PartsKeepTheSum checks for random Parts that the clusters with Takes together have no fewer replicas than
+// before, or than there are for them, and that no more replicas run than there are.
+func TestDivide_PartsKeepTheSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int32Range(0, 30).Draw(t, "replicas")
 		object, err := bundle.Parse(

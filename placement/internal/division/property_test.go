@@ -23,7 +23,7 @@ type fleet struct {
 	spec     *v1alpha1.ReplicaDivision
 	objects  []bundle.Object
 	clusters []division.Cluster
-	capacity map[bundle.Key]map[string]int32 // in total, with what is there
+	capacity map[bundle.Key]map[string]int32 // in total, including the current replicas
 }
 
 func draw(t *rapid.T) fleet {
@@ -65,13 +65,13 @@ func draw(t *rapid.T) fleet {
 				f.capacity[key] = map[string]int32{}
 			}
 			capacity := rapid.OneOf(small, rapid.Just(replicas.Unbounded)).Draw(t, "capacity")
-			if rapid.Bool().Draw(t, "has some") {
+			if rapid.Bool().Draw(t, "has replicas") {
 				cluster.Current[key] = min(small.Draw(t, "current"), capacity)
 			}
 			f.capacity[key][cluster.Name] = capacity
 		}
 		f.clusters = append(f.clusters, cluster)
-		if f.spec.Strategy == v1alpha1.DivisionStaticWeight && rapid.Bool().Draw(t, "weighs") {
+		if f.spec.Strategy == v1alpha1.DivisionStaticWeight && rapid.Bool().Draw(t, "has a weight") {
 			f.spec.Weights = append(f.spec.Weights, v1alpha1.ClusterWeight{
 				Clusters: v1alpha1.ClusterSelector{Names: []string{cluster.Name}}, Weight: small.Draw(t, "weight")})
 		}
@@ -121,8 +121,8 @@ func failures(t *rapid.T, err error) map[bundle.Key]bool {
 		return out
 	}
 	for _, err := range err.(interface{ Unwrap() []error }).Unwrap() {
-		failure, is := errors.AsType[*division.Error](err)
-		require.True(t, is)
+		failure, isError := errors.AsType[*division.Error](err)
+		require.True(t, isError)
 		out[bundle.Key{Group: failure.Object.Group, Kind: failure.Object.Kind, Namespace: failure.Object.Namespace,
 			Name: failure.Object.Name}] = true
 	}
@@ -142,31 +142,31 @@ func setTo(t *rapid.T, o bundle.Object, n int32, divided bool) bundle.Object {
 	return out
 }
 
-func TestProperties(t *testing.T) {
+func TestDivide_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := draw(t)
 		d, err := division.New(f.spec)
 		require.NoError(t, err)
-		given := make([][]bundle.Object, len(f.clusters))
+		before := make([][]bundle.Object, len(f.clusters))
 		for i := range f.clusters {
-			given[i] = slices.Clone(f.clusters[i].Objects)
+			before[i] = slices.Clone(f.clusters[i].Objects)
 		}
 		result, err := d.Divide(f.objects, f.clusters, f.room(f.clusters))
 		require.Len(t, result.Clusters, len(f.clusters))
-		for i := range given {
-			require.Empty(t, gocmp.Diff(given[i], f.clusters[i].Objects), "what is shared is not changed")
+		for i := range before {
+			require.Empty(t, gocmp.Diff(before[i], f.clusters[i].Objects), "Divide must not change its argument")
 		}
 		if f.spec.Strategy == v1alpha1.DivisionDuplicated {
 			require.NoError(t, err)
 			require.Empty(t, result.Unplaced)
-			for i := range given {
-				require.Empty(t, gocmp.Diff(given[i], result.Clusters[i].Objects), "all replicas everywhere is as it was")
+			for i := range before {
+				require.Empty(t, gocmp.Diff(before[i], result.Clusters[i].Objects), "Duplicated must not change the objects")
 			}
 			numbers(t, d, result.Clusters)
 			return
 		}
 
-		// All that can be divided is, and nothing else is touched.
+		// All workloads that can be divided are divided, and nothing else is changed.
 		got := numbers(t, d, result.Clusters)
 		unplaced := map[bundle.Key]int64{}
 		for _, u := range result.Unplaced {
@@ -177,11 +177,12 @@ func TestProperties(t *testing.T) {
 			sum := unplaced[w.Key]
 			for i := range got {
 				n, found := got[i][w.Key]
-				require.Equal(t, slices.Contains(w.Clusters, f.clusters[i].Name), found, "who gets the object has a number of it")
+				require.Equal(t, slices.Contains(w.Clusters, f.clusters[i].Name), found,
+					"clusters with the object have a number of replicas")
 				sum += int64(n)
 				require.LessOrEqual(t, n, f.capacity[w.Key][f.clusters[i].Name])
 				if found && failed[w.Key] {
-					require.Equal(t, f.clusters[i].Current[w.Key], n, "what cannot be divided stays")
+					require.Equal(t, f.clusters[i].Current[w.Key], n, "the current replicas of a failed workload stay")
 				}
 			}
 			if !failed[w.Key] {
@@ -191,29 +192,29 @@ func TestProperties(t *testing.T) {
 		}
 		require.Empty(t, unplaced)
 		for i := range result.Clusters {
-			require.Len(t, result.Clusters[i].Objects, len(given[i]))
+			require.Len(t, result.Clusters[i].Objects, len(before[i]))
 			for j, o := range result.Clusters[i].Objects {
 				n, divided := got[i][o.Key()]
-				require.Equal(t, setTo(t, given[i][j], n, divided), o)
+				require.Equal(t, setTo(t, before[i][j], n, divided), o)
 			}
 		}
 
-		// Who comes first makes no difference.
+		// The order of the clusters has no effect.
 		indices := make([]int, len(f.clusters))
 		for i := range indices {
 			indices[i] = i
 		}
 		order := rapid.Permutation(indices).Draw(t, "order")
-		var turned []division.Cluster
+		var reordered []division.Cluster
 		for _, i := range order {
-			turned = append(turned, f.clusters[i])
+			reordered = append(reordered, f.clusters[i])
 		}
-		other, _ := d.Divide(f.objects, turned, f.room(f.clusters))
+		other, _ := d.Divide(f.objects, reordered, f.room(f.clusters))
 		for at, i := range order {
 			require.Empty(t, gocmp.Diff(result.Clusters[i], other.Clusters[at]))
 		}
 
-		// Nor does asking again.
+		// A second division has the same result.
 		again := slices.Clone(f.clusters)
 		for i := range again {
 			again[i].Current = got[i]

@@ -19,55 +19,59 @@ func workloads(t testing.TB, spec string, texts ...string) []division.Workload {
 		[]division.Cluster{{Cluster: &scheduler.Cluster{Name: "a"}, Objects: objects}})
 }
 
-// TestRequests compares the requirements with the results of SetDefaults_Pod and PodRequests.
-func TestRequests(t *testing.T) {
+// TestWorkloads_Requests compares the requirements with the results of SetDefaults_Pod and PodRequests.
+func TestWorkloads_Requests(t *testing.T) {
 	for _, test := range []struct{ reason, pod, want string }{
-		{"containers run beside each other", `containers: [{resources: {requests: {cpu: 100m, memory: 1Gi}}}, ` +
+		{"requests of containers are added", `containers: [{resources: {requests: {cpu: 100m, memory: 1Gi}}}, ` +
 			`{resources: {requests: {cpu: 200m, example.com/gpu: 1}}}]`, `{cpu: 300m, memory: 1Gi, example.com/gpu: 1}`},
-		{"a container that says nothing needs nothing", `containers: [{}]`, `{}`},
-		{"a request of 0 is one", `containers: [{resources: {requests: {cpu: 0}, limits: {cpu: 1}}}]`, `{cpu: 0}`},
-		{"a limit alone is the request, by resource",
+		{"a container without requests", `containers: [{}]`, `{}`},
+		{"a request of 0 precedes the limit",
+			`containers: [{resources: {requests: {cpu: 0}, limits: {cpu: 1}}}]`, `{cpu: 0}`},
+		{"a limit without a request is the request of the resource",
 			`containers: [{resources: {requests: {cpu: 100m}, limits: {cpu: 1, memory: 1Gi}}}]`, `{cpu: 100m, memory: 1Gi}`},
-		{"init containers run before, one after the other", `{containers: [{resources: {requests: {cpu: 100m, ` +
+		{"the maximum of the init containers and the containers", `{containers: [{resources: {requests: {cpu: 100m, ` +
 			`memory: 2Gi}}}], initContainers: [{resources: {requests: {cpu: 500m}}}, {resources: {limits: {cpu: 400m, ` +
 			`memory: 1Gi}}}]}`, `{cpu: 500m, memory: 2Gi}`},
-		{"what only an init container needs counts as well",
+		{"a resource that only an init container requests",
 			`{containers: [{}], initContainers: [{resources: {requests: {example.com/gpu: 1}}}]}`, `{example.com/gpu: 1}`},
-		{"a sidecar runs beside the containers", `{containers: [{resources: {requests: {cpu: 100m}}}], ` +
+		{"a sidecar is added to the containers", `{containers: [{resources: {requests: {cpu: 100m}}}], ` +
 			`initContainers: [{restartPolicy: Always, resources: {requests: {cpu: 50m}}}]}`, `{cpu: 150m}`},
-		{"and beside the init containers after it", `{containers: [{resources: {requests: {cpu: 100m}}}], initContainers: ` +
-			`[{restartPolicy: Always, resources: {requests: {cpu: 50m}}}, {resources: {requests: {cpu: 200m}}}]}`,
+		{"a sidecar is added to the init containers after it",
+			`{containers: [{resources: {requests: {cpu: 100m}}}], initContainers: ` +
+				`[{restartPolicy: Always, resources: {requests: {cpu: 50m}}}, {resources: {requests: {cpu: 200m}}}]}`,
 			`{cpu: 250m}`},
-		{"not beside those before it", `{containers: [{resources: {requests: {cpu: 100m}}}], initContainers: [{resources: ` +
-			`{requests: {cpu: 200m}}}, {restartPolicy: Always, resources: {requests: {cpu: 50m}}}]}`, `{cpu: 200m}`},
-		{"each init container with the sidecars before it",
+		{"a sidecar is not added to the init containers before it",
+			`{containers: [{resources: {requests: {cpu: 100m}}}], initContainers: [{resources: ` +
+				`{requests: {cpu: 200m}}}, {restartPolicy: Always, resources: {requests: {cpu: 50m}}}]}`, `{cpu: 200m}`},
+		{"each init container includes the sidecars before it",
 			`{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [
 			{restartPolicy: Always, resources: {requests: {cpu: 1}}}, {resources: {requests: {cpu: 5}}}, {restartPolicy: Always,
 			  resources: {requests: {cpu: 3}}}, {resources: {requests: {cpu: 1}}}]}`, `{cpu: 6}`},
-		{"only Always makes a sidecar", `{containers: [{restartPolicy: Always, resources: {requests: {cpu: 100m}}}], ` +
-			`initContainers: [{restartPolicy: OnFailure, resources: {requests: {cpu: 50m}}}]}`, `{cpu: 100m}`},
-		{"the pod's requests count instead",
+		{"only an init container with restartPolicy Always is a sidecar",
+			`{containers: [{restartPolicy: Always, resources: {requests: {cpu: 100m}}}], ` +
+				`initContainers: [{restartPolicy: OnFailure, resources: {requests: {cpu: 50m}}}]}`, `{cpu: 100m}`},
+		{"requests of the Pod replace those of the containers",
 			`{containers: [{resources: {requests: {cpu: 100m, memory: 1Gi}}}], resources: {requests: {cpu: 1}}}`,
 			`{cpu: 1, memory: 1Gi}`},
-		{"and instead of the init containers'",
+		{"requests of the Pod replace those of the init containers",
 			`{containers: [{}], initContainers: [{resources: {requests: {cpu: 2}}}], resources: {requests: {cpu: 1}}}`,
 			`{cpu: 1}`},
-		{"a pod has requests of cpu, memory and huge pages alone",
+		{"requests of the Pod have CPU, memory and huge pages only",
 			`{containers: [{resources: {requests: {example.com/gpu: 1}}}], resources: {requests: {example.com/gpu: 2, ` +
 				`hugepages-2Mi: 4Mi}, limits: {example.com/fpga: 1}}}`, `{example.com/gpu: 1, hugepages-2Mi: 4Mi}`},
-		{"the pod's limit is the request where no container has one",
+		{"a limit of the Pod is the request if no container has one",
 			`{containers: [{resources: {requests: {cpu: 100m}}}], resources: {limits: {cpu: 2, memory: 1Gi}}}`,
 			`{cpu: 100m, memory: 1Gi}`},
-		{"of huge pages always",
+		{"a limit of the Pod for huge pages is always the request",
 			`{containers: [{resources: {limits: {hugepages-2Mi: 2Mi}}}], resources: {limits: {hugepages-2Mi: 8Mi}}}`,
 			`{hugepages-2Mi: 8Mi}`},
-		{"the pod's request comes before its limit",
+		{"a request of the Pod precedes its limit",
 			`{containers: [{}], resources: {requests: {cpu: 1, hugepages-2Mi: 2Mi}, limits: {cpu: 2, hugepages-2Mi: 2Mi}}}`,
 			`{cpu: 1, hugepages-2Mi: 2Mi}`},
-		{"overhead comes on top, of init containers too",
+		{"overhead is added to the requests of init containers",
 			`{containers: [{}], initContainers: [{resources: {requests: {cpu: 1}}}], overhead: {cpu: 250m, memory: 120Mi}}`,
 			`{cpu: 1250m, memory: 120Mi}`},
-		{"and of the pod's requests",
+		{"overhead is added to the requests of the Pod",
 			`{containers: [{resources: {requests: {memory: 1Gi}}}], resources: {requests: {cpu: 1}}, overhead: {cpu: 250m}}`,
 			`{cpu: 1250m, memory: 1Gi}`},
 		{"numbers that do not fit into 64 bits", `containers: [{resources: {requests: {example.com/a: 9E, cpu: 1n}}}, ` +
@@ -103,16 +107,18 @@ func TestWorkloads(t *testing.T) {
 	}{
 		{"a template of pods", of("apps/v1", "StatefulSet", "web", `{replicas: 3, template: `+pod+`}`),
 			*read[corev1.ResourceList](t, `{cpu: 1, pods: 1}`), true},
-		{"no template: it is a pod nevertheless", of("apps/v1", "StatefulSet", "web", `{replicas: 3}`), onePod, false},
-		{"none that can be read", of("apps/v1", "StatefulSet", "web",
+		{"a workload kind of Kubernetes without a template",
+			of("apps/v1", "StatefulSet", "web", `{replicas: 3}`), onePod, false},
+		{"a workload kind of Kubernetes with an invalid template", of("apps/v1", "StatefulSet", "web",
 			`{replicas: 3, template: {spec: {containers: [{resources: {requests: {cpu: lots}}}]}}}`), onePod, false},
-		{"none with that case", of("apps/v1", "StatefulSet", "web", `{replicas: 3, template: {Spec: {containers: [{}]}}}`),
+		{"a template whose field spec has the wrong case",
+			of("apps/v1", "StatefulSet", "web", `{replicas: 3, template: {Spec: {containers: [{}]}}}`),
 			onePod, false},
-		{"another kind's template of pods", of("example.com/v1", "Rollout", "web", `{replicas: 3, template: `+pod+`}`),
+		{"another kind with a template of Pods", of("example.com/v1", "Rollout", "web", `{replicas: 3, template: `+pod+`}`),
 			*read[corev1.ResourceList](t, `{cpu: 1, pods: 1}`), true},
-		{"another kind's template of something else",
+		{"another kind with a template of other objects",
 			of("example.com/v1", "Rollout", "web", `{replicas: 3, template: {spec: {size: 5}}}`), nil, false},
-		{"a replica of another kind may be anything", of("example.com/v1", "Rollout", "web", `{replicas: 3}`), nil, false},
+		{"another kind without a template", of("example.com/v1", "Rollout", "web", `{replicas: 3}`), nil, false},
 	} {
 		got := workloads(t, `{strategy: Aggregated, objects: [{name: web}]}`, test.object, deployment("other", "5"))
 		require.Len(t, got, 1, test.reason)
@@ -127,21 +133,21 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
-func TestWorkloadsLeaveOut(t *testing.T) {
-	require.Empty(t, workloads(t, `{strategy: Duplicated}`, deployment("web", "3")), "nothing is divided")
+func TestWorkloads_Omitted(t *testing.T) {
+	require.Empty(t, workloads(t, `{strategy: Duplicated}`, deployment("web", "3")), "Duplicated divides no object")
 	require.Empty(t, workloads(t, `{strategy: Aggregated}`, deployment("web", "-3"),
-		of("apps/v1", "Deployment", "api", "text")), "nobody can tell where they fit")
+		of("apps/v1", "Deployment", "api", "text")), "objects with invalid replicas")
 	require.Empty(t, workloads(t, `{strategy: Aggregated}`, deployment("web", "3"), deployment("web", "3")),
-		"nobody knows which is meant")
+		"an object occurs twice")
 
 	objects := parse(t, deployment("web", "3"), deployment("api", "3"))
 	clusters := members(t, objects, `{rules: [{objects: [{name: web}], delete: true}, {clusters: [{names: [b]}], `+
 		`objects: [{name: api}], delete: true}]}`)
 	clusters[0], clusters[2] = clusters[2], clusters[0]
 	got := divided(t, `{strategy: Aggregated}`).Workloads(objects, clusters)
-	require.Len(t, got, 1, "no cluster gets the other")
+	require.Len(t, got, 1, "no cluster gets the Deployment web")
 	require.Equal(t, bundle.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "api"}, got[0].Key)
-	require.Equal(t, []string{"a", "c"}, got[0].Clusters, "by name")
+	require.Equal(t, []string{"a", "c"}, got[0].Clusters, "sorted by name")
 }
 
 func TestCurrent(t *testing.T) {

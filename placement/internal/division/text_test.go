@@ -30,7 +30,7 @@ func FuzzWith(f *testing.F) {
 		var content map[string]any
 		require.NoError(t, utiljson.Unmarshal(o.JSON, &content))
 		spec, isMap := content["spec"].(map[string]any)
-		opened, err := parseReplicas(&o)
+		parsed, err := parseReplicas(&o)
 		if content["spec"] != nil && !isMap {
 			require.Error(t, err)
 			return
@@ -40,12 +40,12 @@ func FuzzWith(f *testing.F) {
 			spec = map[string]any{}
 			content["spec"] = spec
 		}
-		was := string(o.JSON)
+		before := string(o.JSON)
 		for _, n := range []int32{n, n / 2, n} {
 			spec["replicas"] = int64(n)
 			want, err := bundle.Of(content)
 			require.NoError(t, err)
-			got := opened.with(n)
+			got := parsed.with(n)
 			require.Equal(t, string(want.JSON), string(got.JSON))
 			require.Equal(t, want, got)
 			again, err := parseReplicas(&got)
@@ -55,20 +55,21 @@ func FuzzWith(f *testing.F) {
 			require.NoError(t, err)
 			require.Equal(t, n, read)
 		}
-		require.Equal(t, was, string(o.JSON))
+		require.Equal(t, before, string(o.JSON))
 	})
 }
 
-// TestWithShares checks that with returns the same text without a copy for the existing number and for repeated calls.
-func TestWithShares(t *testing.T) {
+// TestWith_SharesEqualTexts checks that with returns the same text without a copy for the existing number and for
+// repeated calls.
+func TestWith_SharesEqualTexts(t *testing.T) {
 	o, err := bundle.Parse(
 		[]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":3}}`))
 	require.NoError(t, err)
-	opened, err := parseReplicas(&o)
+	parsed, err := parseReplicas(&o)
 	require.NoError(t, err)
-	same, other, again := opened.with(3), opened.with(4), opened.with(4)
+	same, other, again := parsed.with(3), parsed.with(4), parsed.with(4)
 	require.Same(t, &o.JSON[0], &same.JSON[0])
 	require.Same(t, &other.JSON[0], &again.JSON[0])
-	same = opened.with(3)
-	require.Same(t, &o.JSON[0], &same.JSON[0], "though another number was written since")
+	same = parsed.with(3)
+	require.Same(t, &o.JSON[0], &same.JSON[0], "after a call with another number")
 }

@@ -15,17 +15,17 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-func atLeast(what string) *v1alpha1.DisruptionBudget {
-	return &v1alpha1.DisruptionBudget{MinAvailable: new(intstr.Parse(what))}
+func atLeast(value string) *v1alpha1.DisruptionBudget {
+	return &v1alpha1.DisruptionBudget{MinAvailable: new(intstr.Parse(value))}
 }
 
-func atMost(what string) *v1alpha1.DisruptionBudget {
-	return &v1alpha1.DisruptionBudget{MaxUnavailable: new(intstr.Parse(what))}
+func atMost(value string) *v1alpha1.DisruptionBudget {
+	return &v1alpha1.DisruptionBudget{MaxUnavailable: new(intstr.Parse(value))}
 }
 
-func on(available ...string) []Cluster {
+func available(names ...string) []Cluster {
 	var clusters []Cluster
-	for _, name := range available {
+	for _, name := range names {
 		clusters = append(clusters, Cluster{name, true})
 	}
 	return clusters
@@ -37,41 +37,43 @@ func TestPlan(t *testing.T) {
 		o      Observed
 		want   []string
 	}{
-		{"without a budget all go", Observed{Published: on("a", "b"), Expected: 2, Evictions: []string{"a", "b"}},
+		{"without a budget all clusters are evicted",
+			Observed{Published: available("a", "b"), Expected: 2, Evictions: []string{"a", "b"}},
 			[]string{"a Evicted", "b Evicted"}},
-		{"where nothing is, there is nothing to leave", Observed{Published: on("a"), Expected: 1, Evictions: []string{"b"},
-			Budget: atMost("0")}, []string{"b NotPlaced"}},
+		{"a cluster without a decision is not evicted",
+			Observed{Published: available("a"), Expected: 1, Evictions: []string{"b"},
+				Budget: atMost("0")}, []string{"b NotPlaced"}},
 		{
-			"the oldest goes, the next waits",
-			Observed{Published: on("a", "b", "c"), Expected: 3, Evictions: []string{"c", "a"}, Budget: atLeast("2")},
+			"the oldest eviction is executed, and the next one waits",
+			Observed{Published: available("a", "b", "c"), Expected: 3, Evictions: []string{"c", "a"}, Budget: atLeast("2")},
 			[]string{"c Evicted",
 				"a BudgetExhausted: 2 of 3 clusters are available, and 2 must stay available (minAvailable: 2)."},
 		},
 		{
-			"who is not available costs nothing, even after one that waits",
-			Observed{Published: append(on("a", "b"), Cluster{Name: "c"}), Expected: 3, Evictions: []string{"a", "c"},
+			"an unavailable cluster is evicted although an older eviction waits",
+			Observed{Published: append(available("a", "b"), Cluster{Name: "c"}), Expected: 3, Evictions: []string{"a", "c"},
 				Budget: atMost("1")},
 			[]string{"a BudgetExhausted: 2 of 3 clusters are available, and 2 must stay available (maxUnavailable: 1).",
 				"c Evicted"},
 		},
 		{
-			"one that was chosen and is missing counts as not available",
-			Observed{Published: on("a", "b"), Expected: 3, Evictions: []string{"a"}, Budget: atMost("1")},
+			"an expected cluster that is missing is unavailable",
+			Observed{Published: available("a", "b"), Expected: 3, Evictions: []string{"a"}, Budget: atMost("1")},
 			[]string{"a BudgetExhausted: 2 of 3 clusters are available, and 2 must stay available (maxUnavailable: 1)."},
 		},
 		{
-			"two evictions of one cluster cost one",
-			Observed{Published: on("a", "b", "c"), Expected: 3, Evictions: []string{"a", "a", "b"}, Budget: atLeast("1")},
+			"two evictions of one cluster use the budget once",
+			Observed{Published: available("a", "b", "c"), Expected: 3, Evictions: []string{"a", "a", "b"}, Budget: atLeast("1")},
 			[]string{"a Evicted", "a Evicted", "b Evicted"},
 		},
 		{
-			"nobody is lost who is replaced before",
-			Observed{Published: on("a"), Expected: 1, Evictions: []string{"a"}, Budget: atMost("0"), ReplacesFirst: true},
+			"a cluster that is replaced first does not use the budget",
+			Observed{Published: available("a"), Expected: 1, Evictions: []string{"a"}, Budget: atMost("0"), ReplacesFirst: true},
 			[]string{"a Evicted"},
 		},
 		{
-			"a quarter of all, with those that are evicted already",
-			Observed{Published: on("b", "c", "d"), Expected: 4, Evictions: []string{"b"}, Budget: atMost("25%")},
+			"a percentage includes clusters that are evicted already",
+			Observed{Published: available("b", "c", "d"), Expected: 4, Evictions: []string{"b"}, Budget: atMost("25%")},
 			[]string{"b BudgetExhausted: 3 of 4 clusters are available, and 3 must stay available (maxUnavailable: 25%)."},
 		},
 	} {
@@ -86,54 +88,55 @@ func TestPlan(t *testing.T) {
 // TestFit checks evictions without which, together or individually, the policy would give up more clusters.
 func TestFit(t *testing.T) {
 	o := func(budget string, evictions ...string) Observed {
-		return Observed{Published: on("a", "b", "c"), Expected: 3, Evictions: evictions, Budget: atLeast(budget)}
+		return Observed{Published: available("a", "b", "c"), Expected: 3, Evictions: evictions, Budget: atLeast(budget)}
 	}
 	const more = "BudgetExhausted: Without the cluster, the policy would remove other clusters, too: "
 	for _, test := range []struct {
 		reason string
 		o      Observed
-		never  []string // sets that do not fit, and all that have them in them
+		never  []string // sets that do not fit; neither do their supersets
 		want   []string
-		asked  []string
+		calls  []string
 	}{
-		{"all that the budget allows", o("1", "a", "b"), nil, []string{"a Evicted", "b Evicted"}, []string{"a b"}},
+		{"the policy is called with all evictions that the budget allows",
+			o("1", "a", "b"), nil, []string{"a Evicted", "b Evicted"}, []string{"a b"}},
 		{
-			"the oldest takes more along, the next goes", o("1", "a", "b"), []string{"a"},
+			"the oldest eviction does not fit, and the next one does", o("1", "a", "b"), []string{"a"},
 			[]string{"a " + more + "3 of 3 clusters are available, and 1 must stay available (minAvailable: 1).", "b Evicted"},
 			[]string{"a b", "a", "b"},
 		},
 		{
-			"the youngest takes more along", o("1", "a", "b"), []string{"b"},
+			"the youngest eviction does not fit", o("1", "a", "b"), []string{"b"},
 			[]string{"a Evicted", "b " + more + "2 of 3 clusters are available, and 1 must stay available (minAvailable: 1)."},
 			[]string{"a b", "a", "a b"},
 		},
 		{
-			"one that does not go takes nothing of the budget", o("2", "a", "b"), []string{"a"},
+			"an eviction that does not fit does not use the budget", o("2", "a", "b"), []string{"a"},
 			[]string{"a " + more + "3 of 3 clusters are available, and 2 must stay available (minAvailable: 2).", "b Evicted"},
 			[]string{"a", "b"},
 		},
 		{
-			"each would fit, but not both", o("1", "a", "b", "c"), []string{"a b"},
+			"two evictions fit individually, but not together", o("1", "a", "b", "c"), []string{"a b"},
 			[]string{"a Evicted", "b " + more + "2 of 3 clusters are available, and 1 must stay available (minAvailable: 1).",
 				"c Evicted"}, []string{"a b", "a", "a b", "a c"},
 		},
 		{
-			"two evictions of one cluster are one", o("1", "a", "a", "b"), []string{"b"},
+			"two evictions of one cluster are passed to the policy once", o("1", "a", "a", "b"), []string{"b"},
 			[]string{"a Evicted", "a Evicted", "b " + more +
 				"2 of 3 clusters are available, and 1 must stay available (minAvailable: 1)."}, []string{"a b", "a", "a b"},
 		},
-		{"none may go: nothing is asked", o("3", "a"), nil,
+		{"without an allowed eviction the policy is not called", o("3", "a"), nil,
 			[]string{"a BudgetExhausted: 3 of 3 clusters are available, and 3 must stay available (minAvailable: 3)."}, nil},
 		{
-			"what costs nothing of the budget is asked about too",
-			Observed{Published: on("a"), Expected: 1, Evictions: []string{"a"}}, []string{"a"},
+			"evictions without a budget must fit as well",
+			Observed{Published: available("a"), Expected: 1, Evictions: []string{"a"}}, []string{"a"},
 			[]string{"a " + more + "1 of 1 clusters are available"}, []string{"a"},
 		},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			var asked []string
+			var calls []string
 			results, err := Fit(test.o, func(clusters []string) (bool, error) {
-				asked = append(asked, strings.Join(clusters, " "))
+				calls = append(calls, strings.Join(clusters, " "))
 				return !slices.ContainsFunc(test.never, func(set string) bool {
 					return !slices.ContainsFunc(strings.Fields(set), func(name string) bool {
 						return !slices.Contains(clusters, name)
@@ -142,7 +145,7 @@ func TestFit(t *testing.T) {
 			})
 			require.NoError(t, err)
 			require.Equal(t, test.want, lines(results))
-			require.Equal(t, test.asked, asked)
+			require.Equal(t, test.calls, calls)
 		})
 	}
 	no := errors.New("no")
@@ -174,25 +177,25 @@ func TestFloor(t *testing.T) {
 	}{
 		{"no budget", nil, 7, 0},
 		{"a number", atLeast("3"), 7, 3},
-		{"half of 7 must be available: 4", atLeast("50%"), 7, 4},
-		{"half of 7 need not be available: 4, so 3 must", atMost("50%"), 7, 3},
-		{"more than there are is all", atLeast("9"), 7, 7},
-		{"fewer than none is none", atMost("9"), 7, 0},
-		{"all must", atLeast("100%"), 7, 7},
-		{"none may be missing", atMost("0%"), 7, 7},
-		{"none must", atLeast("0"), 7, 0},
-		{"of none there is none", atLeast("100%"), 0, 0},
-		{"what no API server lets in holds everybody", atMost("x"), 7, 7},
+		{"minAvailable: half of 7 is rounded up to 4", atLeast("50%"), 7, 4},
+		{"maxUnavailable: half of 7 is rounded up to 4, so 3 must be available", atMost("50%"), 7, 3},
+		{"minAvailable above the number of clusters", atLeast("9"), 7, 7},
+		{"maxUnavailable above the number of clusters", atMost("9"), 7, 0},
+		{"minAvailable: all clusters", atLeast("100%"), 7, 7},
+		{"maxUnavailable: no cluster", atMost("0%"), 7, 7},
+		{"minAvailable: no cluster", atLeast("0"), 7, 0},
+		{"a percentage of no clusters", atLeast("100%"), 0, 0},
+		{"an invalid budget prevents all evictions", atMost("x"), 7, 7},
 	} {
 		if got := Floor(test.budget, test.expected); got != test.want {
-			t.Errorf("%s: got %d, want %d", test.reason, got, test.want)
+			t.Errorf("%s: want %d, got %d", test.reason, test.want, got)
 		}
 	}
 }
 
-// TestPlanKeepsItsPromises checks for random evictions that the budget is never exceeded, that no eviction waits
+// TestPlan_RandomEvictions checks for random evictions that the budget is never exceeded, that no eviction waits
 // unnecessarily, and that none is executed before an older one of equal effect.
-func TestPlanKeepsItsPromises(t *testing.T) {
+func TestPlan_RandomEvictions(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	rapid.Check(t, func(t *rapid.T) {
 		o := Observed{
@@ -203,12 +206,12 @@ func TestPlanKeepsItsPromises(t *testing.T) {
 				atMost("100%"),
 			}).Draw(t, "budget"),
 		}
-		available := map[string]bool{}
+		isAvailable := map[string]bool{}
 		before := 0
 		for _, name := range rapid.Permutation(names).Draw(t, "order")[:rapid.IntRange(0, len(names)).Draw(t, "published")] {
-			available[name] = rapid.Bool().Draw(t, name+" is available")
-			o.Published = append(o.Published, Cluster{name, available[name]})
-			if available[name] {
+			isAvailable[name] = rapid.Bool().Draw(t, name+" is available")
+			o.Published = append(o.Published, Cluster{name, isAvailable[name]})
+			if isAvailable[name] {
 				before++
 			}
 		}
@@ -216,29 +219,29 @@ func TestPlanKeepsItsPromises(t *testing.T) {
 		left := map[string]bool{}
 		results := Plan(o)
 		for i, v := range results {
-			isAvailable, placed := available[v.Cluster]
+			wasAvailable, placed := isAvailable[v.Cluster]
 			switch {
 			case v.Cluster != o.Evictions[i]:
-				t.Fatalf("verdict %d is about %s, not %s", i, v.Cluster, o.Evictions[i])
+				t.Fatalf("result %d is for cluster %s, want %s", i, v.Cluster, o.Evictions[i])
 			case !placed != (v.Reason == v1alpha1.ReasonNotPlaced):
-				t.Fatalf("%s, placed: %v, is %s", v.Cluster, placed, v.Reason)
-			case v.Waits() && (!isAvailable || o.Budget == nil):
-				t.Fatalf("%s waits, and costs nothing", v.Cluster)
+				t.Fatalf("%s, placed: %v: unexpected reason %s", v.Cluster, placed, v.Reason)
+			case v.Waits() && (!wasAvailable || o.Budget == nil):
+				t.Fatalf("%s waits, but does not use the budget", v.Cluster)
 			case v.Waits():
 				waits = true
-			case placed && isAvailable && !left[v.Cluster]:
+			case placed && wasAvailable && !left[v.Cluster]:
 				if waits {
-					t.Fatalf("%s has overtaken one that is older", v.Cluster)
+					t.Fatalf("%s is evicted before an older eviction", v.Cluster)
 				}
 				left[v.Cluster] = true
 				after--
 			}
 		}
 		if len(results) != len(o.Evictions) || after < min(before, floor) {
-			t.Fatalf("%d available clusters of %d remain, and %d must: %v", after, before, floor, results)
+			t.Fatalf("%d available clusters of %d remain, want at least %d: %v", after, before, floor, results)
 		}
 		if waits && after > floor {
-			t.Fatalf("an eviction waits, although %d clusters are available and %d must be: %v", after, floor, results)
+			t.Fatalf("an eviction waits although %d clusters are available and only %d must be: %v", after, floor, results)
 		}
 	})
 }

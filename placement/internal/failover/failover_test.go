@@ -17,9 +17,9 @@ import (
 
 var now = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
-func well(name string) Cluster  { return Cluster{Name: name, Healthy: true, Ready: true} }
-func fresh(name string) Cluster { return Cluster{Name: name, Healthy: true} }
-func lost(name string) Cluster  { return Cluster{Name: name} }
+func healthy(name string) Cluster  { return Cluster{Name: name, Healthy: true, Ready: true} }
+func notReady(name string) Cluster { return Cluster{Name: name, Healthy: true} }
+func lost(name string) Cluster     { return Cluster{Name: name} }
 
 // stepsOf formats a step as text.
 func stepsOf(s Step) []string {
@@ -60,34 +60,35 @@ func TestPlan(t *testing.T) {
 		o      Observed
 		want   []string
 	}{
-		{"nothing happens where all is as it should be", Observed{Published: []Cluster{well("a"), well("b")},
+		{"nothing changes if the chosen clusters are published", Observed{Published: []Cluster{healthy("a"), healthy("b")},
 			Chosen: []string{"b", "a"}, Wanted: 2}, []string{"b", "a"}},
-		{"the first decision is published as it is", Observed{Chosen: []string{"b", "a"}, Wanted: 2}, []string{"b", "a"}},
+		{"the first decision is published in the chosen order",
+			Observed{Chosen: []string{"b", "a"}, Wanted: 2}, []string{"b", "a"}},
 		{
-			"a healthy cluster stays until another is there",
-			Observed{Published: []Cluster{well("a")}, Chosen: []string{"b"}, Wanted: 1},
+			"a healthy cluster stays until its replacement is published",
+			Observed{Published: []Cluster{healthy("a")}, Chosen: []string{"b"}, Wanted: 1},
 			[]string{"b for a", "a WaitsForReplacement"},
 		},
 		{
-			"to be there is not enough: it must be ready",
-			Observed{Published: []Cluster{well("a"), {Name: "b", Healthy: true, Replaces: "a"}}, Chosen: []string{"b"},
+			"a healthy cluster stays until its replacement is ready",
+			Observed{Published: []Cluster{healthy("a"), {Name: "b", Healthy: true, Replaces: "a"}}, Chosen: []string{"b"},
 				Wanted: 1},
 			[]string{"b for a", "a WaitsForReplacement"},
 		},
 		{
-			"once it is ready, the other goes",
-			Observed{Published: []Cluster{well("a"), {Name: "b", Healthy: true, Ready: true, Replaces: "a"}},
+			"a healthy cluster is evicted when its replacement is ready",
+			Observed{Published: []Cluster{healthy("a"), {Name: "b", Healthy: true, Ready: true, Replaces: "a"}},
 				Chosen: []string{"b"}, Wanted: 1},
 			[]string{"b for a", "evict a"},
 		},
 		{
-			"a replacement that is ill replaces nothing",
-			Observed{Published: []Cluster{well("a"), {Name: "b", Ready: true}}, Chosen: []string{"b"}, Wanted: 1},
+			"an unhealthy cluster is no replacement",
+			Observed{Published: []Cluster{healthy("a"), {Name: "b", Ready: true}}, Chosen: []string{"b"}, Wanted: 1},
 			[]string{"b", "a WaitsForReplacement"},
 		},
-		{"without a candidate a healthy cluster stays", Observed{Published: []Cluster{well("a")}, Wanted: 1},
+		{"without a candidate a healthy cluster stays", Observed{Published: []Cluster{healthy("a")}, Wanted: 1},
 			[]string{"a WaitsForReplacement"}},
-		{"a lost cluster stays until another is there", Observed{Published: []Cluster{lost("a")}, Wanted: 1},
+		{"without a candidate a lost cluster stays", Observed{Published: []Cluster{lost("a")}, Wanted: 1},
 			[]string{"a WaitsForReplacement"}},
 		{
 			"a lost cluster stays until its replacement is ready",
@@ -96,77 +97,81 @@ func TestPlan(t *testing.T) {
 			[]string{"b for a", "a WaitsForReplacement"},
 		},
 		{
-			"a lost cluster goes once its replacement is ready, although another cluster is not",
-			Observed{Published: []Cluster{lost("a"), {Name: "b", Healthy: true, Ready: true, Replaces: "a"}, fresh("c")},
+			"a lost cluster is evicted when its replacement is ready and another cluster is not",
+			Observed{Published: []Cluster{lost("a"), {Name: "b", Healthy: true, Ready: true, Replaces: "a"}, notReady("c")},
 				Chosen: []string{"b", "c"}, Wanted: 2},
 			[]string{"b for a", "c", "evict a"},
 		},
 		{
-			"a lost cluster whose place another has taken goes once enough are ready",
-			Observed{Published: []Cluster{lost("a"), well("b")}, Chosen: []string{"b"}, Wanted: 1},
+			"a lost cluster is evicted when enough other clusters are ready",
+			Observed{Published: []Cluster{lost("a"), healthy("b")}, Chosen: []string{"b"}, Wanted: 1},
 			[]string{"b", "evict a"},
 		},
-		{"a lost cluster that leaves the fleet waits for nothing", Observed{Published: []Cluster{{Name: "a", Leaves: true}},
+		{"a lost cluster that leaves the fleet is evicted at once", Observed{Published: []Cluster{{Name: "a", Leaves: true}},
 			Wanted: 1}, []string{"evict a"}},
-		{"neither does a healthy one", Observed{Published: []Cluster{{Name: "a", Healthy: true, Ready: true, Leaves: true}},
-			Wanted: 1}, []string{"evict a"}},
-		{"a lost cluster that is evicted by hand goes", Observed{Published: []Cluster{{Name: "a", Evicted: true}}, Wanted: 1},
+		{"a healthy cluster that leaves the fleet is evicted at once",
+			Observed{Published: []Cluster{{Name: "a", Healthy: true, Ready: true, Leaves: true}},
+				Wanted: 1}, []string{"evict a"}},
+		{"a lost cluster with an eviction request is evicted",
+			Observed{Published: []Cluster{{Name: "a", Evicted: true}}, Wanted: 1},
 			[]string{"evict a"}},
-		{"evict first: a lost cluster goes", Observed{Published: []Cluster{lost("a")}, Wanted: 1, Policy: first},
+		{"EvictFirst: a lost cluster is evicted", Observed{Published: []Cluster{lost("a")}, Wanted: 1, Policy: first},
 			[]string{"evict a"}},
 		{
-			"one that leaves the fleet waits for its replacement",
+			"a cluster that leaves the fleet waits for its replacement",
 			Observed{Published: []Cluster{{Name: "a", Leaves: true}}, Chosen: []string{"b"}, Wanted: 1},
 			[]string{"b for a", "a WaitsForReplacement"},
 		},
 		{
-			"those that leave the fleet need no turn, and take none",
+			"clusters that leave the fleet are not limited by the eviction rate",
 			Observed{Published: []Cluster{{Name: "a", Leaves: true}, {Name: "b", Leaves: true}, lost("c"), lost("d")},
 				Wanted: -1},
 			[]string{"d WaitsForTurn", "evict a", "evict b", "evict c", "again in 1m0s"},
 		},
 		{
-			"one in a minute, if the policy does not say more",
+			"the default rate is one eviction per minute",
 			Observed{Published: []Cluster{lost("a"), lost("b")}, Wanted: -1},
 			[]string{"b WaitsForTurn", "evict a", "again in 1m0s"},
 		},
 		{
-			"as many stay as have nobody in their place",
-			Observed{Published: []Cluster{well("a"), well("b"), well("c"), fresh("d")}, Chosen: []string{"a", "d"}, Wanted: 2},
+			"as many clusters stay as replacements are not ready",
+			Observed{Published: []Cluster{healthy("a"), healthy("b"), healthy("c"), notReady("d")},
+				Chosen: []string{"a", "d"}, Wanted: 2},
 			[]string{"a", "d", "c WaitsForReplacement", "evict b"},
 		},
-		{"what wants all cannot be replaced", Observed{Published: []Cluster{well("a"), well("b")}, Chosen: []string{"b"},
-			Wanted: -1}, []string{"b", "evict a"}},
-		{"nobody is evicted from where nothing is", Observed{Published: []Cluster{well("a")}, Chosen: []string{"b"},
+		{"if all clusters are desired, an eviction needs no replacement",
+			Observed{Published: []Cluster{healthy("a"), healthy("b")}, Chosen: []string{"b"},
+				Wanted: -1}, []string{"b", "evict a"}},
+		{"a cluster that is gone is not evicted", Observed{Published: []Cluster{healthy("a")}, Chosen: []string{"b"},
 			Wanted: 1, Gone: set([]string{"a"})}, []string{"b for a"}},
 		{
-			"evict first: the place is free at once",
-			Observed{Published: []Cluster{well("a"), well("b")}, Chosen: []string{"b", "c"}, Wanted: 2, Policy: first},
+			"EvictFirst: the replacement is published at once",
+			Observed{Published: []Cluster{healthy("a"), healthy("b")}, Chosen: []string{"b", "c"}, Wanted: 2, Policy: first},
 			[]string{"b", "c for a", "evict a"},
 		},
 		{
-			"evict first: never more than are wanted",
-			Observed{Published: []Cluster{well("a"), well("b"), well("c")}, Chosen: []string{"d", "e", "f"}, Wanted: 3,
+			"EvictFirst: no more clusters are published than desired",
+			Observed{Published: []Cluster{healthy("a"), healthy("b"), healthy("c")}, Chosen: []string{"d", "e", "f"}, Wanted: 3,
 				Policy: two},
 			[]string{"d for a", "e for b", "c WaitsForTurn", "evict a", "evict b", "again in 1m0s"},
 		},
 		{
-			"who is lost goes before who is well",
-			Observed{Published: []Cluster{well("a"), lost("b")}, Chosen: []string{"c"}, Wanted: -1, Policy: one},
+			"a lost cluster is evicted before a healthy one",
+			Observed{Published: []Cluster{healthy("a"), lost("b")}, Chosen: []string{"c"}, Wanted: -1, Policy: one},
 			[]string{"c", "a WaitsForTurn", "evict b", "again in 30s"},
 		},
 		{
-			"the period is over for the one that went first",
+			"an eviction older than the period is ignored",
 			Observed{Published: []Cluster{lost("a"), lost("b")}, Wanted: 2, Policy: two, Evictions: ago(60, 20)},
 			[]string{"b WaitsForTurn", "evict a", "again in 40s"},
 		},
 		{
-			"it is nobody's turn",
+			"the eviction rate is exhausted",
 			Observed{Published: []Cluster{lost("a")}, Wanted: 1, Policy: two, Evictions: ago(10, 59, 20)},
 			[]string{"a WaitsForTurn", "again in 40s"},
 		},
 		{
-			"those that were counted together come free together",
+			"evictions of one entry expire together",
 			Observed{
 				Published: []Cluster{lost("a")}, Wanted: 1, Policy: two,
 				Evictions: []v1alpha1.EvictionCount{{Time: metav1.NewTime(now.Add(-50 * time.Second)), Count: 3},
@@ -175,12 +180,12 @@ func TestPlan(t *testing.T) {
 			[]string{"a WaitsForTurn", "again in 10s"},
 		},
 		{
-			"a chain of replacements leads home",
+			"the replacement of a replacement names the first cluster",
 			Observed{Published: []Cluster{{Name: "b", Replaces: "a"}}, Chosen: []string{"c"}, Wanted: 1},
 			[]string{"c for a", "b WaitsForReplacement for a"},
 		},
 		{
-			"who is back home replaces nobody",
+			"a replaced cluster that is chosen again replaces no cluster",
 			Observed{Published: []Cluster{{Name: "b", Healthy: true, Ready: true, Replaces: "a"}}, Chosen: []string{"a"},
 				Wanted: 1, Policy: first},
 			[]string{"a", "evict b"},
@@ -203,9 +208,9 @@ func TestBound(t *testing.T) {
 		recovery v1alpha1.RecoveryPolicy
 		want     []string
 	}{
-		{"where it is, it stays", v1alpha1.Stay, []string{"b", "c", "e"}},
-		{"that is the default", "", []string{"b", "c", "e"}},
-		{"home, where that is possible", v1alpha1.Return, []string{"a", "c", "e"}},
+		{"Stay keeps the current cluster", v1alpha1.Stay, []string{"b", "c", "e"}},
+		{"Stay is the default", "", []string{"b", "c", "e"}},
+		{"Return moves to the replaced cluster if possible", v1alpha1.Return, []string{"a", "c", "e"}},
 	} {
 		if diff := cmp.Diff(test.want, Bound(published, test.recovery, able)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
@@ -213,10 +218,10 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestPlanKeepsItsPromises checks for random changes of the fleet that there are never more evictions than allowed in
+// TestPlan_RandomFleets checks for random changes of the fleet that there are never more evictions than allowed in
 // any period. With BeforeEvict there are never fewer healthy clusters than before or than desired; with EvictFirst
 // there are never more clusters than desired. When no more changes occur, the placement reaches the chosen clusters.
-func TestPlanKeepsItsPromises(t *testing.T) {
+func TestPlan_RandomFleets(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	rapid.Check(t, func(t *rapid.T) {
 		policy := v1alpha1.FailoverPolicy{
@@ -233,19 +238,19 @@ func TestPlanKeepsItsPromises(t *testing.T) {
 			}
 			o.Chosen = from[:n]
 		}
-		healthy := map[string]bool{}
-		var evictions []time.Time // as they were, whatever is remembered
+		isHealthy := map[string]bool{}
+		var evictions []time.Time // all of them, independently of the recorded ones
 		step := func(ready func(string) bool) Step {
 			for i := range o.Published {
 				c := &o.Published[i]
-				c.Healthy, c.Ready = healthy[c.Name], ready(c.Name)
+				c.Healthy, c.Ready = isHealthy[c.Name], ready(c.Name)
 			}
 			s := Plan(o)
-			check(t, o, s, healthy)
+			check(t, o, s, isHealthy)
 			for range s.Evict {
 				evictions = append(evictions, o.Now)
 			}
-			rate(t, o, s, evictions)
+			checkRate(t, o, s, evictions)
 			o.Evictions = Remember(o.Evictions, len(s.Evict), o.Policy, o.Now)
 			o.Published = nil
 			for _, d := range s.Publish {
@@ -255,7 +260,7 @@ func TestPlanKeepsItsPromises(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
 			for _, name := range names {
-				healthy[name] = rapid.Bool().Draw(t, name+" is healthy")
+				isHealthy[name] = rapid.Bool().Draw(t, name+" is healthy")
 			}
 			choose(rapid.Permutation(names).Draw(t, "order")[:rapid.IntRange(0, len(names)).Draw(t, "candidates")])
 			gone := rapid.SampledFrom(names).Draw(t, "gone")
@@ -264,9 +269,9 @@ func TestPlanKeepsItsPromises(t *testing.T) {
 			step(func(name string) bool { return slices.Contains(isReady, name) })
 			o.Now = o.Now.Add(time.Duration(rapid.IntRange(0, 40000).Draw(t, "milliseconds")) * time.Millisecond)
 		}
-		// All is well from now on, and there are enough.
+		// From now on all clusters are healthy, and there are enough.
 		for _, name := range names {
-			healthy[name] = true
+			isHealthy[name] = true
 		}
 		o.Gone = nil
 		choose(names)
@@ -275,7 +280,7 @@ func TestPlanKeepsItsPromises(t *testing.T) {
 			last = step(func(string) bool { return true })
 			if !last.Again.IsZero() {
 				if !last.Again.After(o.Now) {
-					t.Fatalf("to look again at %v, at %v, would never end", last.Again, o.Now)
+					t.Fatalf("want a time after %v, got %v", o.Now, last.Again)
 				}
 				o.Now = last.Again
 			}
@@ -285,19 +290,19 @@ func TestPlanKeepsItsPromises(t *testing.T) {
 			got = append(got, d.Cluster)
 		}
 		if diff := cmp.Diff(o.Chosen, got, cmpopts.EquateEmpty()); diff != "" || len(last.Evict) > 0 || !last.Again.IsZero() {
-			t.Fatalf("it does not end where it should: %+v (-want +got):\n%s", last, diff)
+			t.Fatalf("the last step is not the chosen clusters: %+v (-want +got):\n%s", last, diff)
 		}
 	})
 }
 
-func check(t *rapid.T, o Observed, s Step, healthy map[string]bool) {
+func check(t *rapid.T, o Observed, s Step, isHealthy map[string]bool) {
 	seen, after := map[string]bool{}, 0
 	for _, d := range s.Publish {
 		if seen[d.Cluster] || slices.Contains(s.Evict, d.Cluster) {
 			t.Fatalf("%s is published twice, or published and evicted: %+v", d.Cluster, s)
 		}
 		seen[d.Cluster] = true
-		if healthy[d.Cluster] {
+		if isHealthy[d.Cluster] {
 			after++
 		}
 	}
@@ -307,11 +312,11 @@ func check(t *rapid.T, o Observed, s Step, healthy map[string]bool) {
 			before++
 		}
 		if kept := seen[c.Name] || slices.Contains(s.Evict, c.Name); kept == o.Gone[c.Name] {
-			t.Fatalf("%s, gone: %v, has got lost: %+v", c.Name, o.Gone[c.Name], s)
+			t.Fatalf("%s, gone: %v: want a published or evicted cluster, or a gone one: %+v", c.Name, o.Gone[c.Name], s)
 		}
 	}
 	if o.Policy.Replace != v1alpha1.EvictFirst && o.Wanted >= 0 && after < min(before, o.Wanted) {
-		t.Fatalf("%d healthy clusters after %d, and %d are wanted: %+v", after, before, o.Wanted, s)
+		t.Fatalf("%d healthy clusters after %d, want at least the smaller of that and %d: %+v", after, before, o.Wanted, s)
 	}
 	if o.Policy.Replace != v1alpha1.EvictFirst && o.Wanted >= 0 {
 		ready, replaced := 0, map[string]bool{}
@@ -323,16 +328,16 @@ func check(t *rapid.T, o Observed, s Step, healthy map[string]bool) {
 		}
 		for _, c := range o.Published {
 			if slices.Contains(s.Evict, c.Name) && !c.Healthy && ready < o.Wanted && !replaced[stdcmp.Or(c.Replaces, c.Name)] {
-				t.Fatalf("%s is left, and nothing is ready in its place: %+v", c.Name, s)
+				t.Fatalf("%s is evicted without a ready replacement: %+v", c.Name, s)
 			}
 		}
 	}
 	if o.Policy.Replace == v1alpha1.EvictFirst && o.Wanted >= 0 && len(s.Publish) > max(o.Wanted, len(o.Published)) {
-		t.Fatalf("more than are wanted: %+v", s)
+		t.Fatalf("more clusters are published than desired: %+v", s)
 	}
 }
 
-func rate(t *rapid.T, o Observed, s Step, evictions []time.Time) {
+func checkRate(t *rapid.T, o Observed, s Step, evictions []time.Time) {
 	count := 0
 	for _, at := range evictions {
 		if o.Now.Sub(at) < period(o.Policy) {

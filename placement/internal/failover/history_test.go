@@ -28,14 +28,15 @@ func TestRemember(t *testing.T) {
 		after   time.Duration
 		want    []string
 	}{
-		{"the first", nil, 2, limited, 0, []string{"0s: 2"}},
-		{"in the middle of a second counts at its end", nil, 1, limited, 1200 * time.Millisecond, []string{"2s: 1"}},
-		{"in the same second is one entry", []v1alpha1.EvictionCount{at(2000, 1)}, 3, limited, 1700 * time.Millisecond,
+		{"the first evictions", nil, 2, limited, 0, []string{"0s: 2"}},
+		{"the time is rounded up to a full second", nil, 1, limited, 1200 * time.Millisecond, []string{"2s: 1"}},
+		{"evictions in the same second are one entry",
+			[]v1alpha1.EvictionCount{at(2000, 1)}, 3, limited, 1700 * time.Millisecond,
 			[]string{"2s: 4"}},
-		{"what is over is forgotten", []v1alpha1.EvictionCount{at(-60000, 1), at(-59000, 2)}, 1, limited, 0,
+		{"an entry older than the period is removed", []v1alpha1.EvictionCount{at(-60000, 1), at(-59000, 2)}, 1, limited, 0,
 			[]string{"-59s: 2", "0s: 1"}},
-		{"nothing was evicted", []v1alpha1.EvictionCount{at(-5000, 1)}, 0, limited, 0, []string{"-5s: 1"}},
-		{"the rate is the default", []v1alpha1.EvictionCount{at(-5000, 1)}, 1, v1alpha1.FailoverPolicy{}, 0,
+		{"no eviction", []v1alpha1.EvictionCount{at(-5000, 1)}, 0, limited, 0, []string{"-5s: 1"}},
+		{"the default rate", []v1alpha1.EvictionCount{at(-5000, 1)}, 1, v1alpha1.FailoverPolicy{}, 0,
 			[]string{"-5s: 1", "0s: 1"}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -63,7 +64,7 @@ func TestRemember_KeepsEverything(t *testing.T) {
 			before := slices.Clone(history)
 			next := Remember(history, 1, policy, clock)
 			if !slices.Equal(before, history) {
-				t.Fatal("it has changed what it was given")
+				t.Fatal("Remember has changed its argument")
 			}
 			history = next
 			evictions = append(evictions, clock)
@@ -81,7 +82,7 @@ func TestRemember_KeepsEverything(t *testing.T) {
 				got += int(e.Count)
 			}
 			if got < want {
-				t.Fatalf("%d are remembered of %d", got, want)
+				t.Fatalf("%d evictions are recorded, want at least %d", got, want)
 			}
 		}
 	})

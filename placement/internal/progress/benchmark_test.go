@@ -56,20 +56,20 @@ func BenchmarkStatus(b *testing.B) {
 	b.Run("floor", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			well, length := 0, 0
+			applied, length := 0, 0
 			for i := range o.Clusters {
 				for j := range o.Clusters[i].Works {
 					w := &o.Clusters[i].Works[j]
 					if w.Applied == metav1.ConditionTrue {
-						well++
+						applied++
 					}
 					for k := range w.Feedback {
 						length += len(w.Feedback[k].Value) + len(w.Feedback[k].Name)
 					}
 				}
 			}
-			if well == 0 || length == 0 {
-				b.Fatal(well)
+			if applied == 0 || length == 0 {
+				b.Fatal(applied)
 			}
 		}
 		report(b)
@@ -91,7 +91,7 @@ func BenchmarkOf(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if Of(work).Applied != metav1.ConditionTrue {
-			b.Fatal("it is applied")
+			b.Fatal("want Applied True")
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// crowd returns an input with the maximum of everything, with texts of the given letters.
-func crowd(letter string) Observed {
+// maximalObserved returns an input with fields of maximum size, with texts of the given letters.
+func maximalObserved(letter string) Observed {
 	text := func(n int) string { return strings.Repeat(letter, n)[:n] }
 	name := func(prefix string, i, n int) string {
 		head := fmt.Sprintf("%s%05d", prefix, i)
@@ -66,15 +66,15 @@ func crowd(letter string) Observed {
 	return o
 }
 
-func TestStatusStaysShort(t *testing.T) {
+func TestStatus_MaximumSize(t *testing.T) {
 	for _, test := range []struct{ reason, letter string }{
-		{"all as long as it may be, in plain letters", "x"},
-		{"in letters of three bytes", "→"},
-		{"in what takes six letters in JSON", "<"},
-		{"and in what is none", "\x00\xff"},
+		{"plain letters", "x"},
+		{"letters of three bytes", "→"},
+		{"letters that have six bytes in JSON", "<"},
+		{"invalid letters", "\x00\xff"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			o := crowd(test.letter)
+			o := maximalObserved(test.letter)
 			status := Status(o)
 			data, err := json.Marshal(status)
 			require.NoError(t, err)
@@ -82,26 +82,26 @@ func TestStatusStaysShort(t *testing.T) {
 			require.LessOrEqual(t, len(data), maxBytes)
 			require.NotEmpty(t, status.Clusters)
 			require.Equal(t, int32(5000), int32(len(status.Clusters))+status.OmittedClusters)
-			require.Len(t, status.Rollout.Stages, 256, "what the rollout remembers stays")
+			require.Len(t, status.Rollout.Stages, 256, "the stages of the rollout are kept")
 
 			o.Before = stored(t, status)
-			require.Len(t, Status(o).Clusters, len(status.Clusters), "what was left out is left out again")
+			require.Len(t, Status(o).Clusters, len(status.Clusters), "the same number of clusters is omitted again")
 		})
 	}
 }
 
-// TestTrimToTheByte checks for statuses of any size around the limit that the result is within the limit, and equals
-// what the API returns.
-func TestTrimToTheByte(t *testing.T) {
-	made := v1alpha1.WorkSetStatus{
+// TestTrim_SizesAroundTheLimit checks for statuses of any size around the limit that the result is within the limit,
+// and equals what the API returns.
+func TestTrim_SizesAroundTheLimit(t *testing.T) {
+	base := v1alpha1.WorkSetStatus{
 		Feedback: []v1alpha1.FeedbackSummary{{ResourceIdentifier: deployment("web"), Value: "v"}},
 		Clusters: []v1alpha1.ClusterSummary{{Name: "a", State: v1alpha1.ClusterFailed},
 			{Name: "b", State: v1alpha1.ClusterFailed}},
 	}
-	room := maxBytes - size(made)
+	room := maxBytes - size(base)
 	seen := map[string]bool{}
 	for n := room - 30; n < room+300; n += 3 {
-		status := made
+		status := base
 		status.Message = strings.Repeat("m", n)
 		got := trim(status)
 		require.LessOrEqual(t, size(got),
@@ -111,11 +111,11 @@ func TestTrimToTheByte(t *testing.T) {
 		seen[fmt.Sprint(len(got.Feedback), len(got.Clusters))] = true
 	}
 	require.Equal(t, map[string]bool{"1 2": true, "0 2": true, "0 1": true, "0 0": true}, seen,
-		"feedback goes before clusters")
+		"feedback is omitted before clusters")
 }
 
-// TestStatusKeepsWhatIsUsual checks that a status of usual size is not trimmed.
-func TestStatusKeepsWhatIsUsual(t *testing.T) {
+// TestStatus_UsualSizeIsNotTrimmed checks that a status of usual size is not trimmed.
+func TestStatus_UsualSizeIsNotTrimmed(t *testing.T) {
 	o := Observed{Now: noon, Revision: "web-5f6d8b7c9"}
 	for i := range 5000 {
 		work := workOf(condition("Applied", metav1.ConditionFalse, "Rejected", 0),

@@ -12,7 +12,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// ExampleStatus has a canary, a cluster that rejects its assigned content, and one that waits.
+// ExampleStatus has a canary, a cluster that rejects its assigned content, and a pending cluster.
 func ExampleStatus() {
 	web := workv1alpha1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop",
 		Name: "web"}
@@ -26,18 +26,18 @@ func ExampleStatus() {
 		}}
 		return []progress.Work{progress.Of(work)}
 	}
-	well := []metav1.Condition{{Type: "Applied", Status: "True"}, {Type: "Available", Status: "True"},
+	healthy := []metav1.Condition{{Type: "Applied", Status: "True"}, {Type: "Available", Status: "True"},
 		{Type: "Degraded", Status: "False"}}
-	ill := []metav1.Condition{{Type: "Applied", Status: "False", Reason: "Rejected"},
+	failed := []metav1.Condition{{Type: "Applied", Status: "False", Reason: "Rejected"},
 		{Type: "Degraded", Status: "True", Reason: "Rejected"}}
 
 	clusters := []progress.Cluster{
 		{Name: "canary", Chosen: true, Reachable: true, Revision: "web-2", Current: true,
-			Works: reported("1 object applied and ready.", well...)},
+			Works: reported("1 object applied and ready.", healthy...)},
 		{Name: "east", Chosen: true, Reachable: true, Revision: "web-2", Current: true,
-			Works: reported("apps/Deployment shop/web: spec.replicas: must not be negative", ill...)},
+			Works: reported("apps/Deployment shop/web: spec.replicas: must not be negative", failed...)},
 		{Name: "west", Chosen: true, Reachable: true, Revision: "web-1", Current: true,
-			Works: reported("1 object applied and ready.", well...), Hold: rollout.HoldConcurrency},
+			Works: reported("1 object applied and ready.", healthy...), Hold: rollout.HoldConcurrency},
 	}
 	for _, cluster := range clusters {
 		fmt.Println(cluster.Name, cluster.Health(), cluster.State("web-2"))

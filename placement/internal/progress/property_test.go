@@ -36,12 +36,12 @@ func anyWork(t *rapid.T) Work {
 	}
 	work.Status = workv1alpha1.WorkStatus{ObservedGeneration: work.Generation, Message: anyText(t)}
 	for _, kind := range []string{"Applied", "Available", "Progressing", "Degraded"} {
-		wish := rapid.SampledFrom([]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse,
-			metav1.ConditionUnknown}).Draw(t, kind)
-		if kind == "Degraded" && wish == metav1.ConditionTrue && rapid.Bool().Draw(t, "is well") {
-			wish = metav1.ConditionFalse
+		status := rapid.SampledFrom([]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue,
+			metav1.ConditionFalse, metav1.ConditionUnknown}).Draw(t, kind)
+		if kind == "Degraded" && status == metav1.ConditionTrue && rapid.Bool().Draw(t, "healthy") {
+			status = metav1.ConditionFalse
 		}
-		work.Status.Conditions = append(work.Status.Conditions, metav1.Condition{Type: kind, Status: wish,
+		work.Status.Conditions = append(work.Status.Conditions, metav1.Condition{Type: kind, Status: status,
 			Reason: rapid.SampledFrom([]string{"Rejected", "UnknownKind"}).Draw(t, "reason")})
 	}
 	for _, name := range []string{"web", "db"} {
@@ -122,7 +122,7 @@ func TestStatusIsAFixedPoint(t *testing.T) {
 		o.Before, o.Now = before, o.Now.Add(time.Hour)
 		after := Status(o)
 		if diff := cmp.Diff(before, after); diff != "" || !equality.Semantic.DeepEqual(before, after) {
-			t.Fatalf("it is another one:\n%s", diff)
+			t.Fatalf("the status has changed (-before +after):\n%s", diff)
 		}
 	})
 }
@@ -141,8 +141,8 @@ func TestStatusDoesNotDependOnOrder(t *testing.T) {
 	})
 }
 
-// TestStatusChangesNothing checks that Status does not change its input.
-func TestStatusChangesNothing(t *testing.T) {
+// TestStatus_DoesNotChangeItsInput checks that Status does not change its input.
+func TestStatus_DoesNotChangeItsInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObserved(t)
 		o.Before = Status(o)
@@ -189,11 +189,11 @@ func TestCountsAreConsistent(t *testing.T) {
 		require.Equal(t, c.Unknown, states[v1alpha1.ClusterUnknown])
 		require.Equal(t, c.Total+c.Leaving, int32(len(status.Clusters))+status.OmittedClusters)
 		require.LessOrEqual(t, states[v1alpha1.ClusterAvailable], c.Available)
-		require.LessOrEqual(t, c.Available, c.Applied, "what is ready is applied")
+		require.LessOrEqual(t, c.Available, c.Applied, "available clusters are applied")
 		require.LessOrEqual(t, c.Applied, c.Total)
 		require.LessOrEqual(t, c.Available+c.Failed+c.Unknown, c.Total)
 		require.LessOrEqual(t, c.Updated, c.Total)
-		require.False(t, o.Revision == "" && c.Updated > 0, "no revision is not one that clusters can have")
+		require.False(t, o.Revision == "" && c.Updated > 0, "no cluster is updated without a revision")
 
 		conditions := map[string]metav1.ConditionStatus{}
 		for _, condition := range status.Conditions {

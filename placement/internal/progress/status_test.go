@@ -49,25 +49,25 @@ func phase(phase v1alpha1.RolloutPhase, message string) v1alpha1.RolloutStatus {
 	return v1alpha1.RolloutStatus{Revision: "r2", Phase: phase, Message: message}
 }
 
-// saying returns a Work like says, with a message.
-func saying(conditions, message string) Work {
-	return says(conditions).but(func(w *Work) { w.Message = message })
+// workWithMessage returns a Work like workWith, with a message.
+func workWithMessage(conditions, message string) Work {
+	return workWith(conditions).with(func(w *Work) { w.Message = message })
 }
 
 func TestStatus(t *testing.T) {
 	old := func(c *Cluster) { c.Revision = "r1" }
-	none := func(c *Cluster) { c.Revision, c.Works = "", nil }
-	waits := func(c *Cluster) { c.Hold = rollout.HoldApproval }
+	noRevision := func(c *Cluster) { c.Revision, c.Works = "", nil }
+	blocked := func(c *Cluster) { c.Hold = rollout.HoldApproval }
 	unchosen := func(c *Cluster) { c.Chosen = false }
-	well, ill := assigned(says(allWell)), assigned(saying(rejected, "apps/Deployment shop/web: Invalid."))
-	leaves := assigned(saying("Applied=False/CleaningUp Progressing=True/CleaningUp",
-		"Waiting for the deletion of 2 objects.").but(deleting)).
-		but(
+	healthy, failed := assigned(workWith(ready)), assigned(workWithMessage(rejected, "apps/Deployment shop/web: Invalid."))
+	leaves := assigned(workWithMessage("Applied=False/CleaningUp Progressing=True/CleaningUp",
+		"Waiting for the deletion of 2 objects.").with(deleting)).
+		with(
 			unchosen)
 	done := phase(v1alpha1.PhaseSucceeded, "Complete: 2 of 2 clusters at r2.")
-	back := phase(v1alpha1.PhaseRolledBack, "Rolled back: 2 of 2 clusters at r1. 1 cluster failed, and maxFailures "+
+	rolledBack := phase(v1alpha1.PhaseRolledBack, "Rolled back: 2 of 2 clusters at r1. 1 cluster failed, and maxFailures "+
 		"allows 0: a.")
-	back.StableRevision, back.Rollback = "r1", &v1alpha1.RollbackStatus{}
+	rolledBack.StableRevision, rolledBack.Rollback = "r1", &v1alpha1.RollbackStatus{}
 	invalid := Problem{v1alpha1.ReasonInvalid, "spec.rollout.stages: is required"}
 
 	for _, test := range []struct {
@@ -78,21 +78,21 @@ func TestStatus(t *testing.T) {
 		counts     v1alpha1.ClusterCounts
 	}{
 		{
-			"all is well",
-			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{named("a", well), named("b", well)}},
+			"all clusters are available",
+			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{named("a", healthy), named("b", healthy)}},
 			"Applied=True/Applied Available=True/Available Progressing=False/Succeeded Degraded=False/AsDesired",
 			"Revision r2 is available on all 2 clusters.",
 			v1alpha1.ClusterCounts{Total: 2, Updated: 2, Applied: 2, Available: 2},
 		},
 		{
-			"one is a matter of grammar",
-			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{well}},
+			"the message for one cluster",
+			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{healthy}},
 			"Applied=True/Applied Available=True/Available Progressing=False/Succeeded Degraded=False/AsDesired",
 			"Revision r2 is available on 1 cluster.",
 			v1alpha1.ClusterCounts{Total: 1, Updated: 1, Applied: 1, Available: 1},
 		},
 		{
-			"where nobody is chosen nothing is available, and who waits for that goes on waiting",
+			"without clusters Available is False",
 			Observed{Revision: "r2", Rollout: phase(v1alpha1.PhaseSucceeded, "The rollout has no clusters.")},
 			"Applied=False/NoClusters Available=False/NoClusters Progressing=False/Succeeded Degraded=False/AsDesired",
 			noClusters,
@@ -102,7 +102,7 @@ func TestStatus(t *testing.T) {
 			"a pending cluster with an older revision lacks nothing; an approval does not degrade the WorkSet",
 			Observed{
 				Revision: "r2", Rollout: phase(v1alpha1.PhaseWaitingForApproval, "Waiting for the approval after stage canary."),
-				Clusters: []Cluster{named("a", well), named("b", well).but(old).but(waits)},
+				Clusters: []Cluster{named("a", healthy), named("b", healthy).with(old).with(blocked)},
 			},
 			"Applied=True/Applied Available=True/Available Progressing=True/WaitingForApproval Degraded=False/AsDesired",
 			"Revision r2 is assigned to 1 of 2 clusters: 1 available, 1 pending. Waiting for the approval after stage canary.",
@@ -112,7 +112,7 @@ func TestStatus(t *testing.T) {
 			"a pending cluster without a revision lacks all content, so Applied is False",
 			Observed{
 				Revision: "r2", Rollout: phase(v1alpha1.PhasePaused, "Paused: 1 of 2 clusters at r2."),
-				Clusters: []Cluster{named("a", well), named("b", well).but(none).but(waits)},
+				Clusters: []Cluster{named("a", healthy), named("b", healthy).with(noRevision).with(blocked)},
 			},
 			"Applied=False/NotApplied Available=False/NotAvailable Progressing=False/Paused Degraded=False/AsDesired",
 			"Revision r2 is assigned to 1 of 2 clusters: 1 available, 1 pending. The rollout is paused.",
@@ -122,7 +122,7 @@ func TestStatus(t *testing.T) {
 			"a rollout that is paused before its first cluster has applied nothing",
 			Observed{
 				Revision: "r2", Rollout: phase(v1alpha1.PhasePaused, "Paused: 0 of 1 cluster at r2."),
-				Clusters: []Cluster{named("a", well).but(none).but(waits)},
+				Clusters: []Cluster{named("a", healthy).with(noRevision).with(blocked)},
 			},
 			"Applied=False/NotApplied Available=False/NotAvailable Progressing=False/Paused Degraded=False/AsDesired",
 			"Revision r2 is assigned to 0 of 1 cluster: 1 pending. The rollout is paused.",
@@ -132,7 +132,7 @@ func TestStatus(t *testing.T) {
 			"a cluster that is being updated lacks content",
 			Observed{
 				Revision: "r2", Rollout: phase(v1alpha1.PhaseProgressing, "Updating: 0 of 1 cluster at r2, 1 progressing."),
-				Clusters: []Cluster{well.but(old)},
+				Clusters: []Cluster{healthy.with(old)},
 			},
 			"Applied=False/NotApplied Available=True/Available Progressing=True/Progressing Degraded=False/AsDesired",
 			"Revision r2 is assigned to 0 of 1 cluster: 1 progressing.",
@@ -141,14 +141,15 @@ func TestStatus(t *testing.T) {
 		{
 			"the objects are applied, but not available",
 			Observed{Revision: "r2", Rollout: phase(v1alpha1.PhaseProgressing, ""),
-				Clusters: []Cluster{assigned(says(onItsWay))}},
+				Clusters: []Cluster{assigned(workWith(updating))}},
 			"Applied=True/Applied Available=False/NotAvailable Progressing=True/Progressing Degraded=False/AsDesired",
 			"Revision r2 is assigned to 1 of 1 cluster: 1 progressing.",
 			v1alpha1.ClusterCounts{Total: 1, Updated: 1, Applied: 1},
 		},
 		{
 			"an unreachable cluster counts as applied by its last report, but not as available",
-			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{named("a", well), named("b", well).but(outOfReach)}},
+			Observed{Revision: "r2", Rollout: done,
+				Clusters: []Cluster{named("a", healthy), named("b", healthy).with(unreachable)}},
 			"Applied=True/Applied Available=False/NotAvailable Progressing=False/Succeeded Degraded=False/AsDesired",
 			"Revision r2 is assigned to 2 of 2 clusters: 1 available, 1 unreachable.",
 			v1alpha1.ClusterCounts{Total: 2, Updated: 2, Applied: 2, Available: 1, Unknown: 1},
@@ -157,7 +158,7 @@ func TestStatus(t *testing.T) {
 			"the message starts with the tolerated failures, and names the first failed cluster",
 			Observed{
 				Revision: "r2", Rollout: phase(v1alpha1.PhaseProgressing, ""),
-				Clusters: []Cluster{named("c", ill), named("b", ill), named("a", well)},
+				Clusters: []Cluster{named("c", failed), named("b", failed), named("a", healthy)},
 			},
 			"Applied=False/NotApplied Available=False/NotAvailable Progressing=True/Progressing Degraded=True/ClustersFailed",
 			"2 of 3 clusters failed, first b: apps/Deployment shop/web: Invalid. Revision r2 is assigned to 3 of 3 clusters: " +
@@ -168,7 +169,7 @@ func TestStatus(t *testing.T) {
 			"an override error is reported before failed clusters",
 			Observed{
 				Revision: "r2", Rollout: phase(v1alpha1.PhaseProgressing, ""),
-				Clusters: []Cluster{named("a", ill), named("b", well).but(problem), named("c", well)},
+				Clusters: []Cluster{named("a", failed), named("b", healthy).with(problem), named("c", healthy)},
 			},
 			"Applied=False/NotApplied Available=False/NotAvailable Progressing=True/Progressing Degraded=True/OverrideFailed",
 			"No revision can be assigned to 1 of 3 clusters, b: override 1: the label is not there. Revision r2 is assigned " +
@@ -178,7 +179,7 @@ func TestStatus(t *testing.T) {
 		{
 			"a cluster with an override error lacks content, also while the rollout is paused",
 			Observed{Revision: "r2", Rollout: phase(v1alpha1.PhasePaused, "Paused."),
-				Clusters: []Cluster{well.but(none).but(waits).but(problem)}},
+				Clusters: []Cluster{healthy.with(noRevision).with(blocked).with(problem)}},
 			"Applied=False/NotApplied Available=False/NotAvailable Progressing=False/Paused Degraded=True/OverrideFailed",
 			"No revision can be assigned to 1 of 1 cluster, east: override 1: the label is not there. Revision r2 is assigned " +
 				"to 0 of 1 cluster: 1 failed. The rollout is paused.",
@@ -187,7 +188,7 @@ func TestStatus(t *testing.T) {
 		{
 			"a cluster that exceeds the progress deadline is reported in addition",
 			Observed{
-				Revision: "r2", Clusters: []Cluster{named("a", well), named("b", assigned(says(onItsWay)))},
+				Revision: "r2", Clusters: []Cluster{named("a", healthy), named("b", assigned(workWith(updating)))},
 				Rollout: v1alpha1.RolloutStatus{Revision: "r2", Phase: v1alpha1.PhaseSoaking, Message: "Waiting.",
 					RolloutCounts: v1alpha1.RolloutCounts{TimedOut: 1}},
 			},
@@ -200,7 +201,7 @@ func TestStatus(t *testing.T) {
 			"a halted rollout degrades the WorkSet",
 			Observed{
 				Revision: "r2", Rollout: phase(v1alpha1.PhaseFailed, "1 cluster failed, and maxFailures allows 0: a."),
-				Clusters: []Cluster{named("a", ill), named("b", well).but(old).but(waits)},
+				Clusters: []Cluster{named("a", failed), named("b", healthy).with(old).with(blocked)},
 			},
 			"Applied=False/NotApplied Available=False/NotAvailable Progressing=False/Failed Degraded=True/RolloutHalted",
 			"The rollout is halted. 1 cluster failed, and maxFailures allows 0: a. a: apps/Deployment shop/web: Invalid. The " +
@@ -212,7 +213,7 @@ func TestStatus(t *testing.T) {
 			"the halt of an earlier revision is ignored",
 			Observed{
 				Revision: "r3", Rollout: phase(v1alpha1.PhaseFailed, "1 cluster failed, and maxFailures allows 0: a."),
-				Clusters: []Cluster{well.but(waits)},
+				Clusters: []Cluster{healthy.with(blocked)},
 			},
 			"Applied=True/Applied Available=True/Available Progressing=False/Pending Degraded=False/AsDesired",
 			"Revision r3 is assigned to 0 of 1 cluster: 1 pending.",
@@ -220,7 +221,8 @@ func TestStatus(t *testing.T) {
 		},
 		{
 			"after a rollback the clusters are up to date, but the WorkSet stays degraded",
-			Observed{Revision: "r2", Rollout: back, Clusters: []Cluster{named("a", well).but(old), named("b", well).but(old)}},
+			Observed{Revision: "r2", Rollout: rolledBack,
+				Clusters: []Cluster{named("a", healthy).with(old), named("b", healthy).with(old)}},
 			"Applied=True/Applied Available=True/Available Progressing=False/RolledBack Degraded=True/RolloutHalted",
 			"Rolled back: 2 of 2 clusters at r1. 1 cluster failed, and maxFailures allows 0: a. Revision r2 is not retried. " +
 				"Change the WorkSet to roll out another revision.",
@@ -228,7 +230,7 @@ func TestStatus(t *testing.T) {
 		},
 		{
 			"a problem of the WorkSet makes Applied False, although the clusters are available",
-			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{well},
+			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{healthy},
 				Problems: []Problem{{v1alpha1.ReasonWriteFailed, "no"}, invalid}},
 			"Applied=False/Invalid Available=True/Available Progressing=False/Succeeded Degraded=True/Invalid",
 			"spec.rollout.stages: is required (1 more problem). Revision r2 is available on 1 cluster.",
@@ -252,8 +254,8 @@ func TestStatus(t *testing.T) {
 		},
 		{
 			"clusters that are left are not part of the total",
-			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{named("a", well), named("b", leaves),
-				named("c", leaves).but(func(c *Cluster) { c.Works = nil })}},
+			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{named("a", healthy), named("b", leaves),
+				named("c", leaves).with(func(c *Cluster) { c.Works = nil })}},
 			"Applied=True/Applied Available=True/Available Progressing=False/Succeeded Degraded=False/AsDesired",
 			"Revision r2 is available on 1 cluster. Objects are being removed from 1 cluster, b: " +
 				"Waiting for the deletion of 2 objects.",
@@ -264,7 +266,7 @@ func TestStatus(t *testing.T) {
 			Observed{
 				Revision: "r2", Rollout: phase(v1alpha1.PhaseFailed, "1 cluster failed, and maxFailures allows 0: "+
 					"a."), Deleting: true,
-				Clusters: []Cluster{named("a", ill).but(outOfReach), named("b", leaves)},
+				Clusters: []Cluster{named("a", failed).with(unreachable), named("b", leaves)},
 			},
 			"Applied=False/Deleting Available=False/Deleting Progressing=True/Deleting Degraded=False/AsDesired",
 			"The WorkSet is being deleted. Objects are being removed from 2 clusters, first a: The cluster is unreachable.",
@@ -295,19 +297,19 @@ func TestStatus(t *testing.T) {
 
 // TestStatus_ListsClusters checks that clusters are sorted by urgency, and by name within a state.
 func TestStatus_ListsClusters(t *testing.T) {
-	waits := func(c *Cluster) { c.Hold, c.Revision = rollout.HoldConcurrency, "r1" }
+	blocked := func(c *Cluster) { c.Hold, c.Revision = rollout.HoldConcurrency, "r1" }
 	got := Status(Observed{Now: noon, Revision: "r2", Clusters: []Cluster{
-		named("i", assigned(says(allWell))).but(func(c *Cluster) { c.Replicas = new(int32(3)) }),
-		named("h", assigned(says(allWell))).but(waits),
-		named("g", assigned(says(allWell).but(unseen))),
-		named("f", assigned(says(allWell))).but(unwritten),
-		named("fa", assigned(says(allWell))).but(func(c *Cluster) { c.Revision = "r1" }),
-		named("e", assigned(saying(onItsWay, "1 of 3 replicas are ready"))),
-		named("d", assigned(says(allWell))).but(func(c *Cluster) { c.Chosen = false }),
-		named("c", assigned(says(allWell))).but(outOfReach),
-		named("b", assigned(saying(allWell, "well"), saying(unknown, "kind"), saying(rejected, "worst"),
-			saying(rejected, "worse"))),
-		named("a", assigned(says(rejected).but(func(w *Work) { w.Message = "" }))),
+		named("i", assigned(workWith(ready))).with(func(c *Cluster) { c.Replicas = new(int32(3)) }),
+		named("h", assigned(workWith(ready))).with(blocked),
+		named("g", assigned(workWith(ready).with(unobserved))),
+		named("f", assigned(workWith(ready))).with(notCurrent),
+		named("fa", assigned(workWith(ready))).with(func(c *Cluster) { c.Revision = "r1" }),
+		named("e", assigned(workWithMessage(updating, "1 of 3 replicas are ready"))),
+		named("d", assigned(workWith(ready))).with(func(c *Cluster) { c.Chosen = false }),
+		named("c", assigned(workWith(ready))).with(unreachable),
+		named("b", assigned(workWithMessage(ready, "well"), workWithMessage(unknown, "kind"),
+			workWithMessage(rejected, "worst"), workWithMessage(rejected, "worse"))),
+		named("a", assigned(workWith(rejected).with(func(w *Work) { w.Message = "" }))),
 	}})
 	require.Zero(t, got.OmittedClusters)
 	want := []v1alpha1.ClusterSummary{
@@ -333,34 +335,34 @@ func TestStatus_ListsClusters(t *testing.T) {
 // by name.
 func TestConditions_ReportTheWorst(t *testing.T) {
 	got := Status(Observed{Now: noon, Revision: "r2", Clusters: []Cluster{
-		named("d", assigned(saying(rejected, "no"))), named("a", assigned(says(allWell).but(unseen))),
-		named("b", assigned(saying(rejected, "never"))), named("c", assigned(says(onItsWay))),
+		named("d", assigned(workWithMessage(rejected, "no"))), named("a", assigned(workWith(ready).with(unobserved))),
+		named("b", assigned(workWithMessage(rejected, "never"))), named("c", assigned(workWith(updating))),
 	}})
-	said := func(kind string) string { return meta.FindStatusCondition(got.Conditions, kind).Message }
-	require.Equal(t, "Objects are not applied on 3 of 4 clusters, first b: never.", said(v1alpha1.ConditionApplied))
-	require.Equal(t, "Objects are not available on 4 of 4 clusters, first b: never.", said(v1alpha1.ConditionAvailable))
-	require.Equal(t, "2 of 4 clusters failed, first b: never.", said(v1alpha1.ConditionDegraded))
+	message := func(kind string) string { return meta.FindStatusCondition(got.Conditions, kind).Message }
+	require.Equal(t, "Objects are not applied on 3 of 4 clusters, first b: never.", message(v1alpha1.ConditionApplied))
+	require.Equal(t, "Objects are not available on 4 of 4 clusters, first b: never.", message(v1alpha1.ConditionAvailable))
+	require.Equal(t, "2 of 4 clusters failed, first b: never.", message(v1alpha1.ConditionDegraded))
 }
 
-func TestHoldReasonsHaveWords(t *testing.T) {
+func TestBlockedMessage_AllHoldReasons(t *testing.T) {
 	seen := map[string]bool{}
 	for _, reason := range []rollout.HoldReason{
 		rollout.HoldConcurrency, rollout.HoldOrder, rollout.HoldApproval, rollout.HoldTime, rollout.HoldPaused,
 		rollout.HoldStopped, rollout.HoldFailures, "Moon",
 	} {
-		words := blockedMessage(reason)
-		require.False(t, seen[words], words)
-		seen[words] = true
+		message := blockedMessage(reason)
+		require.False(t, seen[message], message)
+		seen[message] = true
 	}
 	require.True(t, seen["Waiting: Moon."], "an unknown reason is part of the message")
 }
 
-func TestStatusHasTheHistory(t *testing.T) {
+func TestStatus_Revisions(t *testing.T) {
 	at := func(name, revision string) Cluster {
-		return named(name, assigned(says(allWell))).but(func(c *Cluster) { c.Revision = revision })
+		return named(name, assigned(workWith(ready))).with(func(c *Cluster) { c.Revision = revision })
 	}
 	o := Observed{Now: noon, Revision: "r66", Clusters: []Cluster{
-		at("a", "r66"), at("b", "r60"), at("c", "r60").but(func(c *Cluster) { c.Chosen = false }), at("d", ""),
+		at("a", "r66"), at("b", "r60"), at("c", "r60").with(func(c *Cluster) { c.Chosen = false }), at("d", ""),
 	}}
 	for i := range 67 {
 		o.Revisions = append(o.Revisions, v1alpha1.RevisionSummary{Name: fmt.Sprintf("r%d", i), Number: int64(i),
@@ -379,15 +381,15 @@ func TestStatusHasTheHistory(t *testing.T) {
 	require.Equal(t, map[string]int32{"r60": 1, "r66": 1}, counted, "clusters that are left are not counted")
 }
 
-// TestConditionsKeepTheirTimes checks that a condition keeps its time while its status does not change, and that
+// TestConditions_KeepTransitionTimes checks that a condition keeps its time while its status does not change, and that
 // conditions of other clients are kept.
-func TestConditionsKeepTheirTimes(t *testing.T) {
-	o := Observed{Now: noon, Generation: 1, Revision: "r2", Clusters: []Cluster{assigned(says(onItsWay))}}
+func TestConditions_KeepTransitionTimes(t *testing.T) {
+	o := Observed{Now: noon, Generation: 1, Revision: "r2", Clusters: []Cluster{assigned(workWith(updating))}}
 	o.Before.Conditions = []metav1.Condition{condition("Custom", metav1.ConditionTrue, "Mine", 0)}
 	o.Before = Status(o)
 	require.Equal(t, "Custom", o.Before.Conditions[0].Type)
 
-	o.Now, o.Generation, o.Clusters = noon.Add(time.Hour), 2, []Cluster{assigned(says(allWell))}
+	o.Now, o.Generation, o.Clusters = noon.Add(time.Hour), 2, []Cluster{assigned(workWith(ready))}
 	o.Before.Conditions[0].Status = metav1.ConditionFalse
 	got := Status(o)
 	at := func(kind string) time.Time {

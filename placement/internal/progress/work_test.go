@@ -31,7 +31,7 @@ func deployment(name string) workv1alpha1.ResourceIdentifier {
 func workOf(conditions ...metav1.Condition) *workv1alpha1.Work {
 	return &workv1alpha1.Work{
 		ObjectMeta: metav1.ObjectMeta{Generation: 3},
-		Status:     workv1alpha1.WorkStatus{ObservedGeneration: 3, Message: "It says so.", Conditions: conditions},
+		Status:     workv1alpha1.WorkStatus{ObservedGeneration: 3, Message: "The message.", Conditions: conditions},
 	}
 }
 
@@ -50,54 +50,54 @@ func TestOf(t *testing.T) {
 		want   Work
 	}{
 		{
-			"an agent has not looked at it yet: nothing is known, which is not that it is well",
+			"a Work that the agent has not observed is unknown",
 			&workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 1}},
 			Work{Generation: 1, Applied: unknown, Available: unknown, Degraded: unknown, Progressing: unknown},
 		},
 		{
-			"all is well: nothing is most wrong, and the latest transition counts",
+			"a healthy Work has no reason, and the time of the latest transition",
 			workOf(condition("Applied", isTrue, "Applied", 1), condition("Available", isTrue, "Ready", 4),
 				condition("Progressing", isFalse, "AsDesired", 2),
 				condition("Degraded", isFalse, "AsDesired", 0), condition("Complete", isTrue, "Completed", 7)),
 			Work{Applied: isTrue, Available: isTrue, Progressing: isFalse, Degraded: isFalse, Changed: at(4)},
 		},
 		{
-			"that it is degraded is worse than what it has not applied",
+			"the reason of Degraded precedes that of Applied",
 			workOf(condition("Applied", isFalse, "Pending", 1), condition("Degraded", isTrue, "Timeout", 2)),
 			Work{Applied: isFalse, Available: unknown, Degraded: isTrue, Progressing: unknown, Reason: "Timeout",
 				Changed: at(2)},
 		},
 		{
-			"what is not applied is worse than what is not ready",
+			"the reason of Applied precedes that of Available",
 			workOf(condition("Available", isFalse, "NotApplied", 1), condition("Applied", isFalse, "Failed", 1),
 				condition("Degraded", isFalse, "AsDesired", 1)),
 			Work{Applied: isFalse, Available: isFalse, Degraded: isFalse, Progressing: unknown, Reason: "Failed",
 				Changed: at(1)},
 		},
 		{
-			"what is being pruned is told of when there is nothing else",
+			"the reason of Progressing is used if there is no other",
 			workOf(condition("Applied", isTrue, "Applied", 1), condition("Available", isTrue, "Ready", 1),
 				condition("Progressing", isTrue, "Progressing", 2)),
 			Work{Applied: isTrue, Available: isTrue, Degraded: unknown, Progressing: isTrue, Reason: "Progressing",
 				Changed: at(2)},
 		},
 		{
-			"a condition that somebody has left from a generation before says nothing",
+			"a condition of an earlier generation is ignored",
 			workOf(condition("Applied", isTrue, "Applied", 1), stale),
 			Work{Applied: isTrue, Available: unknown, Degraded: unknown, Progressing: unknown, Changed: at(1)},
 		},
 		{
-			"a condition need not say what generation it is about",
+			"a condition without a generation is used",
 			workOf(undated),
 			Work{Applied: isTrue, Available: unknown, Degraded: unknown, Progressing: unknown, Changed: at(1)},
 		},
 		{
-			"a status that is none is unknown",
+			"an invalid status is unknown",
 			workOf(condition("Applied", "Perhaps", "Odd", 1)),
 			Work{Applied: unknown, Available: unknown, Degraded: unknown, Progressing: unknown, Reason: "Odd", Changed: at(1)},
 		},
 		{
-			"its deletion has begun",
+			"the Work is being deleted",
 			deleted,
 			Work{Applied: unknown, Available: unknown, Degraded: unknown, Progressing: unknown, Deleting: true},
 		},
@@ -105,7 +105,7 @@ func TestOf(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			want := test.want
 			if test.work.Status.ObservedGeneration != 0 {
-				want.Generation, want.Observed, want.Message = 3, 3, "It says so."
+				want.Generation, want.Observed, want.Message = 3, 3, "The message."
 			}
 			if diff := cmp.Diff(want, Of(test.work)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -127,13 +127,13 @@ func TestOfFeedback(t *testing.T) {
 	add(deployment("db"), workv1alpha1.FeedbackValue{Name: "ready", Type: "Number", Value: "1"})
 
 	got := Of(work).Feedback
-	require.Len(t, got, 3, "what has a name that no object has must not fill the status")
+	require.Len(t, got, 3, "an object with an invalid name must not be listed")
 	require.Equal(t, []string{"db ready", "web note", "web ready"}, []string{
 		got[0].ResourceIdentifier.Name + " " + got[0].Name, got[1].ResourceIdentifier.Name + " " + got[1].Name,
 		got[2].ResourceIdentifier.Name + " " + got[2].Name,
-	}, "by object and name")
+	}, "sorted by object and name")
 	require.LessOrEqual(t, len(got[1].Value), maxValue)
-	require.True(t, utf8.ValidString(got[1].Value), "cut between two characters")
+	require.True(t, utf8.ValidString(got[1].Value), "the value must be cut between two characters")
 	require.True(t, strings.HasSuffix(got[1].Value, "é…"))
 
 	for i := range 200 {
@@ -141,6 +141,6 @@ func TestOfFeedback(t *testing.T) {
 	}
 	got = Of(work).Feedback
 	require.Len(t, got, v1alpha1.MaxFeedbackSummaries)
-	require.Equal(t, "db", got[0].ResourceIdentifier.Name, "the first in order stay")
-	require.Less(t, cap(got), 100, "nothing is kept of what is left out")
+	require.Equal(t, "db", got[0].ResourceIdentifier.Name, "the first values in order are kept")
+	require.Less(t, cap(got), 100, "omitted values must not stay in memory")
 }

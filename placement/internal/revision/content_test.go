@@ -58,12 +58,12 @@ work:
   executor: {namespace: shop, name: robot}
 `
 
-// TestHashStays checks that the hash equals that of earlier releases: otherwise an upgrade would roll out all WorkSets
-// of a hub.
-func TestHashStays(t *testing.T) {
+// TestHash_EqualsEarlierReleases checks that the hash equals that of earlier releases: otherwise an upgrade would roll
+// out all WorkSets of a hub.
+func TestHash_EqualsEarlierReleases(t *testing.T) {
 	for _, test := range []struct{ reason, spec, want string }{
 		{"objects alone", `{}`, "fdf2e1d008a452facb5d0eb02c27e8465946bdb6e84ea43299b51193d5cbbceb"},
-		{"everything", everything, "b039db08ec99d688ed171c661ed7ea8afe11ac8bb26c076ea8cb39425e72ddc0"},
+		{"all fields", everything, "b039db08ec99d688ed171c661ed7ea8afe11ac8bb26c076ea8cb39425e72ddc0"},
 	} {
 		require.Equal(t, test.want, contentOf(t, test.spec).Hash().String(), test.reason)
 	}
@@ -75,18 +75,18 @@ func TestHash(t *testing.T) {
 		same               bool
 	}{
 		{"no overrides", `{}`, `overrides: {}`, true},
-		{"empty ones", `{}`, `overrides: {rules: [], expandManifests: false}`, true},
+		{"empty overrides", `{}`, `overrides: {rules: [], expandManifests: false}`, true},
 		{"no division", `{}`, `replicas: {strategy: ""}`, true},
-		{"weights that are empty", `replicas: {strategy: StaticWeight}`,
+		{"empty weights and objects", `replicas: {strategy: StaticWeight}`,
 			`replicas: {strategy: StaticWeight, weights: [], objects: []}`, true},
 		{"defaults of the API", `{}`, `work: {apply: {mode: ServerSideApply, takeover: Never, drift: Correct}, ` +
 			`waves: {timeoutSeconds: 600}, delete: {action: Delete, propagation: Foreground}}`, true},
-		{"how a patch is written", `overrides: {rules: [{mergePatch: {a: 1.0, b: "<"}}]}`,
+		{"the notation of a patch", `overrides: {rules: [{mergePatch: {a: 1.0, b: "<"}}]}`,
 			`overrides: {rules: [{mergePatch: {b: "\u003c", a: 1}}]}`, true},
-		{"a patch of nothing", `overrides: {rules: [{delete: true, mergePatch: null}]}`,
+		{"a null patch", `overrides: {rules: [{delete: true, mergePatch: null}]}`,
 			`overrides: {rules: [{delete: true}]}`, true},
-		{"what is not the default", `{}`, `work: {apply: {mode: CreateOnly}}`, false},
-		{"a default of one field is none of another", `{}`,
+		{"a value that is not the default", `{}`, `work: {apply: {mode: CreateOnly}}`, false},
+		{"the default of one field is not that of another", `{}`,
 			`work: {manifestOptions: [{select: {name: a}, mode: ServerSideApply}]}`, false},
 		{"the core group and any group", `overrides: {rules: [{objects: [{group: "", name: a}], delete: true}]}`,
 			`overrides: {rules: [{objects: [{name: a}], delete: true}]}`, false},
@@ -94,13 +94,13 @@ func TestHash(t *testing.T) {
 			`work: {manifestOptions: [{select: {name: a}}]}`, false},
 		{"an empty map in a patch", `overrides: {rules: [{mergePatch: {a: {}}}]}`, `overrides: {rules: [{mergePatch: {}}]}`,
 			false},
-		{"a null in a patch deletes", `overrides: {rules: [{mergePatch: {a: null}}]}`,
+		{"a null in a patch", `overrides: {rules: [{mergePatch: {a: null}}]}`,
 			`overrides: {rules: [{mergePatch: {}}]}`, false},
-		{"a patch of an empty map", `overrides: {rules: [{delete: true, mergePatch: {}}]}`,
+		{"an empty patch", `overrides: {rules: [{delete: true, mergePatch: {}}]}`,
 			`overrides: {rules: [{delete: true}]}`, false},
-		{"a label that is empty", `overrides: {rules: [{clusters: [{labelSelector: {matchLabels: {a: ""}}}]}]}`,
+		{"an empty label value", `overrides: {rules: [{clusters: [{labelSelector: {matchLabels: {a: ""}}}]}]}`,
 			`overrides: {rules: [{clusters: [{labelSelector: {}}]}]}`, false},
-		{"a rule more, if it says nothing", `overrides: {rules: [{}]}`, `overrides: {rules: [{}, {}]}`, false},
+		{"another empty rule", `overrides: {rules: [{}]}`, `overrides: {rules: [{}, {}]}`, false},
 		{"the order of rules", `overrides: {rules: [{mergePatch: {a: 1}}, {mergePatch: {a: 2}}]}`,
 			`overrides: {rules: [{mergePatch: {a: 2}}, {mergePatch: {a: 1}}]}`, false},
 		{"the executor", `{}`, `work: {executor: {namespace: a, name: b}}`, false},
@@ -113,15 +113,15 @@ func TestHash(t *testing.T) {
 	hash := full.Hash()
 	after, err := json.Marshal(full)
 	require.NoError(t, err)
-	require.Equal(t, string(before), string(after), "Hash changes nothing")
+	require.Equal(t, string(before), string(after), "Hash must not change the content")
 	full.Objects = full.Objects[:1]
-	require.NotEqual(t, hash, full.Hash(), "one object less")
+	require.NotEqual(t, hash, full.Hash(), "a content without one object")
 	require.NotEqual(t, (&Content{}).Hash(), full.Hash())
 }
 
-// TestDefaults checks that each default of the CustomResourceDefinition for a field of a Content results in the same
-// revision.
-func TestDefaults(t *testing.T) {
+// TestHash_Defaults checks that each default of the CustomResourceDefinition for a field of a Content results in the
+// same revision.
+func TestHash_Defaults(t *testing.T) {
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	require.NoError(t, yaml.Unmarshal(readFile(t, "../../crds/placement.muster.dev_worksets.yaml"), definition))
 	spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
@@ -143,7 +143,7 @@ func TestDefaults(t *testing.T) {
 		if schema.Items != nil {
 			var defaults []string
 			walkDefaults(schema.Items.Schema, &defaults)
-			require.Empty(t, defaults, "there is a default in a list: take care of it")
+			require.Empty(t, defaults, "defaults does not support a default in a list")
 		}
 	}
 	for _, name := range []string{"overrides", "replicas", "work"} {
@@ -174,12 +174,12 @@ func TestHashDoesNotDependOnOrder(t *testing.T) {
 		require.Equal(t, c.Hash(), other.Hash())
 		if len(c.Objects) > 0 {
 			other.Objects = slices.Concat(other.Objects, other.Objects[:1])
-			require.NotEqual(t, c.Hash(), other.Hash(), "an object twice is something else")
+			require.NotEqual(t, c.Hash(), other.Hash(), "a repeated object must change the hash")
 		}
 	})
 }
 
-func named(namespace, name string) *v1alpha1.WorkSet {
+func workSetNamed(namespace, name string) *v1alpha1.WorkSet {
 	return &v1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
@@ -187,12 +187,12 @@ var namespaced = regexp.MustCompile("-[0-9a-f]{12}(-[0-9]{1,4})?$")
 
 func TestName(t *testing.T) {
 	h := contentOf(t, everything).Hash()
-	require.Equal(t, "web-"+h.String()[:12], Name(named("apps", "web"), h))
-	require.Equal(t, "web-"+h.String()[:13], Name(named("", "web"), h))
+	require.Equal(t, "web-"+h.String()[:12], Name(workSetNamed("apps", "web"), h))
+	require.Equal(t, "web-"+h.String()[:13], Name(workSetNamed("", "web"), h))
 	seen := map[string]bool{}
 	for length := 1; length <= validation.DNS1123SubdomainMaxLength; length++ {
 		for _, namespace := range []string{"apps", ""} {
-			workSet := named(namespace, strings.Repeat("a.", length)[:length-1]+"b")
+			workSet := workSetNamed(namespace, strings.Repeat("a.", length)[:length-1]+"b")
 			name := Name(workSet, h)
 			require.Empty(t, validation.IsDNS1123Subdomain(name))
 			require.Empty(t, validation.IsDNS1123Subdomain(place{9999, 9999}.objectName(name)))
@@ -207,7 +207,7 @@ func TestName(t *testing.T) {
 	}
 	for _, name := range []string{"", "web", "web-", "web-5F6D8C9B7A12", "web-5f6d8c9b7a1", "web-5f6d8c9b7a12a",
 		"web/5f6d8c9b7a12", "../5f6d8c9b7a12", "db-5f6d8c9b7a12"} {
-		require.False(t, isName(named("apps", "web"), name), name)
+		require.False(t, isName(workSetNamed("apps", "web"), name), name)
 	}
 }
 

@@ -24,7 +24,7 @@ func readFile(t require.TestingT, name string) []byte {
 
 func raw(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
 
-func TestRoundTrip(t *testing.T) {
+func TestEncode_RoundTrip(t *testing.T) {
 	divided := 0
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawContent(t)
@@ -41,21 +41,21 @@ func TestRoundTrip(t *testing.T) {
 				size += len(o)
 			}
 			require.True(t, size <= limit || len(d.Objects) == 0 || len(d.Objects) == 1 && d.Settings == nil,
-				"a part is larger than it may be")
+				"a part exceeds the limit")
 			var value map[string]any
 			require.NoError(t, utiljson.Unmarshal(part, &value))
 			for _, of := range []any{value, runtime.RawExtension{Raw: part}} {
 				again, err := json.Marshal(of)
 				require.NoError(t, err)
 				require.Equal(t, string(part), string(again),
-					"the API server must be able to read and write it and find it unchanged")
+					"the API server must not change the text")
 			}
 		}
 		same := *c
 		same.Objects = rapid.Permutation(c.Objects).Draw(t, "order")
 		others, err := encode(&same, limit)
 		require.NoError(t, err)
-		require.Equal(t, parts, others, "one content has one text")
+		require.Equal(t, parts, others, "the order of objects must not change the text")
 
 		back, err := decode(parts)
 		require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 		for _, field := range []string{string(back.Work.Apply.Mode), string(back.Work.Apply.Drift),
 			string(back.Work.Delete.Propagation)} {
-			require.NotEmpty(t, field, "defaults are filled in")
+			require.NotEmpty(t, field, "a default is missing")
 		}
 		if len(parts) > 1 {
 			_, err = decode(parts[:len(parts)-1])
@@ -77,7 +77,7 @@ func TestRoundTrip(t *testing.T) {
 			require.ErrorIs(t, err, ErrCorrupt)
 		}
 	})
-	require.Greater(t, divided, 3, "no draw has many parts: it shows little")
+	require.Greater(t, divided, 3, "no draw has several parts")
 }
 
 // TestFormat1 checks that each release can read the revisions of earlier ones.
@@ -115,22 +115,23 @@ func TestDecodeRefuses(t *testing.T) {
 		text             string
 	}{
 		{"an object was changed", `"k":"2"`, `"k":"3"`, ErrCorrupt, ""},
-		{"so were the settings", `CreateOnly`, `Observe`, ErrCorrupt, ""},
-		{"an object that is none", `"kind":"ConfigMap"`, `"kind":""`, ErrCorrupt, ""},
+		{"the settings were changed", `CreateOnly`, `Observe`, ErrCorrupt, ""},
+		{"an invalid object", `"kind":"ConfigMap"`, `"kind":""`, ErrCorrupt, ""},
 		{"another hash", `"hash":"`, `"hash":"0`, ErrCorrupt, ""},
-		{"no parts", `1/1`, `1/0`, ErrCorrupt, ""},
-		{"more parts", `1/1`, `1/2`, ErrCorrupt, ""},
-		{"another part", `1/1`, `2/2`, ErrCorrupt, ""},
-		{"no object", `"content":{`, `"content":[],"other":{`, ErrCorrupt, ""},
-		{"nothing", `"content":{`, `"content":null,"other":{`, ErrCorrupt, ""},
+		{"zero parts", `1/1`, `1/0`, ErrCorrupt, ""},
+		{"a part is missing", `1/1`, `1/2`, ErrCorrupt, ""},
+		{"the first part is missing", `1/1`, `2/2`, ErrCorrupt, ""},
+		{"the content is an array", `"content":{`, `"content":[],"other":{`, ErrCorrupt, ""},
+		{"the content is null", `"content":{`, `"content":null,"other":{`, ErrCorrupt, ""},
 		{"a field of the wrong type", `"mode":"CreateOnly"`, `"mode":5`, ErrCorrupt, ""},
 		{"a later format", `"format":1`, `"format":2,"more":true`, nil, "the revision has format 2, and this release " +
 			"supports format 1 only"},
 		{"no format", `"format":1,`, ``, nil, "the revision has format 0"},
 		{"a field of a later release", `"work":{`, `"work":{"more":true,`, nil,
 			"the revision has fields that this release does not support"},
-		{"another", `"format":1`, `"format":1,"more":true`, nil, "the revision has fields that this release does not " +
-			"support"},
+		{"a field of a later release beside the format",
+			`"format":1`, `"format":1,"more":true`, nil, "the revision has fields that this release does not " +
+				"support"},
 	} {
 		changed := strings.Replace(whole, test.old, test.new, 1)
 		require.NotEqual(t, whole, changed, test.reason)
@@ -144,7 +145,7 @@ func TestDecodeRefuses(t *testing.T) {
 		}
 		require.ErrorContains(t, err, test.text, test.reason)
 		require.ErrorIs(t, err, ErrLater, test.reason)
-		require.NotErrorIs(t, err, ErrCorrupt, "%s: it is not to be deleted", test.reason)
+		require.NotErrorIs(t, err, ErrCorrupt, "%s: a revision of a later release is not corrupt", test.reason)
 	}
 }
 

@@ -53,7 +53,7 @@ func ExampleStore() {
 	}
 	inUse := func(name string) bool { return name == current }
 	for _, old := range revision.Prune(history, inUse, 1) {
-		fmt.Println(old.Name, "goes")
+		fmt.Println(old.Name, "is deleted")
 		if err := store.Delete(ctx, web, old); err != nil {
 			panic(err)
 		}
@@ -68,6 +68,6 @@ func ExampleStore() {
 	// web:2 is number 2 and called web-296d8c402546
 	// web:3 is number 3 and called web-167dea7d219c
 	// web:1 is number 4 and called web-927e370750be
-	// web-296d8c402546 goes
+	// web-296d8c402546 is deleted
 	// {"apiVersion":"v1","data":{"image":"web:1"},"kind":"ConfigMap","metadata":{"name":"image"}}
 }

@@ -21,12 +21,12 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// TestMadeAnew checks that revisions are deleted with their WorkSet, and that the garbage collector does not delete the
-// revisions of a WorkSet that is created again with the same name.
-func TestMadeAnew(t *testing.T) {
+// TestStore_RecreatedWorkSet checks that revisions are deleted with their WorkSet, and that the garbage collector does
+// not delete the revisions of a WorkSet that is created again with the same name.
+func TestStore_RecreatedWorkSet(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	old, s, c := h.workSet("web"), h.store(&wire{}), large(t, "a")
+	old, s, c := h.workSet("web"), h.store(&transport{}), large(t, "a")
 	info := save(t, s, old, c, 1)
 	existing := h.stored()[info.Name+"-2"]
 	finalizers := func(of string) {
@@ -37,40 +37,42 @@ func TestMadeAnew(t *testing.T) {
 	require.NoError(t, h.client.Delete(t.Context(), old))
 	workSet := h.workSet("web")
 	require.NotEqual(t, old.UID, workSet.UID)
-	require.Empty(t, list(t, s, workSet), "they are not its")
+	require.Empty(t, list(t, s, workSet), "the new WorkSet must not own the revisions of the old one")
 	_, err := s.Load(t.Context(), workSet, info.Name)
 	require.ErrorIs(t, err, revision.ErrNotFound)
-	refused := func() {
+	requireRefused := func() {
 		_, err := s.Save(t.Context(), workSet, c, 1)
 		require.ErrorContains(t, err, "retry after the WorkSetRevision is gone")
 		require.NotErrorIs(t, err, revision.ErrForeign)
 		require.Equal(t, old.UID, h.stored()[existing.Name].OwnerReferences[0].UID)
 	}
-	refused()
-	h.eventually("the garbage collector comes", func() bool { return h.stored()[existing.Name].DeletionTimestamp != nil })
-	refused()
+	requireRefused()
+	h.eventually("the garbage collector deletes the revision", func() bool {
+		return h.stored()[existing.Name].DeletionTimestamp != nil
+	})
+	requireRefused()
 	finalizers(`null`)
-	h.eventually("then it is saved", func() bool {
+	h.eventually("the revision is saved", func() bool {
 		info, err = s.Save(t.Context(), workSet, c, 1)
 		return err == nil
 	})
 	require.Len(t, h.stored(), 3)
-	h.loads(workSet, info)
+	h.requireLoads(workSet, info)
 	require.NoError(t, h.client.Delete(t.Context(), workSet))
-	h.eventually("all are gone", func() bool { return len(h.stored()) == 0 })
+	h.eventually("all revisions are deleted", func() bool { return len(h.stored()) == 0 })
 }
 
-// TestOrphans checks that revisions that remain after a deletion without dependents are adopted by the next WorkSet of
-// the name.
-func TestOrphans(t *testing.T) {
+// TestStore_AdoptsOrphans checks that revisions that remain after a deletion without dependents are adopted by the next
+// WorkSet of the name.
+func TestStore_AdoptsOrphans(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	old, s := h.workSet("web"), h.store(&wire{})
+	old, s := h.workSet("web"), h.store(&transport{})
 	for _, text := range []string{"<a>", "<b>"} {
 		save(t, s, old, content(t, text), 7)
 	}
 	require.NoError(t, h.client.Delete(t.Context(), old, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
-	h.eventually("they have no owner", func() bool {
+	h.eventually("the revisions have no owner", func() bool {
 		for _, r := range h.stored() {
 			if len(r.OwnerReferences) > 0 {
 				return false
@@ -85,14 +87,14 @@ func TestOrphans(t *testing.T) {
 	info := save(t, s, workSet, content(t, "<a>"), 1)
 	require.Equal(t, []any{before[info.Name].UID, int64(1)}, []any{h.stored()[info.Name].UID, info.Number})
 	require.Equal(t, []revision.Info{info}, list(t, s, workSet))
-	h.loads(workSet, info)
+	h.requireLoads(workSet, info)
 }
 
-// TestForeign checks that objects of other owners are not changed, whatever their names.
-func TestForeign(t *testing.T) {
+// TestSave_ForeignObjects checks that objects of other owners are not changed, whatever their names.
+func TestSave_ForeignObjects(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	workSet, s := h.workSet("web"), h.store(&wire{})
+	workSet, s := h.workSet("web"), h.store(&transport{})
 	c := content(t, "a")
 	name := revision.Name(workSet, c.Hash())
 	mine := metav1.NewControllerRef(workSet, v1alpha1.GroupVersion.WithKind("WorkSet"))
@@ -106,18 +108,19 @@ func TestForeign(t *testing.T) {
 		reason string
 		meta   metav1.ObjectMeta
 	}{
-		{"nobody's", metav1.ObjectMeta{}},
-		{"a DaemonSet's", metav1.ObjectMeta{Labels: labeled, OwnerReferences: []metav1.OwnerReference{
+		{"no owner", metav1.ObjectMeta{}},
+		{"owned by a DaemonSet", metav1.ObjectMeta{Labels: labeled, OwnerReferences: []metav1.OwnerReference{
 			*metav1.NewControllerRef(workSet, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))}}},
-		{"another WorkSet's", metav1.ObjectMeta{Labels: labeled, OwnerReferences: owner(func(o *metav1.OwnerReference) {
-			o.Name, o.UID = "db", "1"
-		})}},
-		{"labeled as the WorkSet's, with another spec", metav1.ObjectMeta{Labels: labeled}},
-		{"the WorkSet's, with another spec",
+		{"owned by another WorkSet",
+			metav1.ObjectMeta{Labels: labeled, OwnerReferences: owner(func(o *metav1.OwnerReference) {
+				o.Name, o.UID = "db", "1"
+			})}},
+		{"the label of the WorkSet, with another spec", metav1.ObjectMeta{Labels: labeled}},
+		{"owned by the WorkSet, with another spec",
 			metav1.ObjectMeta{Labels: labeled, OwnerReferences: []metav1.OwnerReference{*mine}}},
 	} {
 		test.meta.Namespace, test.meta.Name = h.namespace, name
-		test.meta.Finalizers = []string{"example.com/hold"} // what has an owner that is not there is the garbage collector's
+		test.meta.Finalizers = []string{"example.com/hold"} // keeps objects of missing owners
 		r := &v1alpha1.WorkSetRevision{ObjectMeta: test.meta, Number: 3, Spec: v1alpha1.WorkSetRevisionSpec{
 			WorkSet: "web", Revision: name, Hash: c.Hash().String(), Part: "1/1", Objects: 1,
 			Content: runtime.RawExtension{Raw: []byte(`{"spec":{}}`)},
@@ -125,7 +128,7 @@ func TestForeign(t *testing.T) {
 		require.NoError(t, h.client.Create(t.Context(), r), test.reason)
 		_, err := s.Save(t.Context(), workSet, c, 1)
 		require.ErrorIs(t, err, revision.ErrForeign, test.reason)
-		require.ErrorContains(t, err, name, "it says which")
+		require.ErrorContains(t, err, name, "the error must name the object")
 		require.Empty(t, list(t, s, workSet), test.reason)
 		now := h.stored()[name]
 		require.Equal(t, []any{r.UID, int64(3), r.Labels, r.OwnerReferences},
@@ -133,16 +136,16 @@ func TestForeign(t *testing.T) {
 		now.Finalizers = nil
 		require.NoError(t, h.client.Update(t.Context(), now))
 		require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), now)))
-		h.eventually("it is gone", func() bool { return len(h.stored()) == 0 })
+		h.eventually("the revision is deleted", func() bool { return len(h.stored()) == 0 })
 	}
 }
 
-// TestMeddling checks that a client that changes the metadata of a revision hides it until it is saved again, and that
-// it can be loaded all the time.
-func TestMeddling(t *testing.T) {
+// TestStore_ChangedMetadata checks that a client that changes the metadata of a revision hides it until it is saved
+// again, and that it can be loaded all the time.
+func TestStore_ChangedMetadata(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	workSet, s, w := h.workSet("web"), h.store(&wire{}), &wire{}
+	workSet, s, w := h.workSet("web"), h.store(&transport{}), &transport{}
 	info := save(t, s, workSet, large(t, "a"), 2)
 	for _, patch := range []string{
 		`{"metadata":{"labels":null}}`,
@@ -156,23 +159,23 @@ func TestMeddling(t *testing.T) {
 			client.RawPatch(types.MergePatchType, []byte(patch))))
 		require.False(t, list(t, s, workSet)[0].Complete, patch)
 		if !strings.Contains(patch, "owner") {
-			h.loads(workSet, info)
+			h.requireLoads(workSet, info)
 		}
 		w.writes.Store(0)
-		mended := save(t, h.store(w), workSet, large(t, "a"), 2)
-		require.Equal(t, []any{true, info.Number, info.Hash, int64(2)}, []any{mended.Complete, mended.Number, mended.Hash,
-			w.writes.Load()}, patch)
+		repaired := save(t, h.store(w), workSet, large(t, "a"), 2)
+		require.Equal(t, []any{true, info.Number, info.Hash, int64(2)}, []any{repaired.Complete, repaired.Number,
+			repaired.Hash, w.writes.Load()}, patch)
 	}
-	h.loads(workSet, info)
+	h.requireLoads(workSet, info)
 	require.Len(t, h.stored(), 3)
 }
 
-// TestCollision checks that a hash with the digits of the name but another remainder is treated as that of other
-// content.
-func TestCollision(t *testing.T) {
+// TestSave_HashCollision checks that a hash with the digits of the name but another remainder is treated as that of
+// other content.
+func TestSave_HashCollision(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	workSet, s := h.workSet("web"), h.store(&wire{})
+	workSet, s := h.workSet("web"), h.store(&transport{})
 	info := save(t, s, workSet, content(t, "a"), 1)
 	other := info.Hash.String()[:12] + strings.Repeat("0", 52)
 	patch := `{"metadata":{"annotations":{"placement.muster.dev/revision-hash":"` + other + `"}}}`
@@ -188,7 +191,7 @@ func TestCollision(t *testing.T) {
 func TestDeleteByUID(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	workSet, s := h.workSet("web"), h.store(&wire{})
+	workSet, s := h.workSet("web"), h.store(&transport{})
 	before := save(t, s, workSet, large(t, "a"), 1)
 	require.NoError(t, h.client.Delete(t.Context(), h.stored()[before.Name+"-2"]))
 	after := save(t, s, workSet, large(t, "a"), 1)
@@ -198,13 +201,13 @@ func TestDeleteByUID(t *testing.T) {
 	require.Empty(t, h.stored())
 }
 
-// TestExposure checks that a user with the role view, edit or admin in the namespace of a WorkSet cannot read its
-// revisions, which may contain Secrets that the user cannot read either. The user can read ControllerRevisions, in
-// which other projects store such content.
-func TestExposure(t *testing.T) {
+// TestPermissions_RolesOfTenants checks that a user with the role view, edit or admin in the namespace of a WorkSet
+// cannot read its revisions, which may contain Secrets that the user cannot read either. The user can read
+// ControllerRevisions, in which other projects store such content.
+func TestPermissions_RolesOfTenants(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	info := save(t, h.store(&wire{}), h.workSet("web"), content(t, "a"), 1)
+	info := save(t, h.store(&transport{}), h.workSet("web"), content(t, "a"), 1)
 	for _, role := range []string{"view", "edit", "admin"} {
 		user := h.namespace + role
 		require.NoError(t, h.client.Create(t.Context(), &rbacv1.RoleBinding{
@@ -213,7 +216,7 @@ func TestExposure(t *testing.T) {
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 		}))
 		c := mustertest.Client(t, plane.ForTest(t).User(user), scheme)
-		h.eventually(role+" is in force", func() bool {
+		h.eventually(role+" applies", func() bool {
 			return c.List(t.Context(), &appsv1.ControllerRevisionList{}, client.InNamespace(h.namespace)) == nil
 		})
 		var one v1alpha1.WorkSetRevision
@@ -258,7 +261,7 @@ func TestPermissions(t *testing.T) {
 		if _, err := s.Save(t.Context(), workSet, large(t, "b"), 2); err != nil {
 			return err
 		}
-		if _, err := s.Save(t.Context(), workSet, content(t, "a"), 3); err != nil { // which gets another number
+		if _, err := s.Save(t.Context(), workSet, content(t, "a"), 3); err != nil { // a gets another number
 			return err
 		}
 		if _, err := s.Load(t.Context(), workSet, a.Name); err != nil {

@@ -59,8 +59,8 @@ func (h *hub) workSet(name string) *v1alpha1.WorkSet {
 	return w
 }
 
-// wire counts requests, and can make writes fail.
-type wire struct {
+// transport counts the requests of a store, and can make writes fail.
+type transport struct {
 	reads, writes atomic.Int64
 	fail          func(write int64) error
 }
@@ -69,7 +69,7 @@ type wire struct {
 const limit = 3000
 
 // store returns a new Store, as after a restart.
-func (h *hub) store(w *wire) *revision.Store {
+func (h *hub) store(w *transport) *revision.Store {
 	config := rest.CopyConfig(h.config)
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper {
 		return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
@@ -115,9 +115,9 @@ func (h *hub) versions() map[string]string {
 	return out
 }
 
-func (h *hub) eventually(what string, holds func() bool) {
+func (h *hub) eventually(description string, condition func() bool) {
 	h.t.Helper()
-	mustertest.Holds(h.t, 2*time.Minute, what, holds)
+	mustertest.Holds(h.t, 2*time.Minute, description, condition)
 }
 
 // content returns a Content with one object for each text.
@@ -154,13 +154,13 @@ func list(t testing.TB, s *revision.Store, w *v1alpha1.WorkSet) []revision.Info 
 	return infos
 }
 
-// loads checks that the hub contains the complete revision.
-func (h *hub) loads(w *v1alpha1.WorkSet, info revision.Info) {
+// requireLoads checks that the hub contains the complete revision.
+func (h *hub) requireLoads(w *v1alpha1.WorkSet, info revision.Info) {
 	h.t.Helper()
-	c, err := h.store(&wire{}).Load(h.t.Context(), w, info.Name)
+	c, err := h.store(&transport{}).Load(h.t.Context(), w, info.Name)
 	require.NoError(h.t, err)
 	require.Equal(h.t, info.Hash, c.Hash())
 	require.Len(h.t, c.Objects, info.Objects)
 }
 
-var errDead = errors.New("dead")
+var errCrashed = errors.New("crashed")

@@ -32,19 +32,19 @@ func TestPrune(t *testing.T) {
 		limit  int
 		want   []string
 	}{
-		{"what was not saved to the end goes, and the oldest first", nil, 3, []string{"zero", "three"}},
-		{"and does not count", nil, 2, []string{"zero", "one", "three"}},
-		{"no history", nil, 0, []string{"zero", "one", "two", "three", "four"}},
-		{"what is in use stays, and does not count", []string{"one", "four"}, 1, []string{"zero", "three"}},
-		{"also without history", []string{"one"}, 0, []string{"zero", "two", "three", "four"}},
-		{"it stays even if a part is missing: saving it again completes it", []string{"three"}, 3, []string{"zero"}},
-		{"a limit below zero is none", nil, -1, []string{"zero", "one", "two", "three", "four"}},
+		{"incomplete revisions are deleted, the oldest first", nil, 3, []string{"zero", "three"}},
+		{"incomplete revisions are not part of the limit", nil, 2, []string{"zero", "one", "three"}},
+		{"limit zero deletes all revisions", nil, 0, []string{"zero", "one", "two", "three", "four"}},
+		{"revisions in use are kept, and are not part of the limit", []string{"one", "four"}, 1, []string{"zero", "three"}},
+		{"a revision in use is kept with limit zero", []string{"one"}, 0, []string{"zero", "two", "three", "four"}},
+		{"an incomplete revision in use is kept", []string{"three"}, 3, []string{"zero"}},
+		{"a negative limit is zero", nil, -1, []string{"zero", "one", "two", "three", "four"}},
 	} {
 		require.Equal(t, test.want, names(Prune(all, func(name string) bool {
 			return slices.Contains(test.inUse, name)
 		}, test.limit)), test.reason)
 	}
-	require.Equal(t, []string{"four", "one", "three", "two", "zero"}, names(all), "its argument stays as it is")
+	require.Equal(t, []string{"four", "one", "three", "two", "zero"}, names(all), "Prune must not change its argument")
 }
 
 func TestPruneProperties(t *testing.T) {
@@ -62,27 +62,27 @@ func TestPruneProperties(t *testing.T) {
 		for i := range pruned {
 			gone[pruned[i].Name] = &pruned[i]
 		}
-		require.Len(t, gone, len(pruned), "each once")
-		kept, keptable := 0, 0
+		require.Len(t, gone, len(pruned), "a revision is deleted twice")
+		kept, complete := 0, 0
 		for _, info := range all {
 			if used[info.Name] {
-				require.NotContains(t, gone, info.Name, "it is in use")
+				require.NotContains(t, gone, info.Name, "a revision in use is deleted")
 				continue
 			}
 			if !info.Complete {
-				require.Contains(t, gone, info.Name, "it is not complete")
+				require.Contains(t, gone, info.Name, "an incomplete revision is kept")
 				continue
 			}
-			keptable++
+			complete++
 			if gone[info.Name] != nil {
 				continue
 			}
 			kept++
 			for _, other := range gone {
-				require.False(t, other.Complete && other.Number > info.Number, "a newer one goes")
+				require.False(t, other.Complete && other.Number > info.Number, "a newer revision is deleted")
 			}
 		}
-		require.Equal(t, min(limit, keptable), kept)
+		require.Equal(t, min(limit, complete), kept)
 		again := Prune(rapid.Permutation(all).Draw(t, "order"), func(name string) bool { return used[name] }, limit)
 		require.Equal(t, names(pruned), names(again))
 	})
@@ -91,8 +91,8 @@ func TestPruneProperties(t *testing.T) {
 func TestSummarize(t *testing.T) {
 	workSet := &v1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "1"}}
 	a := contentOf(t, `{}`)
-	made := func(number int64, change ...func(*metav1.ObjectMeta)) (metas []*metav1.ObjectMeta) {
-		info := &Info{Name: Name(named("apps", "web"), a.Hash()), Hash: a.Hash(), Number: number, Objects: 2}
+	metasOf := func(number int64, change ...func(*metav1.ObjectMeta)) (metas []*metav1.ObjectMeta) {
+		info := &Info{Name: Name(workSetNamed("apps", "web"), a.Hash()), Hash: a.Hash(), Number: number, Objects: 2}
 		for i := range 3 {
 			object := shape(workSet, info, v1alpha1.WorkSetRevisionSpec{Hash: a.Hash().String(), Part: place{i + 1, 3}.String(),
 				Objects: 2})
@@ -113,33 +113,35 @@ func TestSummarize(t *testing.T) {
 		wantNumber   int64
 		wantComplete bool
 	}{
-		{"all is there", made(7), 3, 7, true},
-		{"a part is missing", made(7)[:2], 2, 7, false},
-		{"the first is", made(7)[1:], 2, 7, false},
-		{"one twice, as no API server has it, is not another", append(made(7)[:2], made(7)[0]), 3, 7, false},
-		{"one got a number", made(7, func(m *metav1.ObjectMeta) { m.Annotations[numberAnnotation] = "9" }), 3, 9, true},
-		{"somebody took the number", made(7, func(m *metav1.ObjectMeta) {
+		{"all parts exist", metasOf(7), 3, 7, true},
+		{"the last part is missing", metasOf(7)[:2], 2, 7, false},
+		{"the first part is missing", metasOf(7)[1:], 2, 7, false},
+		{"a repeated part replaces no other part", append(metasOf(7)[:2], metasOf(7)[0]), 3, 7, false},
+		{"a part has a later number",
+			metasOf(7, func(m *metav1.ObjectMeta) { m.Annotations[numberAnnotation] = "9" }), 3, 9, true},
+		{"a part has an invalid number", metasOf(7, func(m *metav1.ObjectMeta) {
 			m.Annotations[numberAnnotation] = "x"
 		}), 3, 7, true},
-		{"one is being deleted", made(7, func(m *metav1.ObjectMeta) {
+		{"a part is being deleted", metasOf(7, func(m *metav1.ObjectMeta) {
 			m.DeletionTimestamp = new(metav1.Now())
 		}), 2, 7, false},
-		{"one is of the WorkSet that was before", made(7, func(m *metav1.ObjectMeta) {
+		{"a part belongs to the previous WorkSet", metasOf(7, func(m *metav1.ObjectMeta) {
 			m.OwnerReferences = shape(&foreign, &Info{}, v1alpha1.WorkSetRevisionSpec{}).OwnerReferences
 		}), 2, 7, false},
-		{"one is nobody's", made(7, func(m *metav1.ObjectMeta) { m.OwnerReferences = nil }), 2, 7, false},
-		{"one is another part than its name says", made(7, func(m *metav1.ObjectMeta) {
+		{"a part has no owner", metasOf(7, func(m *metav1.ObjectMeta) { m.OwnerReferences = nil }), 2, 7, false},
+		{"the number of a part differs from its name", metasOf(7, func(m *metav1.ObjectMeta) {
 			m.Annotations[partAnnotation] = "1/3"
 		}), 2, 7, false},
-		{"one is part of none", made(7, func(m *metav1.ObjectMeta) { m.Annotations[partAnnotation] = "3" }), 2, 7, false},
-		{"one is a part that there is not", made(7, func(m *metav1.ObjectMeta) {
+		{"the number of a part has no total",
+			metasOf(7, func(m *metav1.ObjectMeta) { m.Annotations[partAnnotation] = "3" }), 2, 7, false},
+		{"the number of a part exceeds the total", metasOf(7, func(m *metav1.ObjectMeta) {
 			m.Annotations[partAnnotation] = "3/2"
 		}), 2, 7, false},
-		{"one has lost its annotations", made(7, func(m *metav1.ObjectMeta) { m.Annotations = nil }), 2, 7, false},
-		{"one has a hash that is none", made(7, func(m *metav1.ObjectMeta) {
+		{"a part has no annotations", metasOf(7, func(m *metav1.ObjectMeta) { m.Annotations = nil }), 2, 7, false},
+		{"a part has an invalid hash", metasOf(7, func(m *metav1.ObjectMeta) {
 			m.Annotations[hashAnnotation] = "ab"
 		}), 2, 7, false},
-		{"one is of another total", made(7, func(m *metav1.ObjectMeta) {
+		{"a part has another total", metasOf(7, func(m *metav1.ObjectMeta) {
 			m.Annotations[partAnnotation] = "3/4"
 		}), 3, 7, false},
 	} {
@@ -149,9 +151,10 @@ func TestSummarize(t *testing.T) {
 		require.Equal(t, test.wantComplete, got.Complete, test.reason)
 		require.Equal(t, test.wantNumber, got.Number, test.reason)
 		require.Len(t, got.parts, test.wantParts, test.reason)
-		require.Equal(t, []any{Name(named("apps", "web"), a.Hash()), a.Hash(), 2}, []any{got.Name, got.Hash, got.Objects},
-			test.reason)
+		require.Equal(t, []any{Name(workSetNamed("apps", "web"), a.Hash()), a.Hash(), 2}, []any{got.Name, got.Hash,
+			got.Objects}, test.reason)
 	}
-	require.Equal(t, int64(98), summarize(workSet, made(1))[0].CreatedAt.Unix(), "when the first part was there")
-	require.Empty(t, summarize(&foreign, made(1)))
+	require.Equal(t, int64(98), summarize(workSet, metasOf(1))[0].CreatedAt.Unix(),
+		"the creation time of the earliest part")
+	require.Empty(t, summarize(&foreign, metasOf(1)))
 }

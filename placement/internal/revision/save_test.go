@@ -12,9 +12,9 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// TestDividedOtherwise checks that a release with another limit of parts completes an incomplete revision of an earlier
-// release, and does not change a complete one.
-func TestDividedOtherwise(t *testing.T) {
+// TestSave_OtherLimitOfParts checks that a release with another limit of parts completes an incomplete revision of an
+// earlier release, and does not change a complete one.
+func TestSave_OtherLimitOfParts(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	workSet := &v1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "1"}}
@@ -22,14 +22,14 @@ func TestDividedOtherwise(t *testing.T) {
 	specs, err := encode(content, 1)
 	require.NoError(t, err)
 	require.Len(t, specs, 2)
-	info := &Info{Name: Name(named("apps", "web"), content.Hash()), Hash: content.Hash(), Number: 3, Objects: 2}
+	info := &Info{Name: Name(workSetNamed("apps", "web"), content.Hash()), Hash: content.Hash(), Number: 3, Objects: 2}
 	for _, test := range []struct {
 		reason string
 		parts  []int
 		want   []string
 	}{
-		{"a part of two is no part of one", []int{1}, []string{info.Name}},
-		{"both of two are as good as one", []int{0, 1}, []string{info.Name + "-1", info.Name + "-2"}},
+		{"an incomplete revision of two parts is saved as one part", []int{1}, []string{info.Name}},
+		{"a complete revision of two parts is not changed", []int{0, 1}, []string{info.Name + "-1", info.Name + "-2"}},
 	} {
 		c := fake.NewClientBuilder().WithScheme(scheme).Build()
 		for _, i := range test.parts {
@@ -59,11 +59,11 @@ func TestCache(t *testing.T) {
 	a, b, other := &Content{}, &Content{}, &Content{}
 	c.add(key("a"), a, 4)
 	c.add(key("b"), b, 4)
-	require.Same(t, a, c.get(key("a")), "so b is the one that was used longer ago")
+	require.Same(t, a, c.get(key("a")), "a is used after b")
 	c.add(key("other"), other, 4)
 	require.Nil(t, c.get(key("b")))
 	require.Same(t, a, c.get(key("a")))
-	require.Nil(t, c.get(cacheKey{"2", "a"}), "that is of another WorkSet")
+	require.Nil(t, c.get(cacheKey{"2", "a"}), "the key belongs to another WorkSet")
 	c.add(key("a"), b, 6)
 	require.Same(t, b, c.get(key("a")))
 	require.Same(t, other, c.get(key("other")))
@@ -71,6 +71,6 @@ func TestCache(t *testing.T) {
 	c.remove(key("a"))
 	require.Equal(t, 4, c.size)
 	c.add(key("a"), a, 11)
-	require.Nil(t, c.get(key("a")), "it is larger than the cache")
+	require.Nil(t, c.get(key("a")), "the content is larger than the cache")
 	require.Zero(t, c.size)
 }

@@ -21,35 +21,35 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestHistory creates a history, and checks the number of requests of each step.
-func TestHistory(t *testing.T) {
+// TestStore_History creates a history, and checks the number of requests of each step.
+func TestStore_History(t *testing.T) {
 	t.Parallel()
-	h, w := newHub(t), &wire{}
+	h, w := newHub(t), &transport{}
 	workSet, s := h.workSet("web"), h.store(w)
-	spent := func() [2]int64 { return [2]int64{w.reads.Swap(0), w.writes.Swap(0)} }
+	requests := func() [2]int64 { return [2]int64{w.reads.Swap(0), w.writes.Swap(0)} }
 	require.Empty(t, list(t, s, workSet))
-	require.Equal(t, [2]int64{1, 0}, spent())
+	require.Equal(t, [2]int64{1, 0}, requests())
 
 	a := save(t, s, workSet, content(t, "a"), 0)
-	require.Equal(t, [2]int64{2, 1}, spent(), "a list, a write, a list")
+	require.Equal(t, [2]int64{2, 1}, requests(), "a list, a write, a list")
 	require.Equal(t, []any{revision.Name(workSet, content(t, "a").Hash()), int64(1), 1, true},
 		[]any{a.Name, a.Number, a.Objects, a.Complete})
-	require.Equal(t, a, save(t, s, workSet, content(t, "a"), 7), "the newest has its number")
-	require.Equal(t, [2]int64{1, 0}, spent())
+	require.Equal(t, a, save(t, s, workSet, content(t, "a"), 7), "the newest revision keeps its number")
+	require.Equal(t, [2]int64{1, 0}, requests())
 
 	b := save(t, s, workSet, large(t, "b"), 5)
-	require.Equal(t, [2]int64{2, 3}, spent())
+	require.Equal(t, [2]int64{2, 3}, requests())
 	require.Equal(t, []any{int64(5), 3, true}, []any{b.Number, b.Objects, b.Complete})
 	require.Equal(t, []revision.Info{b, a}, list(t, s, workSet))
-	spent()
+	requests()
 
 	again := save(t, s, workSet, content(t, "a"), 3)
-	require.Equal(t, [2]int64{1, 1}, spent(), "one that comes again gets a number, and nothing else")
-	require.Equal(t, int64(6), again.Number, "one after all others, whatever the caller knows")
+	require.Equal(t, [2]int64{1, 1}, requests(), "a revision that is saved again gets a number only")
+	require.Equal(t, int64(6), again.Number, "the number is greater than all others, whatever the argument")
 	require.Equal(t, a.CreatedAt, again.CreatedAt)
 	require.Equal(t, []string{a.Name, b.Name}, names(list(t, s, workSet)))
-	require.Equal(t, int64(6), h.stored()[a.Name].Number, "for kubectl")
-	spent()
+	require.Equal(t, int64(6), h.stored()[a.Name].Number, "the field that kubectl shows")
+	requests()
 
 	for _, want := range []struct {
 		info  revision.Info
@@ -58,18 +58,18 @@ func TestHistory(t *testing.T) {
 		got, err := s.Load(t.Context(), workSet, want.info.Name)
 		require.NoError(t, err)
 		require.Equal(t, want.info.Hash, got.Hash())
-		require.Equal(t, [2]int64{want.reads, 0}, spent())
+		require.Equal(t, [2]int64{want.reads, 0}, requests())
 		same, err := s.Load(t.Context(), workSet, want.info.Name)
 		require.NoError(t, err)
-		require.Same(t, got, same, "it is remembered")
-		require.Equal(t, [2]int64{0, 0}, spent())
+		require.Same(t, got, same, "the revision is cached")
+		require.Equal(t, [2]int64{0, 0}, requests())
 	}
 	require.NoError(t, s.Delete(t.Context(), workSet, b))
-	require.Equal(t, [2]int64{0, 3}, spent())
-	require.NoError(t, s.Delete(t.Context(), workSet, b), "what is gone is gone")
+	require.Equal(t, [2]int64{0, 3}, requests())
+	require.NoError(t, s.Delete(t.Context(), workSet, b), "deleting a deleted revision is no error")
 	require.Equal(t, []string{a.Name}, names(list(t, s, workSet)))
 	_, err := s.Load(t.Context(), workSet, b.Name)
-	require.ErrorIs(t, err, revision.ErrNotFound, "it is not remembered either")
+	require.ErrorIs(t, err, revision.ErrNotFound, "a deleted revision is not cached")
 }
 
 func names(infos []revision.Info) (out []string) {
@@ -79,9 +79,9 @@ func names(infos []revision.Info) (out []string) {
 	return out
 }
 
-// TestAPIServerChangesNoHash checks that the defaults and the encoding of the API server do not change the hash of a
+// TestHash_ReadFromAPIServer checks that the defaults and the encoding of the API server do not change the hash of a
 // WorkSet or a revision.
-func TestAPIServerChangesNoHash(t *testing.T) {
+func TestHash_ReadFromAPIServer(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	contentOf := func(w *v1alpha1.WorkSet) *revision.Content {
@@ -99,33 +99,33 @@ func TestAPIServerChangesNoHash(t *testing.T) {
 	}}
 	before := contentOf(w.DeepCopy())
 	require.NoError(t, h.client.Create(t.Context(), w))
-	require.NotEqual(t, before.Work, w.Spec.Work, "the API server has filled in defaults")
+	require.NotEqual(t, before.Work, w.Spec.Work, "the API server sets defaults")
 	require.Equal(t, before.Hash(), contentOf(w).Hash())
 
-	info := save(t, h.store(&wire{}), w, before, 1)
-	loaded, err := h.store(&wire{}).Load(t.Context(), w, info.Name)
+	info := save(t, h.store(&transport{}), w, before, 1)
+	loaded, err := h.store(&transport{}).Load(t.Context(), w, info.Name)
 	require.NoError(t, err)
 	require.Equal(t, before.Hash(), loaded.Hash())
-	require.Equal(t, w.Spec.Work, loaded.Work, "Load fills in the same")
+	require.Equal(t, w.Spec.Work, loaded.Work, "Load sets the same defaults")
 }
 
-// TestImmutable checks that no client can change the spec of a revision, and that labels and number can be changed for
-// any content.
-func TestImmutable(t *testing.T) {
+// TestStore_SpecIsImmutable checks that no client can change the spec of a revision, and that labels and number can be
+// changed for any content.
+func TestStore_SpecIsImmutable(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	workSet, s := h.workSet("web"), h.store(&wire{})
+	workSet, s := h.workSet("web"), h.store(&transport{})
 	info := save(t, s, workSet, content(t, "<a> & \u2028 b", "1"), 1)
-	for what, patch := range map[string]string{
-		"content":       `{"spec":{"content":{"objects":[]}}}`,
-		"removal":       `{"spec":{"content":null}}`,
-		"another name":  `{"spec":{"content":{"objects":null,"other":[]}}}`,
-		"beside it":     `{"spec":{"objects":3}}`,
-		"all":           `{"spec":null}`,
-		"and no number": `{"number":null}`,
+	for name, patch := range map[string]string{
+		"content":         `{"spec":{"content":{"objects":[]}}}`,
+		"content removed": `{"spec":{"content":null}}`,
+		"content renamed": `{"spec":{"content":{"objects":null,"other":[]}}}`,
+		"another field":   `{"spec":{"objects":3}}`,
+		"whole spec":      `{"spec":null}`,
+		"number removed":  `{"number":null}`,
 	} {
 		err := h.client.Patch(t.Context(), h.stored()[info.Name], client.RawPatch(types.MergePatchType, []byte(patch)))
-		require.True(t, apierrors.IsInvalid(err), "%s: %v", what, err)
+		require.True(t, apierrors.IsInvalid(err), "%s: %v", name, err)
 	}
 	for kind, patch := range map[types.PatchType]string{
 		types.MergePatchType: `{"metadata":{"labels":{"merge":"x"}}}`,
@@ -140,11 +140,11 @@ func TestImmutable(t *testing.T) {
 		require.NoError(t, h.client.Patch(t.Context(), h.stored()[info.Name], client.RawPatch(kind, []byte(patch)),
 			options...), kind)
 	}
-	require.NoError(t, h.client.Update(t.Context(), h.stored()[info.Name]), "written as it was read")
+	require.NoError(t, h.client.Update(t.Context(), h.stored()[info.Name]), "an update without changes is accepted")
 	save(t, s, workSet, content(t, "b"), 2)
 	require.Equal(t, int64(3), save(t, s, workSet, content(t, "<a> & \u2028 b", "1"), 3).Number)
-	require.Equal(t, "x", h.stored()[info.Name].Labels["merge"], "what others put on it stays")
-	h.loads(workSet, info)
+	require.Equal(t, "x", h.stored()[info.Name].Labels["merge"], "labels of other clients are kept")
+	h.requireLoads(workSet, info)
 }
 
 // TestCrash kills the process before each write of a revision of three parts.
@@ -154,16 +154,16 @@ func TestCrash(t *testing.T) {
 	for k := range int64(3) {
 		workSet := h.workSet(fmt.Sprintf("web-%d", k))
 		c := large(t, "a")
-		dying := h.store(&wire{fail: func(write int64) error {
+		crashing := h.store(&transport{fail: func(write int64) error {
 			if write > k {
-				return errDead
+				return errCrashed
 			}
 			return nil
 		}})
-		_, err := dying.Save(t.Context(), workSet, c, 4)
-		require.ErrorIs(t, err, errDead)
+		_, err := crashing.Save(t.Context(), workSet, c, 4)
+		require.ErrorIs(t, err, errCrashed)
 
-		w := &wire{}
+		w := &transport{}
 		s, name := h.store(w), revision.Name(workSet, c.Hash())
 		infos := list(t, s, workSet)
 		_, err = s.Load(t.Context(), workSet, name)
@@ -178,20 +178,20 @@ func TestCrash(t *testing.T) {
 		}
 		before := h.versions()
 		info := save(t, s, workSet, c, 4)
-		require.Equal(t, 3-k, w.writes.Load(), "what is there is not written again")
+		require.Equal(t, 3-k, w.writes.Load(), "existing parts are not written again")
 		after := h.versions()
 		for part, version := range before {
 			require.Equal(t, version, after[part])
 		}
 		require.Equal(t, []any{true, int64(4), name}, []any{info.Complete, info.Number, info.Name})
-		h.loads(workSet, info)
+		h.requireLoads(workSet, info)
 	}
-	// So it is when a part is deleted, be it the first; and such a revision can be deleted.
-	workSet, s := h.workSet("web"), h.store(&wire{})
+	// A revision with a deleted part, including the first, is incomplete as well. Such a revision can be deleted.
+	workSet, s := h.workSet("web"), h.store(&transport{})
 	info := save(t, s, workSet, large(t, "a"), 1)
 	for i := range 3 {
 		require.NoError(t, h.client.Delete(t.Context(), h.stored()[fmt.Sprintf("%s-%d", info.Name, i+1)]))
-		_, err := h.store(&wire{}).Load(t.Context(), workSet, info.Name)
+		_, err := h.store(&transport{}).Load(t.Context(), workSet, info.Name)
 		require.ErrorIs(t, err, revision.ErrIncomplete)
 		if i < 2 {
 			require.True(t, save(t, s, workSet, large(t, "a"), 1).Complete)
@@ -201,15 +201,15 @@ func TestCrash(t *testing.T) {
 	require.Empty(t, list(t, s, workSet))
 }
 
-// TestConcurrently checks that concurrent calls of Save, as by two leaders for a short time, create each revision once,
-// and that a retry resolves every error.
-func TestConcurrently(t *testing.T) {
+// TestSave_Concurrently checks that concurrent calls of Save, as by two leaders for a short time, create each revision
+// once, and that a retry resolves every error.
+func TestSave_Concurrently(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	workSet := h.workSet("web")
 	var all sync.WaitGroup
 	for i := range 6 {
-		s := h.store(&wire{})
+		s := h.store(&transport{})
 		all.Go(func() {
 			for _, text := range []string{"a", "b", "c"}[:1+i%3] {
 				_, err := s.Save(t.Context(), workSet, large(t, text), 1)
@@ -223,20 +223,20 @@ func TestConcurrently(t *testing.T) {
 		})
 	}
 	all.Wait()
-	infos := list(t, h.store(&wire{}), workSet)
+	infos := list(t, h.store(&transport{}), workSet)
 	require.Len(t, infos, 3)
 	require.Len(t, h.stored(), 9)
 	for _, info := range infos {
 		require.True(t, info.Complete)
-		h.loads(workSet, info)
+		h.requireLoads(workSet, info)
 	}
 }
 
-// TestLongNames checks the names for WorkSets with names of maximum length that differ in the last letter.
-func TestLongNames(t *testing.T) {
+// TestStore_LongNames checks the names for WorkSets with names of maximum length that differ in the last letter.
+func TestStore_LongNames(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	s := h.store(&wire{})
+	s := h.store(&transport{})
 	long := strings.Repeat("a.", 125) + "aa"
 	require.Len(t, long, 252)
 	var infos []revision.Info
@@ -245,22 +245,23 @@ func TestLongNames(t *testing.T) {
 		info := save(t, s, workSet, large(t, "a"), 1)
 		infos = append(infos, info)
 		require.Equal(t, []revision.Info{info}, list(t, s, workSet))
-		h.loads(workSet, info)
+		h.requireLoads(workSet, info)
 	}
 	require.NotEqual(t, infos[0].Name, infos[1].Name)
 	readable := h.workSet(strings.Repeat("r", 200))
 	info := save(t, s, readable, large(t, "a"), 1)
-	require.True(t, strings.HasPrefix(info.Name, readable.Name), "what has room for its name has it")
-	h.loads(readable, info)
+	require.True(t, strings.HasPrefix(info.Name, readable.Name),
+		"the name starts with that of the WorkSet if there is room")
+	h.requireLoads(readable, info)
 	for name, r := range h.stored() {
 		require.Empty(t, validation.IsDNS1123Subdomain(name))
 		require.LessOrEqual(t, len(r.Labels[v1alpha1.WorkSetLabel]), 63)
 	}
 }
 
-// TestSizes checks that the maximum size of an object of a Work fits into a revision, as does a revision of many
-// objects.
-func TestSizes(t *testing.T) {
+// TestStore_MaximumSizes checks that the maximum size of an object of a Work fits into a revision, as does a revision
+// of many objects.
+func TestStore_MaximumSizes(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	workSet, s := h.workSet("web"), revision.NewStore(h.client, h.client)
@@ -269,26 +270,26 @@ func TestSizes(t *testing.T) {
 		Rules: []v1alpha1.OverrideRule{
 			{MergePatch: &runtime.RawExtension{
 				Raw: []byte(`{"data":{"k":"` + strings.Repeat("y", v1alpha1.MaxOverrideBytes-100) + `"}}`)}}}}
-	h.loads(workSet, save(t, s, workSet, full, 1))
-	// twelve bytes each, in JSON of the API server
+	h.requireLoads(workSet, save(t, s, workSet, full, 1))
+	// The JSON of the API server has six bytes for each < and >.
 	markup := content(t, slices.Repeat([]string{strings.Repeat("<a>", 10_000)}, 50)...)
 	info := save(t, s, workSet, markup, 2)
-	require.Greater(t, len(h.stored()), 4, "what counts is the text that is stored")
-	h.loads(workSet, info)
+	require.Greater(t, len(h.stored()), 4, "the limit applies to the stored text")
+	h.requireLoads(workSet, info)
 	for _, r := range h.stored() {
 		text, err := json.Marshal(r)
 		require.NoError(t, err)
 		require.Less(t, len(text), workv1alpha1.MaxManifestBytes+4<<10,
-			"beside the content there is little: what is known of field managers must not grow with it")
+			"the managed fields must not grow with the content")
 	}
-	h.loads(workSet, save(t, s, workSet, &revision.Content{}, 3))
+	h.requireLoads(workSet, save(t, s, workSet, &revision.Content{}, 3))
 }
 
-// TestLoadWhatIsNot checks that Load returns only revisions of this WorkSet for a name that a user chose.
-func TestLoadWhatIsNot(t *testing.T) {
+// TestLoad_InvalidRevisions checks that Load returns only revisions of this WorkSet for a name that a user chose.
+func TestLoad_InvalidRevisions(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	workSet, other, s := h.workSet("web"), h.workSet("db"), h.store(&wire{})
+	workSet, other, s := h.workSet("web"), h.workSet("db"), h.store(&transport{})
 	info := save(t, s, workSet, large(t, "a"), 1)
 	for _, name := range []string{"", "web", "../web-5f6d8c9b7a12", "web-5f6d8c9b7a12", info.Name + "-1",
 		save(t, s, other, content(t, "a"), 1).Name} {
@@ -299,9 +300,9 @@ func TestLoadWhatIsNot(t *testing.T) {
 	spec := h.stored()[good.Name].Spec
 	text := string(spec.Content.Raw)
 	for name, test := range map[string]struct{ reason, content, want string }{
-		"web-000000000001": {"none of ours", `{}`, "the revision has format 0"},
-		"web-000000000002": {"another revision under this name", text, revision.ErrCorrupt.Error()},
-		"web-000000000003": {"what was edited on its way", strings.ReplaceAll(text, `"a"`, `"b"`),
+		"web-000000000001": {"a content without a format", `{}`, "the revision has format 0"},
+		"web-000000000002": {"the content of another revision", text, revision.ErrCorrupt.Error()},
+		"web-000000000003": {"an edited content", strings.ReplaceAll(text, `"a"`, `"b"`),
 			revision.ErrCorrupt.Error()},
 	} {
 		spec.Content.Raw = []byte(test.content)

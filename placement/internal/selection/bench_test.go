@@ -44,7 +44,7 @@ func BenchmarkThousandConfigMaps(b *testing.B) {
 		before := heap()
 		r := h.start()
 		started = time.Now()
-		got := r.selects("owner-0", all("ConfigMap"))
+		got := r.selectFor("owner-0", all("ConfigMap"))
 		first += time.Since(started)
 		require.Len(b, got.Objects, objects)
 		text = 0
@@ -54,18 +54,18 @@ func BenchmarkThousandConfigMaps(b *testing.B) {
 		got.Objects = nil
 		started = time.Now()
 		for i := 1; i < owners; i++ {
-			require.Len(b, r.selects(fmt.Sprintf("owner-%d", i), all("ConfigMap")).Objects, objects)
+			require.Len(b, r.selectFor(fmt.Sprintf("owner-%d", i), all("ConfigMap")).Objects, objects)
 		}
 		others += time.Since(started)
 		memory += heap() - before
-		require.Equal(b, 1, r.wire.watches())
+		require.Equal(b, 1, r.transport.watches())
 
 		round++
 		started = time.Now()
 		changed := h.configMap(fmt.Sprintf("c-%04d", objects/2), nil)
 		change(h, changed, func(c *corev1.ConfigMap) { c.Data["round"] = fmt.Sprint(round, b.N) })
 		for i := range owners {
-			for r.called(fmt.Sprintf("owner-%d", i)) == 0 {
+			for r.changedCalls(fmt.Sprintf("owner-%d", i)) == 0 {
 				runtime.Gosched()
 			}
 		}
@@ -95,11 +95,11 @@ func BenchmarkWatches(b *testing.B) {
 	round := 0
 	for b.Loop() {
 		r := h.start()
-		r.selects("warm", named("Secret", "none"))
+		r.selectFor("warm", named("Secret", "none"))
 		before, running := heap(), runtime.NumGoroutine()
 		started := time.Now()
 		for i := range owners {
-			require.Empty(b, r.selects(fmt.Sprintf("owner-%d", i), named("ConfigMap", fmt.Sprintf("c-%03d", i))).Problems)
+			require.Empty(b, r.selectFor(fmt.Sprintf("owner-%d", i), named("ConfigMap", fmt.Sprintf("c-%03d", i))).Problems)
 		}
 		spent += time.Since(started)
 		memory += heap() - before

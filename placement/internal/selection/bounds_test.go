@@ -30,20 +30,23 @@ func TestOwnNamespace(t *testing.T) {
 		target selection.Target
 		want   string
 	}{
-		{"what is in the namespace is its own", "shop", core("secrets", "Secret", "shop", ""), ""},
-		{"by name as well", "shop", core("secrets", "Secret", "shop", "key"), ""},
-		{"the secrets of others are theirs", "shop", core("secrets", "Secret", "bank", "key"), "not its own namespace"},
-		{"a beginning that is the same is another name", "shop", core("secrets", "Secret", "shop-2", ""),
+		{"objects of its own namespace", "shop", core("secrets", "Secret", "shop", ""), ""},
+		{"an object of its own namespace by name", "shop", core("secrets", "Secret", "shop", "key"), ""},
+		{"Secrets of another namespace", "shop", core("secrets", "Secret", "bank", "key"), "not its own namespace"},
+		{"a namespace with the same prefix", "shop", core("secrets", "Secret", "shop-2", ""),
 			"not its own namespace"},
-		{"names are in lower case", "shop", core("secrets", "Secret", "Shop", ""), "not its own namespace"},
+		{"a namespace with another case", "shop", core("secrets", "Secret", "Shop", ""), "not its own namespace"},
 		{"its own Namespace", "shop", core("namespaces", "Namespace", "", "shop"), ""},
 		{"another Namespace", "shop", core("namespaces", "Namespace", "", "bank"), "is its own Namespace"},
-		{"all Namespaces, though labels may leave but one", "shop", all, "is its own Namespace"},
-		{"a kind that calls itself so", "shop", lookalike, "is its own Namespace"},
-		{"a cluster-scoped object of the namespace's name", "shop", core("persistentvolumes", "PersistentVolume", "", "shop"),
+		{"Namespaces by labels", "shop", all, "is its own Namespace"},
+		{"the kind Namespace of another group", "shop", lookalike, "is its own Namespace"},
+		{"a cluster-scoped object with the name of the namespace",
+			"shop", core("persistentvolumes", "PersistentVolume", "", "shop"),
 			"is its own Namespace"},
-		{"no namespace is no key to all of them", "", core("secrets", "Secret", "", ""), "but has no namespace"},
-		{"nor to what is cluster-scoped", "", core("namespaces", "Namespace", "", ""), "but has no namespace"},
+		{"an owner without a namespace selects in all namespaces",
+			"", core("secrets", "Secret", "", ""), "but has no namespace"},
+		{"an owner without a namespace selects cluster-scoped objects",
+			"", core("namespaces", "Namespace", "", ""), "but has no namespace"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			err := selection.OwnNamespace(types.NamespacedName{Namespace: tc.owner, Name: "web"}, tc.target)
@@ -78,36 +81,36 @@ func TestTenantsDoNotReadEachOthers(t *testing.T) {
 		selector v1alpha1.ResourceSelector
 		want     string
 	}{
-		{"by its name", in(named("Secret", "vault"), bank), selection.ReasonOutOfBounds},
-		{"by labels", in(labeled("Secret", web), bank), selection.ReasonOutOfBounds},
-		{"all of the kind", in(all("Secret"), bank), selection.ReasonOutOfBounds},
+		{"an object by name", in(named("Secret", "vault"), bank), selection.ReasonOutOfBounds},
+		{"objects by labels", in(labeled("Secret", web), bank), selection.ReasonOutOfBounds},
+		{"all objects of a kind", in(all("Secret"), bank), selection.ReasonOutOfBounds},
 		{"another Namespace", named("Namespace", bank), selection.ReasonOutOfBounds},
 		{"all Namespaces", all("Namespace"), selection.ReasonOutOfBounds},
-		{"what is cluster-scoped", v1alpha1.ResourceSelector{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"},
+		{"cluster-scoped objects", v1alpha1.ResourceSelector{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"},
 			selection.ReasonOutOfBounds},
 		{"its own Namespace, in itself", in(named("Namespace", h.namespace), h.namespace), selection.ReasonInvalid},
-		{"a way out of the path", in(all("Secret"), h.namespace+"/../"+bank), selection.ReasonInvalid},
-		{"up", in(all("Secret"), ".."), selection.ReasonInvalid},
+		{"a namespace with a relative path", in(all("Secret"), h.namespace+"/../"+bank), selection.ReasonInvalid},
+		{"the parent directory as namespace", in(all("Secret"), ".."), selection.ReasonInvalid},
 		{"a name that is a path", named("Secret", "../"+bank+"/secrets/vault"), selection.ReasonInvalid},
-		{"all namespaces, in the words of kubectl", in(all("Secret"), "*"), selection.ReasonOutOfBounds},
+		{"an asterisk as namespace", in(all("Secret"), "*"), selection.ReasonOutOfBounds},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			got := r.selects("web", tc.selector)
+			got := r.selectFor("web", tc.selector)
 			require.Empty(t, names(got))
 			require.Equal(t, []string{tc.want}, reasons(got))
 			require.NotContains(t, got.Problems[0].Message, "4711")
 		})
 	}
-	require.Zero(t, r.wire.requests("LIST"), "it has not even been read")
-	require.Zero(t, r.wire.requests("WATCH"))
+	require.Zero(t, r.transport.requests("LIST"), "objects out of bounds must not be read")
+	require.Zero(t, r.transport.requests("WATCH"))
 
-	got := r.selects("web", in(labeled("Secret", web), bank), labeled("Secret", web))
-	require.Equal(t, []string{"Secret own"}, names(got), "one selector that is out of bounds does not stop the others")
+	got := r.selectFor("web", in(labeled("Secret", web), bank), labeled("Secret", web))
+	require.Equal(t, []string{"Secret own"}, names(got), "a selector that is out of bounds does not block others")
 	require.Equal(t, 0, got.Problems[0].Selector)
 
 	r.h.namespace = ""
-	got = r.selects("web", all("Secret"), all("Namespace"))
-	require.Empty(t, names(got), "an owner without a namespace has not all of them")
+	got = r.selectFor("web", all("Secret"), all("Namespace"))
+	require.Empty(t, names(got), "an owner without a namespace selects no objects")
 	require.Equal(t, []string{selection.ReasonInvalid, selection.ReasonOutOfBounds}, reasons(got))
 }
 
@@ -116,11 +119,11 @@ func TestAllow(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", nil))
 	other := h.newNamespace()
-	var asked []selection.Target
+	var targets []selection.Target
 	open := true
 	r := h.start(func(o *selection.Options) {
 		o.Allow = func(owner types.NamespacedName, target selection.Target) error {
-			asked = append(asked, target)
+			targets = append(targets, target)
 			if owner.Namespace == other && open {
 				return nil
 			}
@@ -136,20 +139,20 @@ func TestAllow(t *testing.T) {
 	require.Equal(t, []selection.Target{{
 		GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap",
 		Namespace: h.namespace, LabelSelector: "a=1,b=2",
-	}}, asked)
+	}}, targets)
 
 	open = false
 	got = r.Select(t.Context(), owner, of(selector))
-	require.Empty(t, names(got), "what was allowed is not any more")
+	require.Empty(t, names(got), "the selector is no longer allowed")
 	require.Equal(t, []selection.Problem{{Reason: selection.ReasonOutOfBounds, Message: "ask the platform team"}},
 		got.Problems)
-	eventually(t, "the watch is to end", func() bool { return r.wire.watches() == 0 })
+	eventually(t, "the watch ends", func() bool { return r.transport.watches() == 0 })
 
 	// All cluster-scoped objects, if the product allows that.
 	r = h.start(func(o *selection.Options) {
 		o.Allow = func(types.NamespacedName, selection.Target) error { return nil }
 	})
-	got = r.selects("web", all("Namespace"))
+	got = r.selectFor("web", all("Namespace"))
 	require.Empty(t, got.Problems)
 	require.Contains(t, strings.Join(names(got), ","), "Namespace "+other)
 	require.NotContains(t, names(got), "Namespace kube-system")

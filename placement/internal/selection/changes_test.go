@@ -16,8 +16,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// TestSilentWithoutNews checks that continuous changes of the status of a Deployment are not reported.
-func TestSilentWithoutNews(t *testing.T) {
+// TestChanged_IgnoresStatusChanges checks that continuous changes of the status of a Deployment are not reported.
+func TestChanged_IgnoresStatusChanges(t *testing.T) {
 	h := newHub(t)
 	labels := map[string]string{"app": "web"}
 	web := &appsv1.Deployment{
@@ -33,7 +33,7 @@ func TestSilentWithoutNews(t *testing.T) {
 	h.create(web, h.configMap("last", nil))
 	r := h.start()
 	deployments := v1alpha1.ResourceSelector{Group: "apps", Kind: "Deployment"}
-	before := r.selects("web", deployments, all("ConfigMap"))
+	before := r.selectFor("web", deployments, all("ConfigMap"))
 	require.Equal(t, []string{"ConfigMap last", "Deployment web"}, names(before))
 
 	for i := range 10 {
@@ -46,152 +46,152 @@ func TestSilentWithoutNews(t *testing.T) {
 			Message: fmt.Sprint(i)}}
 		require.NoError(t, h.client.Status().Patch(t.Context(), web, client.MergeFrom(before)))
 	}
-	require.NoError(t, h.client.Delete(t.Context(), web), "it is being deleted, which its finalizers hold up")
+	require.NoError(t, h.client.Delete(t.Context(), web), "the finalizers delay the deletion")
 	h.create(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "e"},
 		InvolvedObject: corev1.ObjectReference{Namespace: h.namespace}})
 
-	// Watches are in order, so the change that counts comes after all that do not.
+	// Watches are in order, so this change is observed after all others.
 	change(h, web, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) })
-	require.Equal(t, 1, r.hears("web", 0))
-	after := r.selects("web", deployments, all("ConfigMap"))
-	require.Equal(t, names(before), names(after), "it is there until it is gone")
+	require.Equal(t, 1, r.awaitChanged("web", 0))
+	after := r.selectFor("web", deployments, all("ConfigMap"))
+	require.Equal(t, names(before), names(after), "an object is selected until it is deleted")
 	require.Equal(t, before.Objects[0], after.Objects[0])
 	require.NotEqual(t, before.Objects[1].Hash, after.Objects[1].Hash)
 	require.NotContains(t, string(after.Objects[1].JSON), "deletion")
 
 	change(h, web, func(d *appsv1.Deployment) { d.Finalizers = nil })
-	require.Equal(t, 2, r.hears("web", 1))
-	after = r.selects("web", deployments)
-	require.Empty(t, names(after), "now it is")
+	require.Equal(t, 2, r.awaitChanged("web", 1))
+	after = r.selectFor("web", deployments)
+	require.Empty(t, names(after), "the object is deleted")
 	require.Empty(t, after.Problems)
 }
 
-// TestSilentAboutWhatNeverTravels checks that changes of objects that are never distributed are not reported unless a
+// TestChanged_IgnoresRefusedObjects checks that changes of objects that are never distributed are not reported unless a
 // selector names the object.
-func TestSilentAboutWhatNeverTravels(t *testing.T) {
+func TestChanged_IgnoresRefusedObjects(t *testing.T) {
 	h := newHub(t)
 	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "abcdef"},
 		Type: "bootstrap.kubernetes.io/token"}
 	r := h.start()
-	require.Empty(t, names(r.selects("all", all("Secret"))))
-	require.Equal(t, []string{selection.ReasonNotFound}, reasons(r.selects("one", named("Secret", "abcdef"))))
+	require.Empty(t, names(r.selectFor("all", all("Secret"))))
+	require.Equal(t, []string{selection.ReasonNotFound}, reasons(r.selectFor("one", named("Secret", "abcdef"))))
 
 	h.create(token)
-	r.hears("one", 0)
-	got := r.selects("one", named("Secret", "abcdef"))
+	r.awaitChanged("one", 0)
+	got := r.selectFor("one", named("Secret", "abcdef"))
 	require.Equal(t, []string{selection.ReasonRefused}, reasons(got))
 	require.Equal(t, "Secret "+h.namespace+
 		"/abcdef cannot be distributed: the token lets clusters or nodes join the hub: remove the "+
 		"selector", got.Problems[0].Message)
 	require.NoError(t, h.client.Delete(t.Context(), token))
-	r.hears("one", 1)
-	require.Equal(t, []string{selection.ReasonNotFound}, reasons(r.selects("one", named("Secret", "abcdef"))))
+	r.awaitChanged("one", 1)
+	require.Equal(t, []string{selection.ReasonNotFound}, reasons(r.selectFor("one", named("Secret", "abcdef"))))
 
 	h.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "key"}})
-	require.Equal(t, 1, r.hears("all", 0))
+	require.Equal(t, 1, r.awaitChanged("all", 0))
 }
 
-func TestObjectsComeAndGo(t *testing.T) {
+func TestSelect_ObjectsAreCreatedAndDeleted(t *testing.T) {
 	h := newHub(t)
 	web := map[string]string{"app": "web"}
 	a, b := h.configMap("a", web), h.configMap("b", web)
 	h.create(a, b)
 	r := h.start()
 	selectors := of(labeled("ConfigMap", web))
-	require.Equal(t, []string{"ConfigMap a", "ConfigMap b"}, names(r.selects("web", selectors...)))
-	require.Equal(t, []string{"ConfigMap a"}, names(r.selects("one", named("ConfigMap", "a"))))
+	require.Equal(t, []string{"ConfigMap a", "ConfigMap b"}, names(r.selectFor("web", selectors...)))
+	require.Equal(t, []string{"ConfigMap a"}, names(r.selectFor("one", named("ConfigMap", "a"))))
 
 	change(h, a, func(c *corev1.ConfigMap) { c.Labels["app"] = "old" })
-	r.hears("web", 0)
-	require.Equal(t, []string{"ConfigMap b"}, names(r.selects("web", selectors...)), "it moved out of the selector")
-	r.hears("one", 0)
+	r.awaitChanged("web", 0)
+	require.Equal(t, []string{"ConfigMap b"}, names(r.selectFor("web", selectors...)), "a no longer matches the selector")
+	r.awaitChanged("one", 0)
 	change(h, a, func(c *corev1.ConfigMap) { c.Labels = web })
-	r.hears("web", 1)
-	require.Equal(t, []string{"ConfigMap a", "ConfigMap b"}, names(r.selects("web", selectors...)), "and back")
+	r.awaitChanged("web", 1)
+	require.Equal(t, []string{"ConfigMap a", "ConfigMap b"}, names(r.selectFor("web", selectors...)), "a matches again")
 	h.create(h.configMap("c", web))
-	r.hears("web", 2)
-	require.Equal(t, []string{"ConfigMap a", "ConfigMap b", "ConfigMap c"}, names(r.selects("web", selectors...)))
+	r.awaitChanged("web", 2)
+	require.Equal(t, []string{"ConfigMap a", "ConfigMap b", "ConfigMap c"}, names(r.selectFor("web", selectors...)))
 
-	r.hears("one", 1)
+	r.awaitChanged("one", 1)
 	require.NoError(t, h.client.Delete(t.Context(), a))
-	r.hears("web", 3)
-	got := r.selects("web", selectors...)
+	r.awaitChanged("web", 3)
+	got := r.selectFor("web", selectors...)
 	require.Equal(t, []string{"ConfigMap b", "ConfigMap c"}, names(got))
-	require.Empty(t, got.Problems, "who selects by labels has it no more")
-	r.hears("one", 2)
-	got = r.selects("one", named("ConfigMap", "a"))
+	require.Empty(t, got.Problems, "a missing object is no problem for a selector of labels")
+	r.awaitChanged("one", 2)
+	got = r.selectFor("one", named("ConfigMap", "a"))
 	require.Equal(t, []selection.Problem{{
 		Reason: selection.ReasonNotFound,
 		Message: fmt.Sprintf("ConfigMap %s/a does not exist: create the object, or remove the selector to delete the "+
 			"object from the clusters",
 			h.namespace),
-	}}, got.Problems, "who has named it may be about to make it again")
+	}}, got.Problems, "a missing object is a problem for a selector by name")
 
 	h.create(h.configMap("a", nil))
-	r.hears("one", 3)
-	got = r.selects("one", named("ConfigMap", "a"))
+	r.awaitChanged("one", 3)
+	got = r.selectFor("one", named("ConfigMap", "a"))
 	require.Equal(t, []string{"ConfigMap a"}, names(got))
 	require.Empty(t, got.Problems)
 }
 
-// TestOwnersShare checks that equal selectors share a watch, which ends with the last one.
-func TestOwnersShare(t *testing.T) {
+// TestSelect_OwnersShareWatches checks that equal selectors share a watch, which ends with the last one.
+func TestSelect_OwnersShareWatches(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", map[string]string{"app": "web", "tier": "1"}))
 	r := h.start()
 	both := labeled("ConfigMap", map[string]string{"app": "web", "tier": "1"})
-	first := r.selects("a", both, both)
+	first := r.selectFor("a", both, both)
 	again := both
 	again.Version, again.Namespace = "v1", h.namespace
-	second := r.selects("b", again)
+	second := r.selectFor("b", again)
 	require.Equal(t, first, second)
-	require.Equal(t, 1, r.wire.requests("WATCH configmaps"))
-	require.Zero(t, r.wire.requests("LIST"), "the watch brings the list")
+	require.Equal(t, 1, r.transport.requests("WATCH configmaps"))
+	require.Zero(t, r.transport.requests("LIST"), "the list is streamed by the watch")
 
-	for range 3 { // to ask again costs nothing
-		r.selects("a", both)
+	for range 3 { // another Select needs no request
+		r.selectFor("a", both)
 	}
-	require.Equal(t, 1, r.wire.requests("WATCH configmaps"))
-	require.Equal(t, 1, r.wire.watches())
+	require.Equal(t, 1, r.transport.requests("WATCH configmaps"))
+	require.Equal(t, 1, r.transport.watches())
 
 	r.Forget(h.owner("a"))
 	r.Forget(h.owner("a"))
 	h.create(h.configMap("b", map[string]string{"app": "web", "tier": "1"}))
-	r.hears("b", 0)
-	require.Zero(t, r.called("a"), "who is forgotten hears nothing")
-	require.Equal(t, []string{"ConfigMap a", "ConfigMap b"}, names(r.selects("b", both)))
-	require.Equal(t, 1, r.wire.watches())
+	r.awaitChanged("b", 0)
+	require.Zero(t, r.changedCalls("a"), "Changed must not be called for a deregistered owner")
+	require.Equal(t, []string{"ConfigMap a", "ConfigMap b"}, names(r.selectFor("b", both)))
+	require.Equal(t, 1, r.transport.watches())
 
-	r.selects("b", all("Secret"))
-	eventually(t, "the watch of the former selector is to end", func() bool { return r.wire.watches() == 1 })
-	require.Equal(t, 1, r.wire.requests("WATCH secrets"))
-	r.selects("b")
-	eventually(t, "the last watch is to end", func() bool { return r.wire.watches() == 0 })
-	require.Equal(t, 2, r.wire.requests("WATCH"))
+	r.selectFor("b", all("Secret"))
+	eventually(t, "the watch of the former selector ends", func() bool { return r.transport.watches() == 1 })
+	require.Equal(t, 1, r.transport.requests("WATCH secrets"))
+	r.selectFor("b")
+	eventually(t, "the last watch ends", func() bool { return r.transport.watches() == 0 })
+	require.Equal(t, 2, r.transport.requests("WATCH"))
 	r.Forget(h.owner("nobody"))
 }
 
-func TestThousandObjects(t *testing.T) {
+func TestSelect_ThousandObjects(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	for i := range 1000 {
 		h.create(h.configMap(fmt.Sprintf("c-%04d", i), nil))
 	}
 	r := h.start()
-	got := r.selects("web", all("ConfigMap"))
+	got := r.selectFor("web", all("ConfigMap"))
 	require.Len(t, got.Objects, 1000)
 	require.Empty(t, got.Problems)
 	for i := range got.Objects {
 		require.Equal(t, fmt.Sprintf("c-%04d", i), got.Objects[i].Name)
 	}
 	require.NoError(t, h.client.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(h.namespace)))
-	eventually(t, "they are to be gone", func() bool { return r.called("web") >= 1000 })
-	require.Empty(t, names(r.selects("web", all("ConfigMap"))))
+	eventually(t, "all deletions are observed", func() bool { return r.changedCalls("web") >= 1000 })
+	require.Empty(t, names(r.selectFor("web", all("ConfigMap"))))
 }
 
-// TestManyAtOnce adds, removes and changes owners and objects concurrently. In the end, no watch is left over, and the
-// remaining owners have the existing objects.
-func TestManyAtOnce(t *testing.T) {
+// TestSelect_ConcurrentOwners adds, removes and changes owners and objects concurrently. In the end, no watch is left
+// over, and the remaining owners have the existing objects.
+func TestSelect_ConcurrentOwners(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", nil), h.configMap("b", nil))
 	r := h.start()
@@ -201,7 +201,7 @@ func TestManyAtOnce(t *testing.T) {
 	for i := range 16 {
 		busy.Go(func() {
 			for round := range 12 {
-				r.selects(fmt.Sprint(i), selectors[(i+round)%len(selectors)]...)
+				r.selectFor(fmt.Sprint(i), selectors[(i+round)%len(selectors)]...)
 				if round%5 == 4 {
 					r.Forget(h.owner(fmt.Sprint(i)))
 				}
@@ -215,15 +215,15 @@ func TestManyAtOnce(t *testing.T) {
 		change(h, h.configMap("a", nil), func(c *corev1.ConfigMap) { c.Data["round"] = fmt.Sprint(i) })
 	}
 	busy.Wait()
-	calls := r.called("0")
-	got := r.selects("0", selectors[0]...)
+	calls := r.changedCalls("0")
+	got := r.selectFor("0", selectors[0]...)
 	require.Equal(t, []string{"ConfigMap a", "ConfigMap b"}, names(got))
-	eventually(t, "but one watch is to end", func() bool { return r.wire.watches() == 1 })
+	eventually(t, "one watch is left", func() bool { return r.transport.watches() == 1 })
 	change(h, h.configMap("a", nil), func(c *corev1.ConfigMap) { c.Data["round"] = "last" })
-	r.hears("0", calls)
-	eventually(t, "the last change is to be there", func() bool {
-		return strings.Contains(string(r.selects("0", selectors[0]...).Objects[0].JSON), "last")
+	r.awaitChanged("0", calls)
+	eventually(t, "the last change is selected", func() bool {
+		return strings.Contains(string(r.selectFor("0", selectors[0]...).Objects[0].JSON), "last")
 	})
 	r.Forget(h.owner("0"))
-	eventually(t, "the last watch is to end", func() bool { return r.wire.watches() == 0 })
+	eventually(t, "the last watch ends", func() bool { return r.transport.watches() == 0 })
 }

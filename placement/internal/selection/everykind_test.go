@@ -41,7 +41,7 @@ func TestEveryKind(t *testing.T) {
 	r := h.start()
 	var got selection.Selected
 	eventually(t, "everything is listed", func() bool {
-		got = r.selects("web", all(v1alpha1.EveryKind))
+		got = r.selectFor("web", all(v1alpha1.EveryKind))
 		return len(got.Problems) == 0
 	})
 	want := []string{"ConfigMap a", "Namespace " + h.namespace, "Secret key", "Service web", "ServiceAccount deployer"}
@@ -50,20 +50,20 @@ func TestEveryKind(t *testing.T) {
 	}
 
 	// A change of any kind is reported. An object that has no controller any more is selected.
-	than := r.called("web")
+	before := r.changedCalls("web")
 	h.create(h.configMap("b", nil))
-	than = r.hears("web", than)
+	before = r.awaitChanged("web", before)
 	change(h, controlled, func(c *corev1.ConfigMap) { c.OwnerReferences = nil })
-	r.hears("web", than)
+	r.awaitChanged("web", before)
 	eventually(t, "both ConfigMaps are selected", func() bool {
-		return len(names(r.selects("web", all(v1alpha1.EveryKind)))) == len(want)+2
+		return len(names(r.selectFor("web", all(v1alpha1.EveryKind)))) == len(want)+2
 	})
 
-	labeled := r.selects("web", labeled(v1alpha1.EveryKind, map[string]string{"app": "web"}))
+	labeled := r.selectFor("web", labeled(v1alpha1.EveryKind, map[string]string{"app": "web"}))
 	require.Equal(t, []string{"ConfigMap a"}, names(labeled), "with labels, the Namespace is not selected")
-	require.Equal(t, []string{"Invalid"}, reasons(r.selects("web", named(v1alpha1.EveryKind, "a"))))
+	require.Equal(t, []string{"Invalid"}, reasons(r.selectFor("web", named(v1alpha1.EveryKind, "a"))))
 	other := v1alpha1.ResourceSelector{Kind: v1alpha1.EveryKind, Namespace: "default"}
-	require.Contains(t, reasons(r.selects("web", other)), "OutOfBounds", "the WorkSet may not select another namespace")
+	require.Contains(t, reasons(r.selectFor("web", other)), "OutOfBounds", "the WorkSet may not select another namespace")
 }
 
 // TestEveryKind_NewKind checks that a kind that is defined later is selected as well.
@@ -72,7 +72,7 @@ func TestEveryKind_NewKind(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Now())
 	r := h.start(func(o *selection.Options) { o.Clock = clock })
 	h.create(h.configMap("a", nil))
-	eventually(t, "everything is listed", func() bool { return len(r.selects("web", all("*")).Problems) == 0 })
+	eventually(t, "everything is listed", func() bool { return len(r.selectFor("web", all("*")).Problems) == 0 })
 
 	group := h.namespace + ".example.com"
 	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets." + group}}
@@ -95,7 +95,7 @@ func TestEveryKind_NewKind(t *testing.T) {
 	eventually(t, "the kind is served", func() bool { return h.client.Create(t.Context(), widget) == nil })
 	eventually(t, "the new kind is selected", func() bool {
 		clock.Step(2 * time.Minute)
-		got := r.selects("web", all("*"))
+		got := r.selectFor("web", all("*"))
 		return slices.Contains(names(got), "Widget w") && len(got.Problems) == 0
 	})
 }
@@ -108,7 +108,7 @@ func TestEveryKind_Forbidden(t *testing.T) {
 	_, config, _ := h.user(may("configmaps"))
 	r := h.start(func(o *selection.Options) { o.Config = config })
 	eventually(t, "a kind is forbidden", func() bool {
-		for _, p := range r.selects("web", all("*")).Problems {
+		for _, p := range r.selectFor("web", all("*")).Problems {
 			if p.Reason == selection.ReasonForbidden && p.Selector == 0 {
 				return true
 			}

@@ -32,9 +32,9 @@ func may(resource string, names ...string) rbacv1.PolicyRule {
 		Verbs: []string{"list", "watch"}}
 }
 
-// TestForbidden checks that the hub's controller needs only list and watch on the selected objects, and that a Problem
-// reports a missing permission.
-func TestForbidden(t *testing.T) {
+// TestSelect_MissingPermissions checks that the hub's controller needs only list and watch on the selected objects, and
+// that a Problem reports a missing permission.
+func TestSelect_MissingPermissions(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	secret := &corev1.Secret{}
@@ -43,8 +43,9 @@ func TestForbidden(t *testing.T) {
 	user, config, grant := h.user(may("configmaps", "a"))
 	r := h.start(as(config))
 
-	got := r.selects("web", all("Secret"), named("ConfigMap", "a"), all("ConfigMap"))
-	require.Equal(t, []string{"ConfigMap a"}, names(got), "a rule with the name is enough for a selector with it")
+	got := r.selectFor("web", all("Secret"), named("ConfigMap", "a"), all("ConfigMap"))
+	require.Equal(t, []string{"ConfigMap a"}, names(got),
+		"a rule with resourceNames is sufficient for a selector with the name")
 	require.Equal(t, []selection.Problem{
 		{Selector: 0, Reason: selection.ReasonForbidden,
 			Message: "the hub's controller is not allowed to read the objects: grant list and watch on secrets in " +
@@ -55,29 +56,30 @@ func TestForbidden(t *testing.T) {
 				"namespace " + h.namespace +
 				" to " + user},
 	}, got.Problems)
-	asked := r.wire.requests("LIST secrets")
-	require.Equal(t, got, r.selects("web", all("Secret"), named("ConfigMap", "a"), all("ConfigMap")),
-		"it is not waited for again")
-	eventually(t, "it is to be tried again", func() bool { return r.wire.requests("LIST secrets") > asked })
-	require.Zero(t, r.called("web"), "that it still may not is no news")
+	requestsBefore := r.transport.requests("LIST secrets")
+	require.Equal(t, got, r.selectFor("web", all("Secret"), named("ConfigMap", "a"), all("ConfigMap")),
+		"another Select does not wait")
+	eventually(t, "the list is retried", func() bool { return r.transport.requests("LIST secrets") > requestsBefore })
+	require.Zero(t, r.changedCalls("web"), "Changed must not be called for the same problem")
 
 	grant(may("configmaps"), may("secrets"))
-	r.hears("web", 1)
-	got = r.selects("web", all("Secret"), named("ConfigMap", "a"), all("ConfigMap"))
+	r.awaitChanged("web", 1)
+	got = r.selectFor("web", all("Secret"), named("ConfigMap", "a"), all("ConfigMap"))
 	require.Equal(t, []string{"ConfigMap a", "Secret key"}, names(got))
 	require.Empty(t, got.Problems)
 
-	calls := r.called("web")
+	calls := r.changedCalls("web")
 	grant()
-	r.wire.cut() // an API server asks for permission at the beginning of a watch
-	r.hears("web", calls+2)
-	got = r.selects("web", all("Secret"), named("ConfigMap", "a"), all("ConfigMap"))
+	r.transport.cut() // the API server checks permissions when a watch starts
+	r.awaitChanged("web", calls+2)
+	got = r.selectFor("web", all("Secret"), named("ConfigMap", "a"), all("ConfigMap"))
 	require.Equal(t, []string{"Forbidden", "Forbidden", "Forbidden"}, reasons(got))
-	require.Equal(t, []string{"ConfigMap a", "Secret key"}, names(got), "what was known before is still known")
+	require.Equal(t, []string{"ConfigMap a", "Secret key"}, names(got), "known objects are kept")
 }
 
-// TestListAlone checks that the permission list without watch is a Problem, because changes could not be observed.
-func TestListAlone(t *testing.T) {
+// TestSelect_ListWithoutWatch checks that the permission list without watch is a Problem, because changes could not be
+// observed.
+func TestSelect_ListWithoutWatch(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.create(h.configMap("a", nil))
@@ -85,20 +87,20 @@ func TestListAlone(t *testing.T) {
 	rule.Verbs = []string{"list"}
 	_, config, grant := h.user(rule)
 	r := h.start(as(config))
-	got := r.selects("web", all("ConfigMap"))
+	got := r.selectFor("web", all("ConfigMap"))
 	require.Equal(t, []string{"ConfigMap a"}, names(got))
 	if len(got.Problems) == 0 {
-		r.hears("web", 0)
+		r.awaitChanged("web", 0)
 	}
-	require.Equal(t, []string{"Forbidden"}, reasons(r.selects("web", all("ConfigMap"))))
-	calls, lists := r.called("web"), r.wire.requests("LIST configmaps")
-	eventually(t, "it is to be tried again", func() bool { return r.wire.requests("LIST configmaps") > lists+1 })
-	require.Equal(t, calls, r.called("web"), "the list that succeeds in between is no news")
-	require.Equal(t, []string{"Forbidden"}, reasons(r.selects("web", all("ConfigMap"))))
+	require.Equal(t, []string{"Forbidden"}, reasons(r.selectFor("web", all("ConfigMap"))))
+	calls, lists := r.changedCalls("web"), r.transport.requests("LIST configmaps")
+	eventually(t, "the list is retried", func() bool { return r.transport.requests("LIST configmaps") > lists+1 })
+	require.Equal(t, calls, r.changedCalls("web"), "Changed must not be called for a list that succeeds in between")
+	require.Equal(t, []string{"Forbidden"}, reasons(r.selectFor("web", all("ConfigMap"))))
 
 	grant(may("configmaps"))
-	r.hears("web", calls)
-	got = r.selects("web", all("ConfigMap"))
+	r.awaitChanged("web", calls)
+	got = r.selectFor("web", all("ConfigMap"))
 	require.Equal(t, []string{"ConfigMap a"}, names(got))
 	require.Empty(t, got.Problems)
 }
@@ -113,34 +115,37 @@ func answer(status int, body string) *http.Response {
 const broken = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","message":"conversion ` +
 	`webhook failed","code":500}`
 
-// TestSlow checks that Select waits at most a few seconds for a hub that does not respond, and delays no other owner.
-func TestSlow(t *testing.T) {
+// TestSelect_SlowAPIServer checks that Select waits at most a few seconds for a hub that does not respond, and delays
+// no other owner.
+func TestSelect_SlowAPIServer(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.create(h.configMap("a", nil))
 	clock := testclock.NewFakeClock(time.Now())
 	r := h.start(on(clock))
-	answers := make(chan struct{})
-	r.wire.disturb(func(request *http.Request) *http.Response {
+	released := make(chan struct{})
+	r.transport.setIntercept(func(request *http.Request) *http.Response {
 		if strings.HasSuffix(request.URL.Path, "/configmaps") {
 			select {
-			case <-answers:
+			case <-released:
 			case <-request.Context().Done():
 			}
 		}
 		return nil
 	})
 	selecting := make(chan selection.Selected)
-	go func() { selecting <- r.selects("web", all("ConfigMap")) }()
-	eventually(t, "it is to ask", func() bool { return r.wire.requests("WATCH configmaps") == 1 && clock.HasWaiters() })
+	go func() { selecting <- r.selectFor("web", all("ConfigMap")) }()
+	eventually(t, "the request is sent", func() bool {
+		return r.transport.requests("WATCH configmaps") == 1 && clock.HasWaiters()
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	want := []selection.Problem{{Reason: selection.ReasonNotSynced,
 		Message: "configmaps in namespace " + h.namespace + " are not listed yet: wait, or check why the API server is slow"}}
 	require.Equal(t, want, r.Select(ctx, h.owner("hurried"), of(all("ConfigMap"))).Problems)
-	require.Empty(t, reasons(r.selects("other", all("Secret"))), "others do not wait")
+	require.Empty(t, reasons(r.selectFor("other", all("Secret"))), "other owners do not wait")
 
-	eventually(t, "its patience is to end", func() bool {
+	eventually(t, "Select times out", func() bool {
 		clock.Step(time.Second)
 		select {
 		case got := <-selecting:
@@ -151,46 +156,46 @@ func TestSlow(t *testing.T) {
 		}
 	})
 	clock.Step(time.Minute)
-	require.Equal(t, want, r.selects("late", all("ConfigMap")).Problems, "nobody waits for it again")
-	require.Equal(t, 1, r.wire.requests("WATCH configmaps"))
+	require.Equal(t, want, r.selectFor("late", all("ConfigMap")).Problems, "another Select does not wait")
+	require.Equal(t, 1, r.transport.requests("WATCH configmaps"))
 
-	close(answers)
+	close(released)
 	for _, owner := range []string{"web", "hurried", "late"} {
-		r.hears(owner, 0)
-		require.Equal(t, []string{"ConfigMap a"}, names(r.selects(owner, all("ConfigMap"))))
+		r.awaitChanged(owner, 0)
+		require.Equal(t, []string{"ConfigMap a"}, names(r.selectFor(owner, all("ConfigMap"))))
 	}
-	require.Zero(t, r.called("other"))
+	require.Zero(t, r.changedCalls("other"))
 }
 
-// TestStale checks that a transient failure after a successful list is not reported for a minute.
-func TestStale(t *testing.T) {
+// TestSelect_TransientFailures checks that a transient failure after a successful list is not reported for a minute.
+func TestSelect_TransientFailures(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.create(h.configMap("a", nil))
 	clock := testclock.NewFakeClock(time.Now())
 	r := h.start(on(clock))
-	require.Equal(t, []string{"ConfigMap a"}, names(r.selects("web", all("ConfigMap"))))
+	require.Equal(t, []string{"ConfigMap a"}, names(r.selectFor("web", all("ConfigMap"))))
 	fail := func(request *http.Request) *http.Response {
 		if strings.HasSuffix(request.URL.Path, "/configmaps") {
 			return answer(http.StatusInternalServerError, broken)
 		}
 		return nil
 	}
-	r.wire.disturb(fail)
-	r.wire.cut()
-	lists := r.wire.requests("LIST configmaps")
-	eventually(t, "it is to fail twice", func() bool { return r.wire.requests("LIST configmaps") >= lists+2 })
-	require.Zero(t, r.called("web"))
-	require.Empty(t, reasons(r.selects("web", all("ConfigMap"))))
+	r.transport.setIntercept(fail)
+	r.transport.cut()
+	lists := r.transport.requests("LIST configmaps")
+	eventually(t, "the list fails twice", func() bool { return r.transport.requests("LIST configmaps") >= lists+2 })
+	require.Zero(t, r.changedCalls("web"))
+	require.Empty(t, reasons(r.selectFor("web", all("ConfigMap"))))
 	require.Equal(t, []selection.Problem{{
 		Reason: selection.ReasonNotSynced,
 		Message: "listing configmaps \"b\" in namespace " + h.namespace +
 			" fails and is retried: conversion webhook failed",
-	}}, r.selects("new", named("ConfigMap", "b")).Problems, "what has not been listed is another matter")
+	}}, r.selectFor("new", named("ConfigMap", "b")).Problems, "a failing first list is a problem")
 
 	clock.Step(2 * time.Minute)
-	require.Equal(t, 1, r.hears("web", 0))
-	got := r.selects("web", all("ConfigMap"))
+	require.Equal(t, 1, r.awaitChanged("web", 0))
+	got := r.selectFor("web", all("ConfigMap"))
 	require.Equal(t, []string{"ConfigMap a"}, names(got))
 	require.Equal(t, []selection.Problem{{
 		Reason: selection.ReasonStale,
@@ -199,11 +204,11 @@ func TestStale(t *testing.T) {
 	}}, got.Problems)
 
 	h.create(h.configMap("b", nil))
-	r.wire.disturb(nil)
-	r.hears("web", 1)
-	r.hears("new", 0)
+	r.transport.setIntercept(nil)
+	r.awaitChanged("web", 1)
+	r.awaitChanged("new", 0)
 	for _, owner := range []string{"web", "new"} {
-		got = r.selects(owner, all("ConfigMap"))
+		got = r.selectFor(owner, all("ConfigMap"))
 		require.Equal(t, []string{"ConfigMap a", "ConfigMap b"}, names(got))
 		require.Empty(t, got.Problems)
 	}
@@ -217,39 +222,39 @@ func TestAPIServerRestarts(t *testing.T) {
 	h := hubOn(t, p)
 	h.create(h.configMap("a", nil), h.configMap("b", nil))
 	r := h.start()
-	require.Equal(t, []string{"ConfigMap a", "ConfigMap b"}, names(r.selects("web", all("ConfigMap"))))
-	require.Equal(t, []string{"NotFound"}, reasons(r.selects("idle", named("Secret", "none"))))
+	require.Equal(t, []string{"ConfigMap a", "ConfigMap b"}, names(r.selectFor("web", all("ConfigMap"))))
+	require.Equal(t, []string{"NotFound"}, reasons(r.selectFor("idle", named("Secret", "none"))))
 
 	require.NoError(t, p.KillAPIServer())
-	asked := r.wire.requests("WATCH configmaps")
-	eventually(t, "it is to try again", func() bool { return r.wire.requests("WATCH configmaps") > asked })
-	got := r.selects("web", all("ConfigMap"))
-	require.Equal(t, []string{"ConfigMap a", "ConfigMap b"}, names(got), "what was known is known")
+	requestsBefore := r.transport.requests("WATCH configmaps")
+	eventually(t, "the watch is retried", func() bool { return r.transport.requests("WATCH configmaps") > requestsBefore })
+	got := r.selectFor("web", all("ConfigMap"))
+	require.Equal(t, []string{"ConfigMap a", "ConfigMap b"}, names(got), "known objects are kept")
 	require.Empty(t, got.Problems)
-	require.Equal(t, []string{"NotSynced"}, reasons(r.selects("new", all("Service"))), "what was not is not")
+	require.Equal(t, []string{"NotSynced"}, reasons(r.selectFor("new", all("Service"))), "unknown objects are a problem")
 
 	require.NoError(t, p.StartAPIServer(t.Context()))
 	require.NoError(t, h.client.Delete(t.Context(), h.configMap("a", nil)))
 	h.create(h.configMap("c", nil))
-	eventually(t, "it is to catch up", func() bool {
-		got := r.selects("web", all("ConfigMap"))
+	eventually(t, "the changes are selected", func() bool {
+		got := r.selectFor("web", all("ConfigMap"))
 		return len(got.Problems) == 0 && strings.Join(names(got), " ") == "ConfigMap b ConfigMap c"
 	})
-	r.hears("new", 0)
-	eventually(t, "the new one is to have its list", func() bool {
-		return len(r.selects("new", all("Service")).Problems) == 0
+	r.awaitChanged("new", 0)
+	eventually(t, "the list of the new selector is complete", func() bool {
+		return len(r.selectFor("new", all("Service")).Problems) == 0
 	})
-	require.Equal(t, []string{"NotFound"}, reasons(r.selects("idle", named("Secret", "none"))))
+	require.Equal(t, []string{"NotFound"}, reasons(r.selectFor("idle", named("Secret", "none"))))
 }
 
 // TestStartWaitsForWatches checks that all watches have ended when Start returns.
 func TestStartWaitsForWatches(t *testing.T) {
 	h := newHub(t)
 	r := h.start()
-	r.selects("web", all("ConfigMap"), all("Secret"), all("Service"), all("ServiceAccount"))
-	require.Equal(t, 4, r.wire.watches())
+	r.selectFor("web", all("ConfigMap"), all("Secret"), all("Service"), all("ServiceAccount"))
+	require.Equal(t, 4, r.transport.watches())
 	r.stop()
-	require.Zero(t, r.wire.watches())
+	require.Zero(t, r.transport.watches())
 }
 
 // TestStop checks that Start also returns while the API server is not reachable.
@@ -258,13 +263,15 @@ func TestStop(t *testing.T) {
 	p := localplane.ForTest(t, localplane.Options{Name: "end"})
 	h := hubOn(t, p)
 	r := h.start()
-	r.selects("web", all("ConfigMap"), all("Widget"))
+	r.selectFor("web", all("ConfigMap"), all("Widget"))
 	require.NoError(t, p.KillAPIServer())
-	asked := r.wire.requests("WATCH configmaps")
-	eventually(t, "it is to try again, and wait", func() bool { return r.wire.requests("WATCH configmaps") > asked+1 })
+	requestsBefore := r.transport.requests("WATCH configmaps")
+	eventually(t, "the watch is retried twice", func() bool {
+		return r.transport.requests("WATCH configmaps") > requestsBefore+1
+	})
 	stopped := make(chan struct{})
 	go func() { r.stop(); close(stopped) }()
-	eventually(t, "it is to stop", func() bool {
+	eventually(t, "Start returns", func() bool {
 		select {
 		case <-stopped:
 			return true
@@ -272,12 +279,12 @@ func TestStop(t *testing.T) {
 			return false
 		}
 	})
-	calls := r.called("web")
-	got := r.selects("web", all("ConfigMap"))
+	calls := r.changedCalls("web")
+	got := r.selectFor("web", all("ConfigMap"))
 	require.Equal(t, []selection.Problem{{Reason: selection.ReasonNotSynced,
 		Message: "this instance of the hub's controller is stopping: wait for the next leader"}}, got.Problems)
 	r.Forget(h.owner("web"))
-	require.Equal(t, calls, r.called("web"))
+	require.Equal(t, calls, r.changedCalls("web"))
 }
 
 func TestNew(t *testing.T) {
@@ -290,12 +297,12 @@ func TestNew(t *testing.T) {
 	require.ErrorContains(t, err, "make a client of the hub")
 }
 
-// TestServerThatDoesNotStreamLists checks the API of Kubernetes up to 1.31, which lists without a stream.
-func TestServerThatDoesNotStreamLists(t *testing.T) {
+// TestSelect_ServerWithoutStreamedLists checks the API of Kubernetes up to 1.31, which lists without a stream.
+func TestSelect_ServerWithoutStreamedLists(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", nil))
 	r := h.start()
-	r.wire.disturb(func(request *http.Request) *http.Response {
+	r.transport.setIntercept(func(request *http.Request) *http.Response {
 		if request.URL.Query().Has("sendInitialEvents") {
 			return answer(http.StatusUnprocessableEntity,
 				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","message":"sendInitialEvents is `+
@@ -303,11 +310,11 @@ func TestServerThatDoesNotStreamLists(t *testing.T) {
 		}
 		return nil
 	})
-	got := r.selects("web", all("ConfigMap"))
+	got := r.selectFor("web", all("ConfigMap"))
 	require.Equal(t, []string{"ConfigMap a"}, names(got))
 	require.Empty(t, got.Problems)
-	require.Equal(t, 1, r.wire.requests("LIST configmaps"))
+	require.Equal(t, 1, r.transport.requests("LIST configmaps"))
 	h.create(h.configMap("b", nil))
-	require.Equal(t, 1, r.hears("web", 0))
-	require.Equal(t, 2, r.wire.requests("WATCH configmaps"))
+	require.Equal(t, 1, r.awaitChanged("web", 0))
+	require.Equal(t, 2, r.transport.requests("WATCH configmaps"))
 }

@@ -46,7 +46,7 @@ func (h *hub) install(crd *apiextensionsv1.CustomResourceDefinition) {
 	h.t.Helper()
 	h.create(crd)
 	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), crd) })
-	eventually(h.t, "the kind is to be served", func() bool {
+	eventually(h.t, "the kind is served", func() bool {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name,
 			Kind: "WidgetList"})
@@ -58,7 +58,7 @@ func (h *hub) install(crd *apiextensionsv1.CustomResourceDefinition) {
 func (h *hub) uninstall(crd *apiextensionsv1.CustomResourceDefinition) {
 	h.t.Helper()
 	require.NoError(h.t, h.client.Delete(h.t.Context(), crd))
-	eventually(h.t, "the definition is to be gone", func() bool {
+	eventually(h.t, "the definition is deleted", func() bool {
 		return h.client.Get(h.t.Context(), client.ObjectKeyFromObject(crd), crd) != nil
 	})
 	crd.ResourceVersion = ""
@@ -72,9 +72,9 @@ func (h *hub) widget(version, name string) *unstructured.Unstructured {
 	return w
 }
 
-// TestKindsComeAndGo installs a kind while a WorkSet waits for it, removes it, and installs it again with another scope
-// or version.
-func TestKindsComeAndGo(t *testing.T) {
+// TestSelect_KindIsInstalledAndRemoved installs a kind while a WorkSet waits for it, removes it, and installs it again
+// with another scope or version.
+func TestSelect_KindIsInstalledAndRemoved(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	clock := testclock.NewFakeClock(time.Now())
@@ -83,73 +83,73 @@ func TestKindsComeAndGo(t *testing.T) {
 	missing := []selection.Problem{{Reason: selection.ReasonUnknownKind,
 		Message: "the hub does not serve kind Widget of " +
 			widgets.Group + ": install its CustomResourceDefinition, or correct the selector"}}
-	require.Equal(t, missing, r.selects("web", widgets).Problems)
+	require.Equal(t, missing, r.selectFor("web", widgets).Problems)
 	gizmos := widgets
 	gizmos.Kind = "Gizmo"
-	require.Equal(t, []string{"UnknownKind"}, reasons(r.selects("other", gizmos)))
-	asked := r.wire.requests("DISCOVER")
-	eventually(t, "it is to be waiting", clock.HasWaiters)
+	require.Equal(t, []string{"UnknownKind"}, reasons(r.selectFor("other", gizmos)))
+	requestsBefore := r.transport.requests("DISCOVER")
+	eventually(t, "the Watcher waits for the next discovery", clock.HasWaiters)
 	clock.Step(time.Minute)
-	eventually(t, "it is to have looked, and wait again", func() bool {
-		return r.wire.requests("DISCOVER") == asked+2 && clock.HasWaiters()
+	eventually(t, "the Watcher has discovered the kinds, and waits again", func() bool {
+		return r.transport.requests("DISCOVER") == requestsBefore+2 && clock.HasWaiters()
 	})
-	require.Equal(t, asked+2, r.wire.requests("DISCOVER"), "two requests are for all kinds")
-	require.Zero(t, r.called("web"), "that it is still missing is no news")
-	require.Equal(t, missing, r.selects("web", widgets).Problems)
-	require.Equal(t, asked+2, r.wire.requests("DISCOVER"), "nor does another Select ask again")
+	require.Equal(t, requestsBefore+2, r.transport.requests("DISCOVER"), "two requests discover all kinds")
+	require.Zero(t, r.changedCalls("web"), "Changed must not be called while the kind is still missing")
+	require.Equal(t, missing, r.selectFor("web", widgets).Problems)
+	require.Equal(t, requestsBefore+2, r.transport.requests("DISCOVER"), "another Select must not discover the kinds")
 
 	v1 := h.widgets(apiextensionsv1.NamespaceScoped, "v1")
 	h.install(v1)
 	h.create(h.widget("v1", "a"))
-	eventually(t, "it is to be found", func() bool { clock.Step(time.Minute); return r.called("web") > 0 })
-	got := r.selects("web", widgets)
+	eventually(t, "the kind is found", func() bool { clock.Step(time.Minute); return r.changedCalls("web") > 0 })
+	got := r.selectFor("web", widgets)
 	require.Equal(t, []string{"Widget a"}, names(got))
 	require.Empty(t, got.Problems)
 	require.Equal(t, "v1", got.Objects[0].Version)
 
-	// When nothing is missing any more nothing is polled.
-	eventually(t, "it is to wait again", clock.HasWaiters)
+	// The Watcher does not poll when no kind is missing.
+	eventually(t, "the Watcher waits again", clock.HasWaiters)
 	r.Forget(h.owner("other"))
-	asked = r.wire.requests("DISCOVER")
+	requestsBefore = r.transport.requests("DISCOVER")
 	clock.Step(time.Minute)
 
-	// Gone, with its objects, of which one hears first.
-	calls := r.called("web")
+	// The kind is removed. The deletion of its objects is observed first.
+	calls := r.changedCalls("web")
 	h.uninstall(v1)
-	r.hears("web", calls)
-	eventually(t, "that it is gone is to be said", func() bool {
-		got = r.selects("web", widgets)
+	r.awaitChanged("web", calls)
+	eventually(t, "the removal is reported", func() bool {
+		got = r.selectFor("web", widgets)
 		return len(got.Problems) == 1 && got.Problems[0].Reason == selection.ReasonUnknownKind
 	})
 	require.Equal(t, "the hub no longer serves widgets."+widgets.Group+
 		" of version v1: install the kind again, or correct the selector", got.Problems[0].Message)
 
-	require.Equal(t, asked, r.wire.requests("DISCOVER"))
-	eventually(t, "it is to look for the kind again", clock.HasWaiters)
+	require.Equal(t, requestsBefore, r.transport.requests("DISCOVER"))
+	eventually(t, "the Watcher discovers the kind again", clock.HasWaiters)
 
-	// Back, in another version and not namespaced.
+	// The kind is installed again, in another version and cluster-scoped.
 	h.install(h.widgets(apiextensionsv1.ClusterScoped, "v2"))
-	eventually(t, "it is to be found as it is now", func() bool {
+	eventually(t, "the kind is found with its new scope", func() bool {
 		clock.Step(time.Minute)
-		got = r.selects("web", widgets)
+		got = r.selectFor("web", widgets)
 		return len(got.Problems) == 1 && got.Problems[0].Reason == selection.ReasonOutOfBounds
 	})
 	require.Contains(t, got.Problems[0].Message, "cluster-scoped object")
 
-	r.selects("web", all("ConfigMap"))
-	eventually(t, "who looks for kinds is to end", func() bool { clock.Step(time.Minute); return !clock.HasWaiters() })
-	asked = r.wire.requests("DISCOVER")
-	for i := range 3 { // something else goes on meanwhile
-		calls = r.called("web")
+	r.selectFor("web", all("ConfigMap"))
+	eventually(t, "the discovery ends", func() bool { clock.Step(time.Minute); return !clock.HasWaiters() })
+	requestsBefore = r.transport.requests("DISCOVER")
+	for i := range 3 { // other changes are observed meanwhile
+		calls = r.changedCalls("web")
 		h.create(h.configMap(string(rune('a'+i)), nil))
-		r.hears("web", calls)
+		r.awaitChanged("web", calls)
 	}
 	require.False(t, clock.HasWaiters())
-	require.Equal(t, asked, r.wire.requests("DISCOVER"))
+	require.Equal(t, requestsBefore, r.transport.requests("DISCOVER"))
 }
 
-// TestKindComesBack checks that a kind that is removed and installed again unchanged is watched again.
-func TestKindComesBack(t *testing.T) {
+// TestSelect_KindIsInstalledAgain checks that a kind that is removed and installed again unchanged is watched again.
+func TestSelect_KindIsInstalledAgain(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	v1 := h.widgets(apiextensionsv1.NamespaceScoped, "v1", "v2")
@@ -157,52 +157,52 @@ func TestKindComesBack(t *testing.T) {
 	h.create(h.widget("v1", "a"))
 	r := h.start()
 	widgets := v1alpha1.ResourceSelector{Group: h.namespace + ".example.com", Version: "v1", Kind: "Widget", Name: "a"}
-	got := r.selects("web", widgets)
+	got := r.selectFor("web", widgets)
 	require.Equal(t, []string{"Widget a"}, names(got))
-	require.Equal(t, "v1", got.Objects[0].Version, "it is the version that was asked for")
+	require.Equal(t, "v1", got.Objects[0].Version, "the selected version")
 	widgets.Version = ""
-	require.Equal(t, "v2", r.selects("other", widgets).Objects[0].Version, "it is the version that is preferred")
+	require.Equal(t, "v2", r.selectFor("other", widgets).Objects[0].Version, "the preferred version")
 	widgets.Version = "v1"
 
 	h.uninstall(v1)
-	eventually(t, "that it is gone is to be said", func() bool {
-		got = r.selects("web", widgets)
+	eventually(t, "the removal is reported", func() bool {
+		got = r.selectFor("web", widgets)
 		return len(got.Problems) == 1 && got.Problems[0].Reason == selection.ReasonUnknownKind
 	})
-	calls := r.called("web")
+	calls := r.changedCalls("web")
 	h.install(v1)
-	r.hears("web", calls)
-	eventually(t, "it is to be watched", func() bool {
-		return strings.Join(reasons(r.selects("web", widgets)), "") == "NotFound"
+	r.awaitChanged("web", calls)
+	eventually(t, "the kind is watched", func() bool {
+		return strings.Join(reasons(r.selectFor("web", widgets)), "") == "NotFound"
 	})
 	h.create(h.widget("v1", "a"))
-	eventually(t, "it is to be there", func() bool { return len(r.selects("web", widgets).Objects) == 1 })
+	eventually(t, "the object is selected", func() bool { return len(r.selectFor("web", widgets).Objects) == 1 })
 }
 
-// hanging is a mapper that does not respond.
-type hanging struct {
+// hangingMapper is a mapper that does not respond.
+type hangingMapper struct {
 	meta.RESTMapper
-	answers chan struct{}
+	released chan struct{}
 }
 
-func (h hanging) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	<-h.answers
+func (h hangingMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	<-h.released
 	return h.RESTMapper.RESTMapping(kind, versions...)
 }
 
-// TestMapperHangs checks that Select waits at most a few seconds for the discovery of kinds.
-func TestMapperHangs(t *testing.T) {
+// TestSelect_DiscoveryHangs checks that Select waits at most a few seconds for the discovery of kinds.
+func TestSelect_DiscoveryHangs(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", nil))
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
-	answers := make(chan struct{})
+	released := make(chan struct{})
 	clock := testclock.NewFakeClock(time.Now())
-	r := h.start(on(clock), func(o *selection.Options) { o.Mapper = hanging{mapper, answers} })
+	r := h.start(on(clock), func(o *selection.Options) { o.Mapper = hangingMapper{mapper, released} })
 	selecting := make(chan selection.Selected)
-	go func() { selecting <- r.selects("web", all("ConfigMap")) }()
+	go func() { selecting <- r.selectFor("web", all("ConfigMap")) }()
 	var got selection.Selected
-	eventually(t, "its patience is to end", func() bool {
+	eventually(t, "Select times out", func() bool {
 		clock.Step(time.Second)
 		select {
 		case got = <-selecting:
@@ -213,7 +213,7 @@ func TestMapperHangs(t *testing.T) {
 	})
 	require.Equal(t, []selection.Problem{{Reason: selection.ReasonNotSynced,
 		Message: "the kinds of the hub are not discovered yet: wait, or check why the API server is slow"}}, got.Problems)
-	close(answers)
-	r.hears("web", 0)
-	require.Equal(t, []string{"ConfigMap a"}, names(r.selects("web", all("ConfigMap"))))
+	close(released)
+	r.awaitChanged("web", 0)
+	require.Equal(t, []string{"ConfigMap a"}, names(r.selectFor("web", all("ConfigMap"))))
 }

@@ -86,9 +86,9 @@ func (h *hub) user(rules ...rbacv1.PolicyRule) (name string, config *rest.Config
 // running is a running Watcher, with its requests to the API server and its calls of Changed.
 type running struct {
 	*selection.Watcher
-	h    *hub
-	wire *wire
-	stop func()
+	h         *hub
+	transport *transport
+	stop      func()
 
 	mu    sync.Mutex
 	calls map[string]int
@@ -96,7 +96,7 @@ type running struct {
 
 func (h *hub) start(with ...func(*selection.Options)) *running {
 	h.t.Helper()
-	r := &running{h: h, wire: &wire{}, calls: map[string]int{}}
+	r := &running{h: h, transport: &transport{}, calls: map[string]int{}}
 	o := selection.Options{Config: h.plane.Config(), Log: logr.Discard(), Changed: func(owner types.NamespacedName) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -105,7 +105,7 @@ func (h *hub) start(with ...func(*selection.Options)) *running {
 	for _, f := range with {
 		f(&o)
 	}
-	o.Config.Wrap(r.wire.over)
+	o.Config.Wrap(r.transport.wrap)
 	var err error
 	r.Watcher, err = selection.New(o)
 	require.NoError(h.t, err)
@@ -113,28 +113,29 @@ func (h *hub) start(with ...func(*selection.Options)) *running {
 	return r
 }
 
-// selects calls Select for an owner.
-func (r *running) selects(owner string, selectors ...v1alpha1.ResourceSelector) selection.Selected {
+// selectFor calls Select for an owner.
+func (r *running) selectFor(owner string, selectors ...v1alpha1.ResourceSelector) selection.Selected {
 	r.h.t.Helper()
 	return r.Select(r.h.t.Context(), r.h.owner(owner), selectors)
 }
 
-func (r *running) called(owner string) int {
+func (r *running) changedCalls(owner string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.calls[owner]
 }
 
-// hears waits until Changed was called more often than the given number for an owner, and returns the new number.
-func (r *running) hears(owner string, than int) int {
+// awaitChanged waits until Changed was called more often than the given number for an owner, and returns the new
+// number.
+func (r *running) awaitChanged(owner string, before int) int {
 	r.h.t.Helper()
-	eventually(r.h.t, owner+" is to be called", func() bool { return r.called(owner) > than })
-	return r.called(owner)
+	eventually(r.h.t, owner+" is notified", func() bool { return r.changedCalls(owner) > before })
+	return r.changedCalls(owner)
 }
 
-func eventually(t testing.TB, what string, holds func() bool) {
+func eventually(t testing.TB, description string, condition func() bool) {
 	t.Helper()
-	mustertest.Holds(t, time.Minute, what, holds)
+	mustertest.Holds(t, time.Minute, description, condition)
 }
 
 func names(selected selection.Selected) []string {
@@ -163,31 +164,31 @@ func labeled(kind string, labels map[string]string) v1alpha1.ResourceSelector {
 	return v1alpha1.ResourceSelector{Kind: kind, LabelSelector: &metav1.LabelSelector{MatchLabels: labels}}
 }
 
-// wire is a transport to an API server. It records the requests and the open watches, and lets a test intercept
+// transport is a transport to an API server. It records the requests and the open watches, and lets a test intercept
 // requests.
-type wire struct {
-	mu     sync.Mutex
-	seen   []string
-	open   map[*stream]bool
-	meddle func(*http.Request) *http.Response // nil, or its answer is: the request goes on
+type transport struct {
+	mu        sync.Mutex
+	requested []string
+	open      map[*stream]bool
+	intercept func(*http.Request) *http.Response // if it or its response is nil, the request is sent
 }
 
-func (w *wire) over(next http.RoundTripper) http.RoundTripper {
+func (w *transport) wrap(next http.RoundTripper) http.RoundTripper {
 	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
-		what, watches := describe(r)
+		request, isWatch := describe(r)
 		w.mu.Lock()
-		w.seen = append(w.seen, what)
-		meddle := w.meddle
+		w.requested = append(w.requested, request)
+		intercept := w.intercept
 		w.mu.Unlock()
-		if meddle != nil {
-			if answer := meddle(r); answer != nil {
-				return answer, nil
+		if intercept != nil {
+			if response := intercept(r); response != nil {
+				return response, nil
 			}
 		}
-		answer, err := next.RoundTrip(r)
-		if err == nil && watches && answer.StatusCode == http.StatusOK {
-			s := &stream{answer.Body, w}
-			answer.Body = s
+		response, err := next.RoundTrip(r)
+		if err == nil && isWatch && response.StatusCode == http.StatusOK {
+			s := &stream{response.Body, w}
+			response.Body = s
 			w.mu.Lock()
 			if w.open == nil {
 				w.open = map[*stream]bool{}
@@ -195,13 +196,13 @@ func (w *wire) over(next http.RoundTripper) http.RoundTripper {
 			w.open[s] = true
 			w.mu.Unlock()
 		}
-		return answer, err
+		return response, err
 	})
 }
 
 // describe returns a request as a text such as "WATCH configmaps shop", without a namespace if it has none, or DISCOVER
 // for discovery requests.
-func describe(r *http.Request) (what string, watches bool) {
+func describe(r *http.Request) (request string, isWatch bool) {
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	skip := 2
 	if path[0] == "apis" {
@@ -223,31 +224,31 @@ func describe(r *http.Request) (what string, watches bool) {
 // stream is an open watch.
 type stream struct {
 	io.ReadCloser
-	wire *wire
+	transport *transport
 }
 
 func (s *stream) Close() error {
-	s.wire.mu.Lock()
-	delete(s.wire.open, s)
-	s.wire.mu.Unlock()
+	s.transport.mu.Lock()
+	delete(s.transport.open, s)
+	s.transport.mu.Unlock()
 	return s.ReadCloser.Close()
 }
 
-func (w *wire) watches() int {
+func (w *transport) watches() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.open)
 }
 
 // requests returns the number of requests so far that begin with the prefix.
-func (w *wire) requests(prefix string) int {
+func (w *transport) requests(prefix string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(slices.DeleteFunc(slices.Clone(w.seen), func(s string) bool { return !strings.HasPrefix(s, prefix) }))
+	return len(slices.DeleteFunc(slices.Clone(w.requested), func(s string) bool { return !strings.HasPrefix(s, prefix) }))
 }
 
 // cut ends the open watches.
-func (w *wire) cut() {
+func (w *transport) cut() {
 	w.mu.Lock()
 	streams := w.open
 	w.open = nil
@@ -257,8 +258,8 @@ func (w *wire) cut() {
 	}
 }
 
-func (w *wire) disturb(meddle func(*http.Request) *http.Response) {
+func (w *transport) setIntercept(intercept func(*http.Request) *http.Response) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.meddle = meddle
+	w.intercept = intercept
 }

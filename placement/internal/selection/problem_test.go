@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestUnwatched(t *testing.T) {
+func TestWatchProblem(t *testing.T) {
 	secrets := schema.GroupResource{Resource: "secrets"}
 	refused := &url.Error{Op: "Get", URL: "https://hub/api/v1/secrets?timeoutSeconds=417", Err: syscall.ECONNREFUSED}
 	const listed, unlisted = true, false
@@ -25,43 +25,44 @@ func TestUnwatched(t *testing.T) {
 		want    problem
 	}{
 		{
-			"what to grant, and to whom", apierrors.NewForbidden(secrets, "",
+			"a forbidden list names the permission and the user", apierrors.NewForbidden(secrets, "",
 				errors.New(`User "system:serviceaccount:muster:hub" cannot list resource "secrets"`)), unlisted, 0,
 			problem{ReasonForbidden, `the hub's controller is not allowed to read the objects: grant list and watch ` +
 				`on secrets "key" in ` +
 				`namespace shop to system:serviceaccount:muster:hub`},
 		},
 		{
-			"an authorizer in other words", apierrors.NewForbidden(secrets, "", errors.New("no")), listed, 0,
+			"a forbidden watch without the name of the user", apierrors.NewForbidden(secrets, "", errors.New("no")), listed, 0,
 			problem{ReasonForbidden,
 				`the hub's controller is not allowed to read the objects: grant list and watch on secrets "key" in ` +
 					`namespace shop to the controller`},
 		},
 		{
-			"a kind that is gone", apierrors.NewGenericServerResponse(404, "list", secrets, "", "", 0, true), listed, 0,
+			"the kind is no longer served", apierrors.NewGenericServerResponse(404, "list", secrets, "", "", 0, true), listed, 0,
 			problem{ReasonUnknownKind,
 				"the hub no longer serves secrets of version v1: install the kind again, or correct the selector"},
 		},
-		{"a kind that one can only create", apierrors.NewMethodNotSupported(secrets, "list"), unlisted, 0,
+		{"the kind cannot be listed", apierrors.NewMethodNotSupported(secrets, "list"), unlisted, 0,
 			problem{ReasonInvalid, "secrets cannot be listed and watched: remove the selector"}},
 		{
-			"a selector that this server does not take", apierrors.NewBadRequest("field label not supported: metadata.name"),
+			"the API server rejects the selector", apierrors.NewBadRequest("field label not supported: metadata.name"),
 			unlisted, 0,
 			problem{ReasonInvalid, `the API server rejects the list of secrets "key" in namespace shop: ` +
 				`field label not supported: metadata.name: correct the selector`},
 		},
 		{
-			"the address is another one at each try", refused, unlisted, 0,
+			"a failing list without the address", refused, unlisted, 0,
 			problem{ReasonNotSynced,
 				`listing secrets "key" in namespace shop fails and is retried: connection refused`},
 		},
-		{"a restart of the hub is nothing to speak of", refused, listed, time.Minute, problem{}},
+		{"a watch that fails for a minute is no problem", refused, listed, time.Minute, problem{}},
 		{
-			"one that takes long is", refused, listed, time.Minute + 1,
+			"a watch that fails for more than a minute", refused, listed, time.Minute + 1,
 			problem{ReasonStale,
 				`watching secrets "key" in namespace shop fails and is retried: connection refused`},
 		},
-		{"a credential that is being renewed", apierrors.NewUnauthorized("token has expired"), listed, time.Second,
+		{"an expired credential for a second is no problem",
+			apierrors.NewUnauthorized("token has expired"), listed, time.Second,
 			problem{}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -71,7 +72,7 @@ func TestUnwatched(t *testing.T) {
 	}
 }
 
-func TestUnmapped(t *testing.T) {
+func TestMappingProblem(t *testing.T) {
 	none := &meta.NoKindMatchError{}
 	for _, tc := range []struct {
 		reason string
@@ -82,14 +83,14 @@ func TestUnmapped(t *testing.T) {
 		{"a version that is not served", schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Widget"}, none,
 			problem{ReasonUnknownKind, "the hub does not serve kind Widget of example.com/v2: install its " +
 				"CustomResourceDefinition, or correct the selector"}},
-		{"any version", schema.GroupVersionKind{Group: "example.com", Kind: "Widget"}, none,
+		{"no version", schema.GroupVersionKind{Group: "example.com", Kind: "Widget"}, none,
 			problem{ReasonUnknownKind, "the hub does not serve kind Widget of example.com: install its " +
 				"CustomResourceDefinition, or correct the selector"}},
-		{"the group was forgotten", schema.GroupVersionKind{Kind: "Deployment"}, none,
+		{"no group", schema.GroupVersionKind{Kind: "Deployment"}, none,
 			problem{ReasonUnknownKind, "the hub does not serve kind Deployment of the core group: install its " +
 				"CustomResourceDefinition, or correct the selector"}},
 		{
-			"nobody knows", schema.GroupVersionKind{Kind: "Deployment"},
+			"discovery fails", schema.GroupVersionKind{Kind: "Deployment"},
 			&url.Error{Op: "Get", URL: "https://hub/apis", Err: syscall.ECONNREFUSED},
 			problem{ReasonNotSynced, "discovering the kinds of the hub fails and is retried: connection refused"},
 		},

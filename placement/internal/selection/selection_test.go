@@ -35,35 +35,36 @@ func TestSelect(t *testing.T) {
 		want      []string
 		problems  []string
 	}{
-		{"one by its name", of(named("ConfigMap", "a")), []string{"ConfigMap a"}, nil},
-		{"all of a kind, but for what every namespace has", of(all("ConfigMap")),
+		{"an object by name", of(named("ConfigMap", "a")), []string{"ConfigMap a"}, nil},
+		{"all objects of a kind, except for those of every namespace", of(all("ConfigMap")),
 			[]string{"ConfigMap a", "ConfigMap b", "ConfigMap c"}, nil},
 		{"an empty selector is none",
 			of(v1alpha1.ResourceSelector{Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{}}),
 			[]string{"ConfigMap a", "ConfigMap b", "ConfigMap c"}, nil},
 		{"what never travels is left out of what labels match", of(labeled("Secret", web)), []string{"Secret key"}, nil},
 		{
-			"who names it wants to hear of it", of(named("Secret", "abcdef"), named("ConfigMap", "kube-root-ca.crt"),
-				named("ConfigMap", "b")),
+			"a refused object that is selected by name is a problem",
+			of(named("Secret", "abcdef"), named("ConfigMap", "kube-root-ca.crt"), named("ConfigMap", "b")),
 			[]string{"ConfigMap b"}, []string{"Refused", "Refused"},
 		},
-		{"in order, each once", of(labeled("Secret", web), all("ConfigMap"), named("ConfigMap", "b")),
+		{"objects are sorted and listed once", of(labeled("Secret", web), all("ConfigMap"), named("ConfigMap", "b")),
 			[]string{"ConfigMap a", "ConfigMap b", "ConfigMap c", "Secret key"}, nil},
-		{"nothing is nothing", nil, nil, nil},
+		{"no selectors", nil, nil, nil},
 		{"no label matches", of(labeled("ConfigMap", map[string]string{"app": "none"})), nil, nil},
-		{"one that is named must be there", of(named("ConfigMap", "nobody"), all("Secret")), []string{"Secret key"},
+		{"an object that is selected by name must exist",
+			of(named("ConfigMap", "nobody"), all("Secret")), []string{"Secret key"},
 			[]string{"NotFound"}},
-		{"a Namespace comes by its name", of(named("Namespace", h.namespace)), []string{"Namespace " + h.namespace}, nil},
+		{"a Namespace by name", of(named("Namespace", h.namespace)), []string{"Namespace " + h.namespace}, nil},
 		{
-			"the first of two versions counts",
+			"an object of two versions is listed once",
 			of(v1alpha1.ResourceSelector{Group: "autoscaling", Version: "v1", Kind: "HorizontalPodAutoscaler"},
 				v1alpha1.ResourceSelector{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}),
 			[]string{"HorizontalPodAutoscaler scale"}, nil,
 		},
-		{"no kind, no group, no version",
+		{"unknown kinds, groups and versions",
 			of(all("Widget"), v1alpha1.ResourceSelector{Group: "none.example.com", Kind: "ConfigMap"}, v1alpha1.ResourceSelector{
 				Version: "v7", Kind: "ConfigMap"}), nil, []string{"UnknownKind", "UnknownKind", "UnknownKind"}},
-		{"a kind that one can only create", of(v1alpha1.ResourceSelector{Group: "authorization.k8s.io",
+		{"a kind that cannot be listed", of(v1alpha1.ResourceSelector{Group: "authorization.k8s.io",
 			Kind: "LocalSubjectAccessReview"}), nil, []string{"Invalid"}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -83,14 +84,14 @@ func TestSelect(t *testing.T) {
 		})
 	}
 
-	got := r.selects("web", v1alpha1.ResourceSelector{Group: "autoscaling", Version: "v1",
+	got := r.selectFor("web", v1alpha1.ResourceSelector{Group: "autoscaling", Version: "v1",
 		Kind: "HorizontalPodAutoscaler"}, v1alpha1.ResourceSelector{Group: "autoscaling", Version: "v2",
 		Kind: "HorizontalPodAutoscaler"})
 	require.Equal(t, "v1", got.Objects[0].Version)
-	got = r.selects("web", named("ConfigMap", "a"))
+	got = r.selectFor("web", named("ConfigMap", "a"))
 	require.JSONEq(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"`+h.namespace+
 		`","labels":{"app":"web"}},"data":{"name":"a"}}`, string(got.Objects[0].JSON))
-	require.Zero(t, r.called("web"), "who has asked for nothing else hears of nothing: all was there when Select returned")
+	require.Zero(t, r.changedCalls("web"), "Changed must not be called for objects that Select returned")
 }
 
 func of(selectors ...v1alpha1.ResourceSelector) []v1alpha1.ResourceSelector { return selectors }

@@ -27,8 +27,8 @@ import (
 
 var owner = types.NamespacedName{Namespace: "shop", Name: "web"}
 
-// still returns a watch that sends no request. calls counts the calls of Changed.
-func still(target Target, selector labels.Selector) (t *watch, calls *int, clock *testclock.FakeClock) {
+// idleWatch returns a watch that sends no request. calls counts the calls of Changed.
+func idleWatch(target Target, selector labels.Selector) (t *watch, calls *int, clock *testclock.FakeClock) {
 	calls, clock = new(int), testclock.NewFakeClock(time.Unix(0, 0))
 	w := &Watcher{options: Options{Log: logr.Discard(), Clock: clock, Changed: func(types.NamespacedName) { *calls++ }},
 		closed: true}
@@ -54,11 +54,11 @@ func drawObject(r *rapid.T) *unstructured.Unstructured {
 	}
 	object := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": metadata,
 		"stringData": fmt.Sprint(rapid.IntRange(0, 2).Draw(r, "data"))}
-	switch rapid.IntRange(0, 9).Draw(r, "oddity") {
+	switch rapid.IntRange(0, 9).Draw(r, "special case") {
 	case 0:
-		object["type"] = "bootstrap.kubernetes.io/token" // it never travels
+		object["type"] = "bootstrap.kubernetes.io/token" // is never distributed
 	case 1:
-		object["stringData"] = deep(200) // it cannot
+		object["stringData"] = deep(200) // is nested too deeply
 	case 2:
 		metadata["namespace"] = "bank"
 	case 3:
@@ -75,9 +75,9 @@ func deep(levels int) any {
 	return value
 }
 
-// TestChangedWhenSomethingElseIsSelected checks for random events that the selection of an owner follows from the
+// TestChanged_OnlyIfSelectionDiffers checks for random events that the selection of an owner follows from the
 // existing objects, and that Changed is called if and only if the selection differs from the one before.
-func TestChangedWhenSomethingElseIsSelected(t *testing.T) {
+func TestChanged_OnlyIfSelectionDiffers(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := parsedSelector{labels: labels.Everything()}
 		switch rapid.IntRange(0, 2).Draw(r, "selector") {
@@ -86,31 +86,31 @@ func TestChangedWhenSomethingElseIsSelected(t *testing.T) {
 		case 1:
 			a.labels = labels.SelectorFromSet(labels.Set{"app": "web"})
 		}
-		watch, calls, clock := still(secrets(a.name), a.labels)
+		watch, calls, clock := idleWatch(secrets(a.name), a.labels)
 		a.target = watch.target
-		there := map[string]*unstructured.Unstructured{} // of the namespace, by name
-		listed, well := false, false
+		existing := map[string]*unstructured.Unstructured{} // of the namespace, by name
+		listed, watched := false, false
 		put := func(o *unstructured.Unstructured) {
 			if o.GetNamespace() == "shop" {
-				there[o.GetName()] = o
+				existing[o.GetName()] = o
 			}
 		}
 		before := watch.snapshot(owner, []parsedSelector{a})
 		check := func(r *rapid.T) {
 			now := watch.snapshot(owner, []parsedSelector{a})
 			if changed := !cmp.Equal(before, now); changed != (*calls > 0) {
-				r.Fatalf("selected something else: %v, but called %d times", changed, *calls)
+				r.Fatalf("the selection differs: %v, but Changed was called %d times", changed, *calls)
 			}
 			before, *calls = now, 0
-			if diff := cmp.Diff(naive(a, there, listed), names(now.Objects)); diff != "" {
+			if diff := cmp.Diff(naive(a, existing, listed), names(now.Objects)); diff != "" {
 				r.Fatalf("objects (-want +got):\n%s", diff)
 			}
 			if !listed && len(now.Problems) == 0 {
 				r.Fatal("without a list there must be a Problem")
 			}
 			for _, p := range now.Problems {
-				if well && p.Reason != ReasonNotFound && p.Reason != ReasonRefused {
-					r.Fatalf("it is watched, but: %s", p.Message)
+				if watched && p.Reason != ReasonNotFound && p.Reason != ReasonRefused {
+					r.Fatalf("unexpected problem while the watch works: %s", p.Message)
 				}
 			}
 		}
@@ -118,15 +118,15 @@ func TestChangedWhenSomethingElseIsSelected(t *testing.T) {
 			"": check,
 			"list": func(r *rapid.T) {
 				var objects []any
-				clear(there)
+				clear(existing)
 				for _, o := range rapid.SliceOfN(rapid.Custom(drawObject), 0, 4).Draw(r, "objects") {
-					if there[o.GetName()] == nil { // no name twice in a list, but for other namespaces
+					if existing[o.GetName()] == nil { // a list has each name once, except in other namespaces
 						objects = append(objects, o)
 						put(o)
 					}
 				}
 				if rapid.Bool().Draw(r, "streamed") {
-					well = true
+					watched = true
 					watch.Lists(sharedwatch.Watch)
 					for i := range objects {
 						objects[i], _ = watch.Transformer()(objects[i])
@@ -155,7 +155,7 @@ func TestChangedWhenSomethingElseIsSelected(t *testing.T) {
 				}
 				o := drawObject(r)
 				if o.GetNamespace() == "shop" {
-					delete(there, o.GetName())
+					delete(existing, o.GetName())
 				}
 				require.NoError(r, watch.Delete(o))
 			},
@@ -166,13 +166,13 @@ func TestChangedWhenSomethingElseIsSelected(t *testing.T) {
 					apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")),
 					apierrors.NewGenericServerResponse(404, "list", schema.GroupResource{}, "", "", 0, true),
 				}).Draw(r, "error")
-				well = false
+				watched = false
 				watch.Failed(rapid.SampledFrom([]sharedwatch.Request{sharedwatch.List, sharedwatch.Watch}).
 					Draw(r, "request"), err)
 			},
 			"watched": func(*rapid.T) {
 				if listed {
-					well = true
+					watched = true
 					watch.Watches()
 				}
 			},
@@ -180,11 +180,11 @@ func TestChangedWhenSomethingElseIsSelected(t *testing.T) {
 	})
 }
 
-// naive returns the objects of the namespace that an ask selects, computed directly.
-func naive(a parsedSelector, there map[string]*unstructured.Unstructured, listed bool) []string {
+// naive returns the objects of the namespace that a selector selects, computed directly.
+func naive(a parsedSelector, existing map[string]*unstructured.Unstructured, listed bool) []string {
 	out := []string{}
-	for _, name := range slices.Sorted(maps.Keys(there)) {
-		o := there[name]
+	for _, name := range slices.Sorted(maps.Keys(existing)) {
+		o := existing[name]
 		if _, err := bundle.Clean(o); listed && err == nil && o.GetKind() == "Secret" && (a.name == "" || a.name == name) &&
 			a.labels.Matches(labels.Set(o.GetLabels())) {
 			out = append(out, name+" "+o.Object["stringData"].(string))
@@ -205,7 +205,7 @@ func names(objects []bundle.Object) []string {
 // TestSelect_ChangedIsNotCalledBefore checks that Changed is not called for an owner whose Select still waits for the
 // first list.
 func TestSelect_ChangedIsNotCalledBefore(t *testing.T) {
-	watch, calls, _ := still(secrets(""), labels.Everything())
+	watch, calls, _ := idleWatch(secrets(""), labels.Everything())
 	require.NoError(t, watch.Replace(nil, "1"))
 	require.Zero(t, *calls)
 	watch.snapshot(owner, []parsedSelector{{target: watch.target}})
@@ -213,10 +213,10 @@ func TestSelect_ChangedIsNotCalledBefore(t *testing.T) {
 	require.Equal(t, 1, *calls)
 }
 
-// TestKindIsFoundAgain checks that Changed is called if the mapping of a kind changes, and is not called if the kind is
-// found again with the same mapping.
-func TestKindIsFoundAgain(t *testing.T) {
-	watch, calls, _ := still(secrets(""), labels.Everything())
+// TestChanged_KindIsFoundAgain checks that Changed is called if the mapping of a kind changes, and is not called if the
+// kind is found again with the same mapping.
+func TestChanged_KindIsFoundAgain(t *testing.T) {
+	watch, calls, _ := idleWatch(secrets(""), labels.Everything())
 	k := &kind{users: users{owner: true}, done: make(chan struct{}), problem: notDiscovered}
 	found := func(scope meta.RESTScope) int {
 		*calls = 0
@@ -226,13 +226,14 @@ func TestKindIsFoundAgain(t *testing.T) {
 	require.Equal(t, 1, found(meta.RESTScopeNamespace))
 	require.Equal(t, 0, found(meta.RESTScopeNamespace))
 	watch.found(k, nil, &meta.NoKindMatchError{})
-	require.Equal(t, 0, *calls, "that it has gone its watches say")
+	require.Equal(t, 0, *calls, "the watches report that the kind is gone")
 	require.Equal(t, 1, found(meta.RESTScopeRoot))
 }
 
-// TestTooDeep checks that objects that are nested too deeply are reported in one Problem, however many there are.
-func TestTooDeep(t *testing.T) {
-	watch, _, _ := still(secrets(""), labels.Everything())
+// TestSelect_NestedTooDeeply checks that objects that are nested too deeply are reported in one Problem, however many
+// there are.
+func TestSelect_NestedTooDeeply(t *testing.T) {
+	watch, _, _ := idleWatch(secrets(""), labels.Everything())
 	var objects []any
 	for _, name := range []string{"b", "a", "c"} {
 		objects = append(objects, &unstructured.Unstructured{Object: map[string]any{

@@ -42,13 +42,13 @@ func TestClusters(t *testing.T) {
 		spec   v1alpha1.ClusterSelector
 		want   bool
 	}{
-		{"nothing is asked", v1alpha1.ClusterSelector{}, true},
-		{"an empty label selector asks nothing", v1alpha1.ClusterSelector{LabelSelector: &metav1.LabelSelector{}}, true},
+		{"an empty selector matches", v1alpha1.ClusterSelector{}, true},
+		{"an empty label selector matches", v1alpha1.ClusterSelector{LabelSelector: &metav1.LabelSelector{}}, true},
 		{"one of the names", v1alpha1.ClusterSelector{Names: []string{"west", "east"}}, true},
 		{"none of the names", v1alpha1.ClusterSelector{Names: []string{"west"}, CEL: []string{"true"}}, false},
-		{"the name, and not the expression", v1alpha1.ClusterSelector{Names: []string{"east"},
+		{"the name matches, and the expression does not", v1alpha1.ClusterSelector{Names: []string{"east"},
 			CEL: []string{"true", "false"}}, false},
-		{"an expression without an answer", v1alpha1.ClusterSelector{CEL: []string{`cluster.labels["zone"] == "1"`}}, false},
+		{"an expression that fails", v1alpha1.ClusterSelector{CEL: []string{`cluster.labels["zone"] == "1"`}}, false},
 	} {
 		c, err := selector.ForClusters(&test.spec, field.NewPath("clusters"))
 		require.NoError(t, err, test.reason)
@@ -67,13 +67,13 @@ func TestObject(t *testing.T) {
 		selectors []v1alpha1.ObjectSelector
 		want      bool
 	}{
-		{"none matches nothing: what that means is for who asks", nil, false},
-		{"all that is set",
+		{"no selectors match nothing", nil, false},
+		{"all fields match",
 			[]v1alpha1.ObjectSelector{{Group: new("apps"), Kind: "Deployment", Namespace: "shop", Name: "web"}}, true},
-		{"the core group is not any", []v1alpha1.ObjectSelector{{Group: new("")}}, false},
+		{"the empty group is the core group", []v1alpha1.ObjectSelector{{Group: new("")}}, false},
 		{"another kind", []v1alpha1.ObjectSelector{{Kind: "StatefulSet", Name: "web"}}, false},
 		{"another namespace", []v1alpha1.ObjectSelector{{Namespace: "other"}}, false},
-		{"another name, but the next selector", []v1alpha1.ObjectSelector{{Name: "api"}, {Kind: "Deployment"}}, true},
+		{"the second selector matches", []v1alpha1.ObjectSelector{{Name: "api"}, {Kind: "Deployment"}}, true},
 	} {
 		require.Equal(t, test.want, selector.Object(test.selectors, web), test.reason)
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// wire records the requests for exported kinds, their definitions and namespaces.
-type wire struct {
+// recorder records the requests for exported kinds, their definitions and namespaces.
+type recorder struct {
 	mu       sync.Mutex
 	requests []string // "VERB group/resource[/subresource]"
 }
 
-func (w *wire) over(inner http.RoundTripper) http.RoundTripper {
+func (w *recorder) wrap(inner http.RoundTripper) http.RoundTripper {
 	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		if a := mustertest.AttributesOf(r); a.Resource != "" {
 			w.mu.Lock()
@@ -29,7 +29,7 @@ func (w *wire) over(inner http.RoundTripper) http.RoundTripper {
 }
 
 // writes returns the requests that wrote something, except for Events.
-func (w *wire) writes() []string {
+func (w *recorder) writes() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var writes []string
@@ -43,7 +43,7 @@ func (w *wire) writes() []string {
 }
 
 // all returns the distinct requests.
-func (w *wire) all() []string {
+func (w *recorder) all() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := slices.Clone(w.requests)
@@ -52,7 +52,7 @@ func (w *wire) all() []string {
 }
 
 // times returns how often a request was sent.
-func (w *wire) times(request string) int {
+func (w *recorder) times(request string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := 0
@@ -64,15 +64,15 @@ func (w *wire) times(request string) int {
 	return n
 }
 
-func (w *wire) count() int {
+func (w *recorder) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.requests)
 }
 
-// quiet waits until requests have stopped for a while, and returns the writes until then.
-func (r *running) quiet(t testing.TB) []string {
+// awaitQuiet waits until requests have stopped for a while, and returns the writes until then.
+func (r *running) awaitQuiet(t testing.TB) []string {
 	t.Helper()
-	mustertest.Quiet(t, 700*time.Millisecond, r.wire.count)
-	return r.wire.writes()
+	mustertest.Quiet(t, 700*time.Millisecond, r.recorder.count)
+	return r.recorder.writes()
 }
