@@ -82,7 +82,7 @@ func TestAbsentClusters_AllMissing(t *testing.T) {
 			}
 			p.Spec.Policy.Tolerations = []v1alpha1.Toleration{{Key: "decide-again", Operator: corev1.TolerationOpExists}}
 		})
-		h.eventually("it is decided again", func() bool {
+		h.eventually("the placement is decided again", func() bool {
 			p := h.get(name)
 			return p.Status.DecidedGeneration == p.Generation
 		})
@@ -120,13 +120,13 @@ func TestAbsentClusters_LeftOnRequest(t *testing.T) {
 	h.untilMissing("all", 0)
 	require.True(t, contains(h.chosen("some"), "eu-002"), "the eviction is of another placement")
 	h.change("some", func(p *v1alpha1.Placement) { p.Spec.Policy = inRegion(pick(1), "eu") })
-	h.eventually("fewer are wanted", func() bool { return len(h.chosen("some")) == 1 })
+	h.eventually("fewer clusters are desired", func() bool { return len(h.chosen("some")) == 1 })
 	require.Equal(t, []string{"eu-000"}, h.chosen("some"), "an existing cluster is preferred")
 }
 
 // recorded contains the recorded removals, by cluster. The controller reads them while it decides.
 type recorded struct {
-	asked    chan struct{} // about eu-001
+	requests chan struct{} // for the removal of eu-001
 	removals map[string]*placement.Removal
 }
 
@@ -134,7 +134,7 @@ func (r recorded) LastRemoval(_ context.Context, cluster string) (*placement.Rem
 	switch cluster {
 	case "eu-001":
 		select {
-		case r.asked <- struct{}{}:
+		case r.requests <- struct{}{}:
 		default:
 		}
 	case "eu-002":
@@ -164,20 +164,21 @@ func TestAbsentClusters_RemovedWhileStopped(t *testing.T) {
 		{placement.Removal{Time: inTime, ResourceVersion: "1"}, []string{"eu-000", "eu-001", "eu-002"}},
 		{placement.Removal{Time: inTime, ResourceVersion: later.ResourceVersion}, []string{"eu-000", "eu-002"}},
 	} {
-		asked := make(chan struct{}, 100)
-		running := h.start(placement.Options{Clusters: newSource(), Removals: recorded{asked, map[string]*placement.Removal{
+		requests := make(chan struct{}, 100)
+		removals := map[string]*placement.Removal{
 			"eu-000": {Time: before, ResourceVersion: "1"}, "eu-001": &step.removal,
-		}}})
-		for range absences() { // each placement asks about eu-001
+		}
+		running := h.start(placement.Options{Clusters: newSource(), Removals: recorded{requests, removals}})
+		for range absences() { // each placement requests the removal of eu-001
 			select {
-			case <-asked:
+			case <-requests:
 			case <-time.After(time.Minute):
-				t.Fatal("no placement asks whether eu-001 was removed")
+				t.Fatal("no placement requests the removal of eu-001")
 			}
 		}
 		for name := range absences() {
 			h.untilMissing(name, len(step.chosen))
-			h.eventually("the decision is as the records say", func() bool {
+			h.eventually("the decision follows the records", func() bool {
 				return slices.Equal(step.chosen, slices.Sorted(slices.Values(h.chosen(name))))
 			})
 		}
@@ -255,7 +256,7 @@ func TestAbsentClusters_MemberClusters(t *testing.T) {
 	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: names[1]}, deleted))
 	deleted.Finalizers = nil
 	require.NoError(t, h.client.Update(t.Context(), deleted))
-	h.eventually("it is gone", func() bool {
+	h.eventually("the MemberCluster is deleted", func() bool {
 		return h.client.Get(t.Context(), client.ObjectKey{Name: names[1]}, deleted) != nil
 	})
 	require.Empty(t, h.chosen("web"))

@@ -22,13 +22,13 @@ func TestAPIs(t *testing.T) {
 		served []membershipv1alpha1.ServedAPIs
 		want   map[schema.GroupVersionKind]bool
 	}{
-		{"nobody has told: which is not the same as nothing", nil, nil},
+		{"no report is not an empty report", nil, nil},
 		{"the core group has no name", []membershipv1alpha1.ServedAPIs{core}, map[schema.GroupVersionKind]bool{pod: true}},
 		{"all kinds of all versions", []membershipv1alpha1.ServedAPIs{apps, core}, map[schema.GroupVersionKind]bool{
 			pod: true, {Group: "apps", Version: "v1", Kind: "Deployment"}: true, {Group: "apps", Version: "v1",
 				Kind: "DaemonSet"}: true,
 		}},
-		{"what makes no sense spoils nothing", []membershipv1alpha1.ServedAPIs{odd, core},
+		{"an invalid group version is ignored", []membershipv1alpha1.ServedAPIs{odd, core},
 			map[schema.GroupVersionKind]bool{pod: true}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -50,11 +50,11 @@ func TestCatalog(t *testing.T) {
 	for i := range catalogSize - 1 {
 		c.of(served(i + 1))
 	}
-	require.True(t, same(first, c.of(served(0))), "it is shared")
+	require.True(t, same(first, c.of(served(0))), "equal reports must share a map")
 	c.of(served(catalogSize))
-	require.True(t, same(first, c.of(served(0))), "what is in use stays")
-	require.Len(t, c.entries, catalogSize, "it is bounded")
+	require.True(t, same(first, c.of(served(0))), "a used entry must stay")
+	require.Len(t, c.entries, catalogSize, "the size of the catalog is limited")
 	for i := range catalogSize + 3 {
-		require.Equal(t, apisOf(served(i)), maps.Clone(c.of(served(i))), "whether it is there or not")
+		require.Equal(t, apisOf(served(i)), maps.Clone(c.of(served(i))), "the result must not depend on the catalog")
 	}
 }

@@ -43,26 +43,26 @@ func testBalance(t *testing.T) {
 		return counts
 	}
 	create("first")
-	first := h.start(placement.Options{Clusters: s, Decider: slow{newCounting(t)}})
-	h.eventually("all are decided", func() bool { return len(h.slices()) == 100 })
+	first := h.start(placement.Options{Clusters: s, Decider: slowDecider{newCounting(t)}})
+	h.eventually("all placements are decided", func() bool { return len(h.slices()) == 100 })
 	if diff := cmp.Diff(even(10), on()); diff != "" {
-		t.Fatalf("decided at a time (-want +got):\n%s", diff)
+		t.Fatalf("concurrent decisions (-want +got):\n%s", diff)
 	}
 	first.stop()
 	before := versions(h.slices())
 	create("second")
 	decider := newCounting(t)
 	h.start(placement.Options{Clusters: s, Decider: decider})
-	h.eventually("all are decided", func() bool { return len(h.slices()) == 200 })
+	h.eventually("all placements are decided", func() bool { return len(h.slices()) == 200 })
 	if diff := cmp.Diff(even(20), on()); diff != "" {
 		t.Fatalf("after a restart (-want +got):\n%s", diff)
 	}
 	quiet(t, func() int64 { return int64(decider.total()) })
 	after := versions(h.slices())
 	for name, version := range before {
-		require.Equal(t, version, after[name], "nobody moves")
+		require.Equal(t, version, after[name], "an existing placement has moved")
 	}
-	for name, n := range decider.taken() {
+	for name, n := range decider.takeCounts() {
 		if name < "second" {
 			require.Equal(t, 1, n, "%s is decided once", name)
 		}
@@ -71,34 +71,34 @@ func testBalance(t *testing.T) {
 	diagnosis, err := placement.Explain(t.Context(), h.client, placement.Options{Clusters: s},
 		&v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: pick(1)}})
 	require.NoError(t, err)
-	require.NotZero(t, diagnosis.Clusters[0].Score, "a dry run counts, too")
+	require.NotZero(t, diagnosis.Clusters[0].Score, "a dry run must use the counts")
 }
 
-// slow delays each decision, so that concurrent decisions use the same counts.
-type slow struct{ placement.Decider }
+// slowDecider delays each decision, so that concurrent decisions use the same counts.
+type slowDecider struct{ placement.Decider }
 
-func (s slow) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
+func (s slowDecider) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
 	request *scheduler.Request) (scheduler.Result, error) {
 	result, err := s.Decider.Schedule(ctx, snapshot, request)
 	<-time.After(5 * time.Millisecond)
 	return result, err
 }
 
-// TestSourceThatCounts checks that the counts of a CountingSource are used.
-func TestSourceThatCounts(t *testing.T) { testkit.Virtual(t, testSourceThatCounts) }
+// TestCountingSource checks that the counts of a CountingSource are used.
+func TestCountingSource(t *testing.T) { testkit.Virtual(t, testCountingSource) }
 
-func testSourceThatCounts(t *testing.T) {
+func testCountingSource(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu", func(c *scheduler.Cluster) { c.Placements = 50 }), cluster("b", "eu"))
-	h.start(placement.Options{Clusters: counts{s}})
+	h.start(placement.Options{Clusters: countingSource{s}})
 	for i := range 5 {
 		h.create(fmt.Sprintf("p-%d", i), pick(1))
 	}
-	h.eventually("all are decided", func() bool { return len(h.slices()) == 5 })
+	h.eventually("all placements are decided", func() bool { return len(h.slices()) == 5 })
 	for _, slice := range h.slices() {
 		require.Equal(t, "b", slice.Decisions[0].ClusterName)
 	}
 }
 
-type counts struct{ *source }
+type countingSource struct{ *source }
 
-func (counts) CountsPlacements() bool { return true }
+func (countingSource) CountsPlacements() bool { return true }

@@ -25,7 +25,7 @@ func BenchmarkRestart(b *testing.B) {
 		h.create(fmt.Sprintf("p-%03d", i), inRegion(v1alpha1.PlacementPolicy{}, "eu"))
 	}
 	first := h.start(placement.Options{Clusters: s})
-	h.eventually("all are decided", func() bool {
+	h.eventually("all placements are decided", func() bool {
 		var list v1alpha1.PlacementList
 		require.NoError(b, h.client.List(b.Context(), &list, client.InNamespace(h.namespace)))
 		n := 0
@@ -58,7 +58,7 @@ func BenchmarkRestart(b *testing.B) {
 		runtime.ReadMemStats(&after)
 		allocated += after.TotalAlloc - before.TotalAlloc
 		quiet(b, func() int64 { return int64(decider.total()) })
-		requests, writes = r.wire.all.Load(), r.wire.writes.Load()
+		requests, writes = r.transport.all.Load(), r.transport.writes.Load()
 		require.Equal(b, placements, decider.total())
 		r.stop()
 	}

@@ -91,7 +91,7 @@ func TestRestrict_Properties(t *testing.T) {
 				}
 			}
 			for name := range before {
-				if _, there := whole.Slot(name); there && policy.Type == v1alpha1.PickAll && !on[name] && !a.denies(name) {
+				if _, exists := whole.Slot(name); exists && policy.Type == v1alpha1.PickAll && !on[name] && !a.denies(name) {
 					t.Fatalf("cluster %s was withdrawn without a request", name)
 				}
 			}

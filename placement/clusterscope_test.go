@@ -95,7 +95,7 @@ func TestClusterPlacement_OnPlane(t *testing.T) {
 	require.True(t, meta.IsStatusConditionTrue(h.clusterScoped(p.Name).Status.Conditions, v1alpha1.ConditionReady))
 
 	require.NoError(t, h.client.Delete(t.Context(), p))
-	h.eventually("the decisions are gone with it", func() bool {
+	h.eventually("the decisions are deleted", func() bool {
 		return len(h.clusterDecisions(v1alpha1.ClusterPlacementLabel, p.Name)) == 0
 	})
 }
@@ -122,13 +122,13 @@ func testClusterPlacementSameNames(t *testing.T) {
 	running.stop()
 	before := versions(slices.Concat(h.clusterDecisions(v1alpha1.ClusterPlacementLabel, "web"), namespaced()))
 	running = h.start(options, clusterScope)
-	quiet(t, running.wire.writes.Load)
+	quiet(t, running.transport.writes.Load)
 	require.Equal(t, before,
 		versions(slices.Concat(h.clusterDecisions(v1alpha1.ClusterPlacementLabel, "web"), namespaced())))
 
 	require.NoError(t, h.client.Delete(t.Context(), other))
-	h.eventually("its decisions are gone", func() bool { return len(namespaced()) == 0 })
-	quiet(t, running.wire.writes.Load)
+	h.eventually("the decisions are deleted", func() bool { return len(namespaced()) == 0 })
+	quiet(t, running.transport.writes.Load)
 	require.Equal(t, []string{"a"}, clustersIn(h.clusterDecisions(v1alpha1.ClusterPlacementLabel, "web")))
 }
 
@@ -144,7 +144,7 @@ func testClusterPlacementLimitedCache(t *testing.T) {
 	h.createClusterScoped("web", v1alpha1.PlacementPolicy{})
 	h.create("own", v1alpha1.PlacementPolicy{})
 	h.scheduled(v1alpha1.ReasonScheduled, "own")
-	quiet(t, limited.wire.writes.Load)
+	quiet(t, limited.transport.writes.Load)
 	require.Empty(t, h.clusterScoped("web").Status.Conditions)
 	limited.stop()
 	h.start(placement.Options{Clusters: s}, clusterScope)
@@ -178,7 +178,7 @@ func TestClusterPlacement_Restored(t *testing.T) {
 		}},
 		{"placement", func(h *hub) {
 			require.NoError(h.t, h.client.Delete(h.t.Context(), h.clusterScoped("web")))
-			h.eventually("its decisions are gone", func() bool {
+			h.eventually("the decisions are deleted", func() bool {
 				return len(h.clusterDecisions(v1alpha1.ClusterPlacementLabel, "web")) == 0
 			})
 			h.createClusterScoped("web", pick(1))
@@ -206,7 +206,7 @@ func testClusterPlacementRestored(t *testing.T, lose func(*hub)) {
 		all := h.clusterDecisions(v1alpha1.ClusterPlacementLabel, "web")
 		return len(all) == 1 && metav1.IsControlledBy(&all[0], h.clusterScoped("web"))
 	})
-	quiet(t, running.wire.writes.Load)
+	quiet(t, running.transport.writes.Load)
 	require.Equal(t, []string{"b"}, clustersIn(h.clusterDecisions(v1alpha1.ClusterPlacementLabel, "web")))
 }
 

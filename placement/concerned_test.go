@@ -28,11 +28,13 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// TestOnlyTheConcerned checks that a change of one cluster causes decisions of exactly those of 200 placements over 100
-// clusters that are on it, or that it could help.
-func TestOnlyTheConcerned(t *testing.T) { testkit.Virtual(t, testOnlyTheConcerned) }
+// TestDecisions_OnlyAffectedPlacements checks that a change of one cluster causes decisions of exactly those of 200
+// placements over 100 clusters that are on it, or that it could help.
+func TestDecisions_OnlyAffectedPlacements(t *testing.T) {
+	testkit.Virtual(t, testDecisionsOnlyAffectedPlacements)
+}
 
-func testOnlyTheConcerned(t *testing.T) {
+func testDecisionsOnlyAffectedPlacements(t *testing.T) {
 	h, s := newHub(t), newSource()
 	avoided := func(c *scheduler.Cluster) {
 		c.Taints = []corev1.Taint{{Key: "old", Effect: corev1.TaintEffectPreferNoSchedule}}
@@ -54,15 +56,15 @@ func testOnlyTheConcerned(t *testing.T) {
 	}
 	decider := newCounting(t)
 	r := h.start(placement.Options{Clusters: s, Decider: decider})
-	asked := func() int64 { return int64(decider.total()) }
-	h.eventually("all are decided", func() bool { return asked() >= 200 })
-	h.eventually("all say so", func() bool {
+	decisions := func() int64 { return int64(decider.total()) }
+	h.eventually("all placements are decided", func() bool { return decisions() >= 200 })
+	h.eventually("all placements have a status", func() bool {
 		var list v1alpha1.PlacementList
 		require.NoError(t, h.client.List(t.Context(), &list, client.InNamespace(h.namespace)))
 		return !slices.ContainsFunc(list.Items, func(p v1alpha1.Placement) bool { return len(p.Status.Conditions) == 0 })
 	})
-	quiet(t, asked)
-	if diff := cmp.Diff(slices.Concat(waiting, others), slices.Sorted(maps.Keys(decider.taken()))); diff != "" {
+	quiet(t, decisions)
+	if diff := cmp.Diff(slices.Concat(waiting, others), slices.Sorted(maps.Keys(decider.takeCounts()))); diff != "" {
 		t.Fatalf("decided at the start (-want +got):\n%s", diff)
 	}
 	on := func(cluster string) []string {
@@ -74,56 +76,60 @@ func testOnlyTheConcerned(t *testing.T) {
 		}
 		return sorted(placements)
 	}
-	writes := r.wire.writes.Load()
-	again := func(reason string, want []string, change func()) {
+	writes := r.transport.writes.Load()
+	requireDecided := func(reason string, want []string, change func()) {
 		t.Helper()
-		decider.taken()
+		decider.takeCounts()
 		change()
 		h.eventually(reason, func() bool { return decider.total() >= len(want) })
-		quiet(t, asked)
-		if diff := cmp.Diff(sorted(want), slices.Sorted(maps.Keys(decider.taken())), cmpopts.EquateEmpty()); diff != "" {
+		quiet(t, decisions)
+		if diff := cmp.Diff(sorted(want), slices.Sorted(maps.Keys(decider.takeCounts())), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: decided again (-want +got):\n%s", reason, diff)
 		}
 	}
 	require.Len(t, on("c-05"), 6,
-		"the 18 placements of the region are on three each of its nine clusters that nobody avoids")
+		"18 placements of the region are on three each of its nine clusters without a taint")
 	require.Empty(t, on("c-95"))
-	again("what it has available changes all the time", nil, func() {
+	requireDecided("a change of available resources", nil, func() {
 		s.set(cluster("c-05", "r-5", func(c *scheduler.Cluster) {
 			c.Available = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}
 		}))
 	})
-	again("the same again is no change", nil, func() {
+	requireDecided("an equal amount in another notation", nil, func() {
 		s.set(cluster("c-05", "r-5", func(c *scheduler.Cluster) {
 			c.Available = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3000m")}
 		}))
 	})
-	again("a label that nobody asks for matters to those that are on it", on("c-05"), func() {
+	requireDecided("another label affects the placements on the cluster", on("c-05"), func() {
 		s.set(cluster("c-05", "r-5", func(c *scheduler.Cluster) { c.Labels["tier"] = "gold" }))
 	})
-	require.Equal(t, writes, r.wire.writes.Load(), "nothing was to be written so far")
-	again("one that nobody is on matters to nobody that has enough", nil, func() {
+	require.Equal(t, writes, r.transport.writes.Load(), "no decision has changed so far")
+	requireDecided("a cluster without placements affects no complete placement", nil, func() {
 		s.set(cluster("c-95", "r-5", avoided, func(c *scheduler.Cluster) { c.Labels["tier"] = "gold" }))
 	})
-	again("a new one helps those that wait for it", []string{"p-001", "p-003", "p-005", "p-007", "p-009", "p-011", "p-013",
-		"p-015", "p-017", "p-019"}, func() {
-		s.set(cluster("c-new", "new-1"))
-	})
-	was := on("c-05")
-	again("those that are on one that moves to another region, and those that wait for that", slices.Concat(was,
-		[]string{"p-000", "p-002", "p-004", "p-006", "p-008", "p-010", "p-012", "p-014", "p-016", "p-018"}), func() {
-		s.set(cluster("c-05", "new-0"))
-	})
+	requireDecided("a new cluster affects the placements that wait for its region",
+		[]string{"p-001", "p-003", "p-005", "p-007", "p-009", "p-011", "p-013",
+			"p-015", "p-017", "p-019"}, func() {
+			s.set(cluster("c-new", "new-1"))
+		})
+	former := on("c-05")
+	requireDecided("another region affects the placements on the cluster and those that wait for the region",
+		slices.Concat(former,
+			[]string{"p-000", "p-002", "p-004", "p-006", "p-008", "p-010", "p-012", "p-014", "p-016", "p-018"}), func() {
+			s.set(cluster("c-05", "new-0"))
+		})
 	require.Len(t, on("c-05"), 10)
 }
 
-// TestOvertaken checks that a change of a cluster is not lost if it is observed while a placement is being decided with
-// the former fleet, although the placement was not recorded on the cluster yet.
-func TestOvertaken(t *testing.T) { testkit.Virtual(t, testOvertaken) }
+// TestDecisions_ConcurrentClusterChange checks that a change of a cluster is not lost if it is observed while a
+// placement is being decided with the former fleet, although the placement was not recorded on the cluster yet.
+func TestDecisions_ConcurrentClusterChange(t *testing.T) {
+	testkit.Virtual(t, testDecisionsConcurrentClusterChange)
+}
 
-func testOvertaken(t *testing.T) {
+func testDecisionsConcurrentClusterChange(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "eu"))
-	decider := &paused{Decider: newCounting(t), in: make(chan string), out: make(chan struct{})}
+	decider := &pausedDecider{Decider: newCounting(t), in: make(chan string), out: make(chan struct{})}
 	h.create("web", inRegion(pick(1), "eu"))
 	h.start(placement.Options{Clusters: s, Decider: decider})
 	decided := func() string {
@@ -139,17 +145,17 @@ func testOvertaken(t *testing.T) {
 	decider.out <- struct{}{}
 	require.Equal(t, "b", decided())
 	decider.out <- struct{}{}
-	h.eventually("it is on the other", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
+	h.eventually("the placement is on b", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
 }
 
-// paused is a Decider that reports its decision and waits for a signal before it returns.
-type paused struct {
+// pausedDecider is a Decider that reports its decision and waits for a signal before it returns.
+type pausedDecider struct {
 	placement.Decider
 	in  chan string
 	out chan struct{}
 }
 
-func (p *paused) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
+func (p *pausedDecider) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
 	request *scheduler.Request) (scheduler.Result, error) {
 	result, err := p.Decider.Schedule(ctx, snapshot, request)
 	select {
@@ -160,13 +166,13 @@ func (p *paused) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
 	return result, err
 }
 
-// TestDecidersThatFail checks that a placement whose decisions fail, by an error, a panic, a timeout or Goexit, does
+// TestDecider_Failures checks that a placement whose decisions fail, by an error, a panic, a timeout or Goexit, does
 // not stop the others, and keeps its clusters.
-func TestDecidersThatFail(t *testing.T) { testkit.Virtual(t, testDecidersThatFail) }
+func TestDecider_Failures(t *testing.T) { testkit.Virtual(t, testDeciderFailures) }
 
-func testDecidersThatFail(t *testing.T) {
+func testDeciderFailures(t *testing.T) {
 	h, s := newHub(t), newSource(many(3, "eu")...)
-	decider := &failing{Decider: newCounting(t), hung: make(chan struct{})}
+	decider := &failingDecider{Decider: newCounting(t), hung: make(chan struct{})}
 	names := []string{"error", "panic", "hang", "goexit"}
 	for _, name := range names {
 		h.create(name, pick(1))
@@ -196,20 +202,20 @@ func testDecidersThatFail(t *testing.T) {
 	h.scheduled(v1alpha1.ReasonScheduled, names...)
 }
 
-type failing struct {
+type failingDecider struct {
 	placement.Decider
 	mu   sync.Mutex
 	bad  bool
 	hung chan struct{}
 }
 
-func (f *failing) set(bad bool) {
+func (f *failingDecider) set(bad bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.bad = bad
 }
 
-func (f *failing) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
+func (f *failingDecider) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
 	request *scheduler.Request) (scheduler.Result, error) {
 	f.mu.Lock()
 	bad := f.bad
@@ -229,11 +235,11 @@ func (f *failing) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
 	return f.Decider.Schedule(ctx, snapshot, request)
 }
 
-// TestMembers checks that the MemberClusters are the clusters by default, that their labels and taints move placements,
-// and that heartbeats do not.
-func TestMembers(t *testing.T) { testkit.Virtual(t, testMembers) }
+// TestMemberClusters checks that the MemberClusters are the clusters by default, that their labels and taints move
+// placements, and that heartbeats do not.
+func TestMemberClusters(t *testing.T) { testkit.Virtual(t, testMemberClusters) }
 
-func testMembers(t *testing.T) {
+func testMemberClusters(t *testing.T) {
 	h := newHub(t)
 	region := h.namespace // MemberClusters are in no namespace
 	member := func(name string) *membershipv1alpha1.MemberCluster {
@@ -258,13 +264,13 @@ func testMembers(t *testing.T) {
 	h.scheduled(v1alpha1.ReasonScheduled, "web", "all")
 	require.Equal(t, []string{a.Name}, h.chosen("web"))
 	quiet(t, func() int64 { return int64(decider.total()) })
-	decider.taken()
+	decider.takeCounts()
 
 	before := a.DeepCopy()
 	a.Status.Resources.Available = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("7")}
 	require.NoError(t, h.client.Status().Patch(t.Context(), a, client.MergeFrom(before)))
 	quiet(t, func() int64 { return int64(decider.total()) })
-	require.Empty(t, decider.taken(), "nothing is decided by a heartbeat")
+	require.Empty(t, decider.takeCounts(), "a heartbeat must cause no decision")
 
 	before = a.DeepCopy()
 	now := metav1.Now()
@@ -272,7 +278,7 @@ func testMembers(t *testing.T) {
 		Effect: corev1.TaintEffectNoExecute, TimeAdded: &now}}
 	require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
 	quiet(t, func() int64 { return int64(decider.total()) })
-	require.Equal(t, map[string]int{"all": 1, "web": 1}, decider.taken())
+	require.Equal(t, map[string]int{"all": 1, "web": 1}, decider.takeCounts())
 	require.Equal(t, []string{a.Name}, h.chosen("web"), "a lost member is not left")
 	require.Len(t, h.chosen("all"), 2)
 
@@ -289,30 +295,30 @@ func testMembers(t *testing.T) {
 	before = a.DeepCopy()
 	a.Spec.Taints = nil
 	require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
-	h.eventually("who wants all has it back", func() bool { return len(h.chosen("all")) == 2 })
-	require.Equal(t, []string{b.Name}, h.chosen("web"), "who has found another stays there")
+	h.eventually("PickAll selects the member again", func() bool { return len(h.chosen("all")) == 2 })
+	require.Equal(t, []string{b.Name}, h.chosen("web"), "PickN stays on the other member")
 
-	// What members serve counts as far as they tell it.
+	// Required APIs are compared with the APIs that members report.
 	widget := metav1.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
 	h.create("widgets", inRegion(v1alpha1.PlacementPolicy{RequiredAPIs: []metav1.GroupVersionKind{widget}}, region))
 	h.scheduled(v1alpha1.ReasonScheduled, "widgets")
-	said := func(words string) {
+	requireMessage := func(suffix string) {
 		t.Helper()
-		h.eventually(words, func() bool {
+		h.eventually(suffix, func() bool {
 			c := meta.FindStatusCondition(h.get("widgets").Status.Conditions, v1alpha1.ConditionScheduled)
-			return c != nil && strings.HasSuffix(c.Message, words)
+			return c != nil && strings.HasSuffix(c.Message, suffix)
 		})
 	}
-	said("; 2 of them do not report their APIs")
+	requireMessage("; 2 of them do not report their APIs")
 	serves := func(m *membershipv1alpha1.MemberCluster, kinds ...string) {
 		before := m.DeepCopy()
 		m.Status.APIs = []membershipv1alpha1.ServedAPIs{{GroupVersion: "example.com/v1", Kinds: kinds}}
 		require.NoError(t, h.client.Status().Patch(t.Context(), m, client.MergeFrom(before)))
 	}
 	serves(a, "Gadget")
-	said("; 1 of them does not report its APIs")
+	requireMessage("; 1 of them does not report its APIs")
 	serves(b, "Gadget", "Widget")
-	said("2 of 2 clusters chosen")
+	requireMessage("2 of 2 clusters chosen")
 	require.Len(t, h.chosen("widgets"), 2, "a chosen cluster stays: it may serve the kind again soon")
 	h.create("more-widgets", inRegion(v1alpha1.PlacementPolicy{RequiredAPIs: []metav1.GroupVersionKind{widget}}, region))
 	h.scheduled(v1alpha1.ReasonScheduled, "more-widgets")

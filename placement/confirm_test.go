@@ -45,7 +45,7 @@ func TestConfirm_OldDecisionLeavesNoCluster(t *testing.T) {
 		missing bool
 		stale   bool
 	}{
-		{"the Placement is as it was decided", func(*v1alpha1.Placement) {}, false, false},
+		{"the Placement has not changed", func(*v1alpha1.Placement) {}, false, false},
 		{"the policy has changed since", func(p *v1alpha1.Placement) { p.Generation = 3 }, false, true},
 		{"the Placement was created again", func(p *v1alpha1.Placement) { p.UID = "two" }, false, true},
 		{"the Placement is being deleted", func(p *v1alpha1.Placement) { p.DeletionTimestamp = &metav1.Time{} }, false, true},

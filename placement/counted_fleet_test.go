@@ -21,16 +21,16 @@ func TestPlacementCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCountedFleet(nil)
 		on := map[string][]string{}
-		there := map[string]bool{}
+		existing := map[string]bool{}
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			cluster, k := rapid.SampledFrom(clusters).Draw(t, "cluster"), rapid.SampledFrom(placements).Draw(t, "placement")
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
 			case 0:
 				c.set(&scheduler.Cluster{Name: cluster, Placements: 77})
-				there[cluster] = true
+				existing[cluster] = true
 			case 1:
 				c.remove(cluster)
-				delete(there, cluster)
+				delete(existing, cluster)
 			case 2:
 				c.place(k, nil)
 				delete(on, k)
@@ -50,8 +50,8 @@ func TestPlacementCounts(t *testing.T) {
 				t.Fatalf("got %v, want %v", c.counts, counts)
 			}
 			snapshot := c.fleet.Snapshot()
-			if snapshot.Len() != len(there) {
-				t.Fatalf("%d clusters in the fleet, want %d", snapshot.Len(), len(there))
+			if snapshot.Len() != len(existing) {
+				t.Fatalf("%d clusters in the fleet, want %d", snapshot.Len(), len(existing))
 			}
 			for slot := range snapshot.All().All() {
 				if cluster := snapshot.Cluster(slot); cluster.Placements != counts[cluster.Name] {
@@ -69,22 +69,22 @@ func TestClaim(t *testing.T) {
 	}
 	decided := c.fleet.Snapshot()
 	require.True(t, c.claim("p", []string{"a"}, decided))
-	require.False(t, c.claim("q", []string{"a"}, decided), "another was faster")
-	require.Equal(t, map[string]int{"a": 1}, c.counts, "then nothing is noted")
-	require.True(t, c.claim("q", []string{"b"}, decided), "nobody has come there")
-	require.True(t, c.claim("p", []string{"a"}, decided), "it is there already")
-	require.True(t, c.claim("r", []string{"b"}, nil), "nobody looks")
+	require.False(t, c.claim("q", []string{"a"}, decided), "the count of a has changed since the decision")
+	require.Equal(t, map[string]int{"a": 1}, c.counts, "a failed claim must not change the counts")
+	require.True(t, c.claim("q", []string{"b"}, decided), "the count of b has not changed")
+	require.True(t, c.claim("p", []string{"a"}, decided), "the placement is on a already")
+	require.True(t, c.claim("r", []string{"b"}, nil), "a claim without a snapshot")
 	require.Equal(t, map[string]int{"a": 1, "b": 2}, c.counts)
 
-	given := &scheduler.Cluster{Name: "a", Placements: 7}
-	event := c.set(given)
-	require.Equal(t, 7, given.Placements, "it belongs to others as well")
+	input := &scheduler.Cluster{Name: "a", Placements: 7}
+	event := c.set(input)
+	require.Equal(t, 7, input.Placements, "set must not change its argument")
 	require.Equal(t, event.Old.Placements, event.New.Placements)
 
-	counting := newCountedFleet(sourceFunc(nil))
-	counting.set(given)
-	require.True(t, counting.claim("p", []string{"a"}, nil))
-	require.Equal(t, 7, counting.fleet.Snapshot().Cluster(0).Placements, "who counts is right")
+	sourceFleet := newCountedFleet(sourceFunc(nil))
+	sourceFleet.set(input)
+	require.True(t, sourceFleet.claim("p", []string{"a"}, nil))
+	require.Equal(t, 7, sourceFleet.fleet.Snapshot().Cluster(0).Placements, "the number of a CountingSource is kept")
 }
 
 // BenchmarkPlacementCounts measures the counting of 1,000 placements over 1,000 clusters. In each round a cluster

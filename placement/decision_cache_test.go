@@ -18,7 +18,7 @@ import (
 
 var clusterScoped, namespaced = regexp.MustCompile("-clusterdecision-[0-9]+$"), regexp.MustCompile("-decision-[0-9]+$")
 
-func TestNames(t *testing.T) {
+func TestSliceName(t *testing.T) {
 	for _, of := range []string{"web", "web-decision-3", "web-clusterdecision-3", strings.Repeat("a", 63),
 		strings.Repeat("a", 64), strings.Repeat("a.", 126) + "a"} {
 		for _, index := range []int{0, 7, 99999} {
@@ -71,16 +71,16 @@ func TestChanges(t *testing.T) {
 		laid   []decision.Slice
 		want   []string
 	}{
-		{"what is as it should be is not written", []*v1alpha1.PlacementDecision{object(0, "a")},
+		{"an up-to-date decision is not written", []*v1alpha1.PlacementDecision{object(0, "a")},
 			[]decision.Slice{{Index: 0, Decisions: decided("a")}}, nil},
 		{
-			"what adds clusters comes before what takes them away, and what goes is last",
+			"additions precede removals, and deletions are last",
 			[]*v1alpha1.PlacementDecision{object(0, "a", "b"), object(1, "c"), object(2, "x", "y", "z")},
 			[]decision.Slice{{Index: 0, Decisions: decided("a")}, {Index: 1, Decisions: decided("c", "d")},
 				{Index: 3, Decisions: decided("e", "f")}},
 			[]string{"web-decision-3+2", "web-decision-1+1", "web-decision-0-1", "web-decision-2 gone"},
 		},
-		{"a label that is missing is put back", []*v1alpha1.PlacementDecision{relabeled},
+		{"a missing label is restored", []*v1alpha1.PlacementDecision{relabeled},
 			[]decision.Slice{{Index: 0, Decisions: decided("a")}}, []string{"web-decision-0+0"}},
 		{"a decision with another name is a copy of another client", []*v1alpha1.PlacementDecision{orphan}, nil,
 			[]string{"copy gone"}},
@@ -121,55 +121,64 @@ func TestDecisionCache(t *testing.T) {
 	type step = func(l *decisionCache) []key
 	var end func(*v1alpha1.PlacementDecision)
 	var endDeletion func(deleted bool)
-	saw := func(o *v1alpha1.PlacementDecision) step { return func(l *decisionCache) []key { return l.observe(o) } }
-	lost := func(o *v1alpha1.PlacementDecision) step {
+	observed := func(o *v1alpha1.PlacementDecision) step { return func(l *decisionCache) []key { return l.observe(o) } }
+	observedDeletion := func(o *v1alpha1.PlacementDecision) step {
 		return func(l *decisionCache) []key { return l.observeDeletion(o) }
 	}
-	begin := func(o *v1alpha1.PlacementDecision) step {
+	beginWrite := func(o *v1alpha1.PlacementDecision) step {
 		return func(l *decisionCache) []key { end = l.beginWrite(o); return nil }
 	}
-	wrote := func(o *v1alpha1.PlacementDecision) step {
+	endWrite := func(o *v1alpha1.PlacementDecision) step {
 		return func(*decisionCache) []key { end(o); return nil }
 	}
 	beginDeletion := func(l *decisionCache) []key { endDeletion = l.beginDeletion(version("u", "1", "a")); return nil }
-	deleted := func(is bool) step { return func(*decisionCache) []key { endDeletion(is); return nil } }
+	deleted := func(succeeded bool) step { return func(*decisionCache) []key { endDeletion(succeeded); return nil } }
 	for _, test := range []struct {
-		reason string
-		steps  []step
-		news   int      // how many steps were
-		want   []string // clusters; nil: there is no object
+		reason   string
+		steps    []step
+		notified int      // number of steps that enqueue the placement
+		want     []string // clusters; nil: there is no object
 	}{
-		{"what is there at the start", []step{saw(version("u", "1", "a"))}, 1, []string{"a"}},
-		{"the cache is behind a write", []step{saw(version("u", "1", "a")), begin(version("u", "1", "b")),
-			wrote(version("u", "2", "b")), saw(version("u", "1", "a"))}, 1, []string{"b"}},
-		{"the watch is before the answer", []step{begin(version("", "", "a")), saw(version("u", "1", "a")),
-			wrote(version("u", "1", "a"))}, 0, []string{"a"}},
-		{"the watch is after the answer", []step{begin(version("", "", "a")), wrote(version("u", "1", "a")),
-			saw(version("u", "1", "a"))}, 0, []string{"a"}},
-		{"versions are numbers", []step{saw(version("u", "9", "a")), saw(version("u", "10", "b"))}, 2, []string{"b"}},
-		{"somebody else was faster", []step{begin(version("u", "1", "b")), saw(version("u", "2", "x")), wrote(nil)}, 1,
+		{"an existing object", []step{observed(version("u", "1", "a"))}, 1, []string{"a"}},
+		{"the watch lags behind a write", []step{observed(version("u", "1", "a")), beginWrite(version("u", "1", "b")),
+			endWrite(version("u", "2", "b")), observed(version("u", "1", "a"))}, 1, []string{"b"}},
+		{"the watch precedes the response", []step{beginWrite(version("", "", "a")), observed(version("u", "1", "a")),
+			endWrite(version("u", "1", "a"))}, 0, []string{"a"}},
+		{"the response precedes the watch", []step{beginWrite(version("", "", "a")), endWrite(version("u", "1", "a")),
+			observed(version("u", "1", "a"))}, 0, []string{"a"}},
+		{"versions are compared as numbers",
+			[]step{observed(version("u", "9", "a")), observed(version("u", "10", "b"))}, 2, []string{"b"}},
+		{"another client wrote before",
+			[]step{beginWrite(version("u", "1", "b")), observed(version("u", "2", "x")), endWrite(nil)}, 1,
 			[]string{"x"}},
-		{"somebody else came right after", []step{begin(version("u", "1", "b")), saw(version("u", "3", "x")),
-			wrote(version("u", "2", "b"))}, 1, []string{"x"}},
-		{"deleted by somebody", []step{saw(version("u", "1", "a")), lost(version("u", "2", "a"))}, 2, nil},
-		{"deleted here", []step{saw(version("u", "1", "a")), beginDeletion, deleted(true), saw(version("u", "1", "a")),
-			lost(version("u", "2", "a"))}, 1, nil},
-		{"deleted here, and the watch is faster", []step{saw(version("u", "1", "a")), beginDeletion,
-			lost(version("u", "2", "a")), deleted(true)}, 1, nil},
-		{"not deleted after all", []step{saw(version("u", "1", "a")), beginDeletion, deleted(false)}, 1, []string{"a"}},
-		{"deleted by somebody before its creation was answered", []step{begin(version("", "", "a")),
-			saw(version("u", "1", "a")), lost(version("u", "2", "a")), wrote(version("u", "1", "a"))}, 1, nil},
-		{"made anew after it was deleted here", []step{saw(version("u", "1", "a")), beginDeletion, deleted(true),
-			begin(version("", "", "b")), wrote(version("v", "3", "b")), lost(version("u", "2", "a"))}, 1, []string{"b"}},
-		{"an old end does not end its successor", []step{saw(version("v", "3", "b")), lost(version("u", "2", "a"))}, 1,
+		{"another client wrote afterwards", []step{beginWrite(version("u", "1", "b")), observed(version("u", "3", "x")),
+			endWrite(version("u", "2", "b"))}, 1, []string{"x"}},
+		{"deleted by another client",
+			[]step{observed(version("u", "1", "a")), observedDeletion(version("u", "2", "a"))}, 2, nil},
+		{"deleted by this process",
+			[]step{observed(version("u", "1", "a")), beginDeletion, deleted(true), observed(version("u", "1", "a")),
+				observedDeletion(version("u", "2", "a"))}, 1, nil},
+		{"deleted by this process, and the watch precedes the response",
+			[]step{observed(version("u", "1", "a")), beginDeletion,
+				observedDeletion(version("u", "2", "a")), deleted(true)}, 1, nil},
+		{"the deletion failed", []step{observed(version("u", "1", "a")), beginDeletion, deleted(false)}, 1, []string{"a"}},
+		{"deleted by another client before the response to the creation", []step{beginWrite(version("", "", "a")),
+			observed(version("u", "1", "a")), observedDeletion(version("u", "2", "a")),
+			endWrite(version("u", "1", "a"))}, 1, nil},
+		{"created again after a deletion by this process",
+			[]step{observed(version("u", "1", "a")), beginDeletion, deleted(true),
+				beginWrite(version("", "", "b")), endWrite(version("v", "3", "b")),
+				observedDeletion(version("u", "2", "a"))}, 1, []string{"b"}},
+		{"the deletion of the former object keeps the new one",
+			[]step{observed(version("v", "3", "b")), observedDeletion(version("u", "2", "a"))}, 1,
 			[]string{"b"}},
-		{"somebody has taken it from its owner", []step{saw(version("u", "1", "a")), saw(freed)}, 2, nil},
-		{"a write that failed leaves nothing", []step{begin(version("", "", "a")), wrote(nil)}, 0, nil},
+		{"another client removed the owner", []step{observed(version("u", "1", "a")), observed(freed)}, 2, nil},
+		{"a failed write leaves no object", []step{beginWrite(version("", "", "a")), endWrite(nil)}, 0, nil},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			l, news := newDecisionCache(), 0
+			l, notified := newDecisionCache(), 0
 			for _, do := range test.steps {
-				news += len(do(l))
+				notified += len(do(l))
 			}
 			var got []string
 			for _, o := range l.slices(k, "p") {
@@ -180,12 +189,12 @@ func TestDecisionCache(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			require.Equal(t, test.news, news, "news")
+			require.Equal(t, test.notified, notified, "notifications")
 			if got == nil {
 				require.Empty(t, l.owned)
 				require.Empty(t, l.expected)
 			}
-			require.Empty(t, l.slices(k, "older"), "those of another are not its own")
+			require.Empty(t, l.slices(k, "older"), "another placement of the name must have no slices")
 		})
 	}
 }

@@ -23,16 +23,16 @@ type delivered struct {
 	mu       sync.Mutex
 	clusters map[string][]string
 	err      error
-	asked    map[string]int
+	calls    map[string]int
 }
 
 func (d *delivered) ClustersOf(_ context.Context, placement types.NamespacedName) ([]string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.asked == nil {
-		d.asked = map[string]int{}
+	if d.calls == nil {
+		d.calls = map[string]int{}
 	}
-	d.asked[placement.Name]++
+	d.calls[placement.Name]++
 	return d.clusters[placement.Name], d.err
 }
 
@@ -45,7 +45,7 @@ func (d *delivered) fail(err error) {
 func (h *hub) delete(name string) {
 	h.t.Helper()
 	require.NoError(h.t, h.client.Delete(h.t.Context(), h.get(name)))
-	h.eventually("it is gone with its decisions", func() bool {
+	h.eventually("the Placement and its decisions are deleted", func() bool {
 		return len(h.slices()) == 0
 	})
 }
@@ -55,7 +55,7 @@ func (h *hub) delete(name string) {
 func TestDeliveries_CreatedAgain(t *testing.T) { testkit.Virtual(t, testDeliveriesCreatedAgain) }
 
 func testDeliveriesCreatedAgain(t *testing.T) {
-	sick := func(c *scheduler.Cluster) { c.Healthy = false }
+	unhealthy := func(c *scheduler.Cluster) { c.Healthy = false }
 	for _, test := range []struct {
 		name      string
 		placement v1alpha1.Placement
@@ -76,12 +76,12 @@ func testDeliveriesCreatedAgain(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.RescheduleAnnotation: "monday"}},
 			Spec:       v1alpha1.PlacementSpec{Policy: pick(1)},
 		}, []string{"sick"}, []string{"sick"}},
-		{"a new one", v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: pick(1)}}, nil, []string{"a"}},
+		{"a new Placement", v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: pick(1)}}, nil, []string{"a"}},
 	} {
 		h := newHub(t)
 		us := func(c *scheduler.Cluster) { c.Labels = map[string]string{"region": "us"}; c.Healthy = false }
 		clusters := []*scheduler.Cluster{cluster("a", "eu"), cluster("b", "eu"), cluster("c", "eu"),
-			cluster("sick", "eu", sick)}
+			cluster("sick", "eu", unhealthy)}
 		if test.name == "another region" {
 			clusters = append(clusters, cluster("us", "us", us))
 		}
@@ -95,12 +95,12 @@ func testDeliveriesCreatedAgain(t *testing.T) {
 		slices.Sort(got)
 		require.Equal(t, test.want, got, test.name)
 		h.change("web", func(p *v1alpha1.Placement) { p.Spec.Policy.Tolerations = []v1alpha1.Toleration{{Key: "again"}} })
-		h.eventually("it is decided again", func() bool {
+		h.eventually("the placement is decided again", func() bool {
 			p := h.get("web")
 			return p.Status.DecidedGeneration == p.Generation
 		})
 		running.stop()
-		require.Equal(t, 1, known.asked["web"], test.name)
+		require.Equal(t, 1, known.calls["web"], test.name)
 		h.delete("web")
 	}
 }
@@ -141,7 +141,7 @@ func testDeliveriesDecisionsDeleted(t *testing.T) {
 		require.NoError(t, h.client.Delete(t.Context(), &s))
 	}
 	h.start(options)
-	h.eventually("its decision is back", func() bool { return len(h.slices()) == 1 })
+	h.eventually("the decision is created again", func() bool { return len(h.slices()) == 1 })
 	require.Equal(t, []string{"b"}, h.chosen("web"))
-	require.Equal(t, map[string]int{"web": 2, "none": 1}, known.asked)
+	require.Equal(t, map[string]int{"web": 2, "none": 1}, known.calls)
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// TestOrders checks that the cache contains the newest version of an eviction in any order of events, and that only
-// relevant changes enqueue a placement.
-func TestOrders(t *testing.T) {
+// TestEvictionCache checks that the cache contains the newest version of an eviction in any order of events, and that
+// only relevant changes enqueue a placement.
+func TestEvictionCache(t *testing.T) {
 	o := newEvictionCache()
 	stopped := 0
 	version := func(uid types.UID, version, placement string) *v1alpha1.PlacementEviction {
@@ -36,24 +36,25 @@ func TestOrders(t *testing.T) {
 		}
 		return found
 	}
-	require.Equal(t, []key{"ns/web"}, o.observe(version("1", "1", "web")), "it is new")
+	require.Equal(t, []key{"ns/web"}, o.observe(version("1", "1", "web")), "a new eviction")
 	o.beginWrite(version("1", "1", "web"))(version("1", "3", "web"))
-	require.Empty(t, o.observe(version("1", "2", "web")), "the watch is behind")
-	require.Empty(t, o.observe(version("1", "3", "web")), "its own write")
+	require.Empty(t, o.observe(version("1", "2", "web")), "the watch lags behind")
+	require.Empty(t, o.observe(version("1", "3", "web")), "the write of this process")
 	require.Equal(t, []string{"e@3"}, versions("ns/web"))
 	begin := func() func() { return func() { stopped++ } }
 	o.wait(version("1", "3", "web"), time.Unix(5, 0), begin)
 	o.wait(version("1", "3", "web"), time.Unix(5, 0), begin)
-	require.Zero(t, stopped, "the wait goes on")
+	require.Zero(t, stopped, "the timer keeps running")
 
-	going := version("1", "4", "web")
-	going.DeletionTimestamp = new(metav1.Unix(2000, 0))
-	require.Equal(t, []key{"ns/web"}, o.observe(going), "it is being deleted")
+	deleting := version("1", "4", "web")
+	deleting.DeletionTimestamp = new(metav1.Unix(2000, 0))
+	require.Equal(t, []key{"ns/web"}, o.observe(deleting), "the eviction is being deleted")
 	require.Empty(t, versions("ns/web"))
 	end := o.beginWrite(version("1", "4", "web"))
-	require.Equal(t, []key{"ns/shop", "ns/web"}, o.observe(version("2", "5", "shop")), "made anew for another placement")
+	require.Equal(t, []key{"ns/shop", "ns/web"}, o.observe(version("2", "5", "shop")),
+		"an eviction that is created again for another placement")
 	require.Equal(t, 1, stopped)
-	require.Empty(t, o.observeDeletion(version("1", "4", "web")), "the end of the one before")
+	require.Empty(t, o.observeDeletion(version("1", "4", "web")), "the deletion of the former eviction")
 	end(version("1", "4", "web"))
 	require.Equal(t, []string{"e@5"}, versions("ns/shop"))
 
@@ -63,7 +64,7 @@ func TestOrders(t *testing.T) {
 	second.Name = "d"
 	o.observe(second)
 	o.observe(first)
-	require.Equal(t, []string{"z@6", "d@7", "e@5"}, versions("ns/shop"), "the oldest first, then by name")
+	require.Equal(t, []string{"z@6", "d@7", "e@5"}, versions("ns/shop"), "sorted by age, then by name")
 	for _, e := range []*v1alpha1.PlacementEviction{first, second, version("2", "5", "shop")} {
 		require.Equal(t, []key{"ns/shop"}, o.observeDeletion(e))
 	}
@@ -72,19 +73,19 @@ func TestOrders(t *testing.T) {
 	require.Empty(t, o.timers)
 }
 
-// TestWithout checks that a filtered fleet equals the fleet without the excluded clusters after any changes, also for
-// an older snapshot.
-func TestWithout(t *testing.T) {
+// TestFilteredFleets checks that a filtered fleet equals the fleet without the excluded clusters after any changes,
+// also for an older snapshot.
+func TestFilteredFleets(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e"}
 	rapid.Check(t, func(t *rapid.T) {
 		var fleet scheduler.Cache
 		var w filteredFleets
-		lacks := rapid.SliceOfN(rapid.SampledFrom(names), 0, 3).Draw(t, "lacks")
+		excluded := rapid.SliceOfN(rapid.SampledFrom(names), 0, 3).Draw(t, "excluded")
 		var snapshots []*scheduler.Snapshot
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			for range rapid.IntRange(0, 3).Draw(t, "changes") {
 				name := rapid.SampledFrom(names).Draw(t, "name")
-				if rapid.Bool().Draw(t, "goes") {
+				if rapid.Bool().Draw(t, "removed") {
 					fleet.Remove(name)
 				} else {
 					fleet.Update(&scheduler.Cluster{Name: name})
@@ -94,32 +95,32 @@ func TestWithout(t *testing.T) {
 			whole := rapid.SampledFrom(snapshots).Draw(t, "snapshot")
 			var want, got []*scheduler.Cluster
 			for slot := range whole.All().All() {
-				if !slices.Contains(lacks, whole.Cluster(slot).Name) {
+				if !slices.Contains(excluded, whole.Cluster(slot).Name) {
 					want = append(want, whole.Cluster(slot))
 				}
 			}
-			lesser := w.use("p", strings.Join(lacks, ","), named(lacks)).of(whole)
-			for slot := range lesser.All().All() {
-				got = append(got, lesser.Cluster(slot))
+			filtered := w.use("p", strings.Join(excluded, ","), named(excluded)).of(whole)
+			for slot := range filtered.All().All() {
+				got = append(got, filtered.Cluster(slot))
 			}
 			byName := cmpopts.SortSlices(func(a, b *scheduler.Cluster) bool { return a.Name < b.Name })
 			if diff := cmp.Diff(want, got, byName, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b *scheduler.Cluster) bool {
 				return a == b
 			})); diff != "" {
-				t.Fatalf("without %v (-want +got):\n%s", lacks, diff)
+				t.Fatalf("without %v (-want +got):\n%s", excluded, diff)
 			}
-			if again := w.use("q", strings.Join(lacks, ","), named(lacks)).of(whole); again != lesser {
-				t.Fatal("who lacks the same shares a fleet")
+			if again := w.use("q", strings.Join(excluded, ","), named(excluded)).of(whole); again != filtered {
+				t.Fatal("equal exclusions must share a fleet")
 			}
 		}
 		w.use("p", strings.Join(names, ","), named(names))
 		w.keep("p", "")
-		if want := min(1, len(lacks)); len(w.fleets) != want {
-			t.Fatalf("%d fleets are kept, and %d are used", len(w.fleets), want)
+		if want := min(1, len(excluded)); len(w.fleets) != want {
+			t.Fatalf("%d fleets are kept, want %d", len(w.fleets), want)
 		}
 		w.keep("q", "")
 		if len(w.fleets) > 0 {
-			t.Fatal("nobody uses them")
+			t.Fatal("unused fleets are kept")
 		}
 	})
 }

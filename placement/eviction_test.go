@@ -27,13 +27,13 @@ import (
 )
 
 func (h *hub) evict(name, placement, cluster string,
-	with ...func(*v1alpha1.PlacementEviction)) *v1alpha1.PlacementEviction {
+	changes ...func(*v1alpha1.PlacementEviction)) *v1alpha1.PlacementEviction {
 	h.t.Helper()
 	e := &v1alpha1.PlacementEviction{
 		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
 		Spec:       v1alpha1.PlacementEvictionSpec{Placement: placement, Cluster: cluster},
 	}
-	for _, f := range with {
+	for _, f := range changes {
 		f(e)
 	}
 	require.NoError(h.t, h.client.Create(h.t.Context(), e))
@@ -47,7 +47,7 @@ func (h *hub) eviction(name string) *v1alpha1.PlacementEviction {
 	return e
 }
 
-func (h *hub) evictionIsThere(name string) bool {
+func (h *hub) evictionExists(name string) bool {
 	h.t.Helper()
 	err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, &v1alpha1.PlacementEviction{})
 	if apierrors.IsNotFound(err) {
@@ -61,7 +61,7 @@ func (h *hub) evictionIsThere(name string) bool {
 func (h *hub) executed(name string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	h.t.Helper()
 	var c metav1.Condition
-	h.eventually(fmt.Sprintf("%s is to be %s, %s", name, status, reason), func() bool {
+	h.eventually(fmt.Sprintf("%s has the status %s and the reason %s", name, status, reason), func() bool {
 		found := meta.FindStatusCondition(h.eviction(name).Status.Conditions, v1alpha1.ConditionExecuted)
 		if found == nil {
 			return false
@@ -92,19 +92,19 @@ func testEviction(t *testing.T) {
 	}
 	h.scheduled(v1alpha1.ReasonScheduled, "few", "all", "other")
 	quiet(t, func() int64 { return int64(decider.total()) })
-	decider.taken()
+	decider.takeCounts()
 	left := h.chosen("few")[0]
 	h.evict("few-1", "few", left)
 	h.evict("all-1", "all", left)
 	h.executed("few-1", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
 	h.executed("all-1", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
 	require.Len(t, h.chosen("few"), 2)
-	require.NotContains(t, h.chosen("few"), left, "executed is said when it is")
+	require.NotContains(t, h.chosen("few"), left, "Executed must be True after the decision is written only")
 	require.NotContains(t, h.chosen("all"), left)
 	require.Equal(t, "2 of 3 clusters chosen; 1 is evicted", h.condition("all").Message)
 	quiet(t, func() int64 { return int64(decider.total()) })
-	require.Equal(t, map[string]int{"few": 1, "all": 1}, decider.taken(), "nobody else is decided again")
-	h.eventually("an event", func() bool {
+	require.Equal(t, map[string]int{"few": 1, "all": 1}, decider.takeCounts(), "no other placement is decided again")
+	h.eventually("an Event reports the eviction", func() bool {
 		var list eventsv1.EventList
 		require.NoError(t, h.client.List(t.Context(), &list, client.InNamespace(h.namespace)))
 		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
@@ -112,24 +112,24 @@ func testEviction(t *testing.T) {
 		})
 	})
 
-	writes := r.wire.writes.Load()
+	writes := r.transport.writes.Load()
 	s.set(cluster(left, "eu", func(c *scheduler.Cluster) { c.Labels["tier"] = "gold" }))
 	quiet(t, func() int64 { return int64(decider.total()) })
-	require.Equal(t, map[string]int{"other": 1}, decider.taken(),
-		"what happens to the cluster matters to nobody that is kept off it")
-	require.Equal(t, writes, r.wire.writes.Load())
+	require.Equal(t, map[string]int{"other": 1}, decider.takeCounts(),
+		"a change of an evicted cluster must not cause a decision")
+	require.Equal(t, writes, r.transport.writes.Load())
 	diagnosis, err := placement.Explain(t.Context(), h.client, placement.Options{Clusters: s}, h.get("all"))
 	require.NoError(t, err)
 	require.Equal(t, "2 of 3 clusters chosen; 1 is evicted", diagnosis.String())
 
 	r.stop()
 	again := h.start(placement.Options{Clusters: s, Decider: decider})
-	h.eventually("all are decided", func() bool { return decider.total() >= 3 })
+	h.eventually("all placements are decided", func() bool { return decider.total() >= 3 })
 	quiet(t, func() int64 { return int64(decider.total()) })
-	require.Zero(t, again.wire.writes.Load(), "a restart writes nothing")
+	require.Zero(t, again.transport.writes.Load(), "a restart writes nothing")
 
 	require.NoError(t, h.client.Delete(t.Context(), h.eviction("all-1")))
-	h.eventually("it may be there again", func() bool { return slices.Contains(h.chosen("all"), left) })
+	h.eventually("the placement returns to the cluster", func() bool { return slices.Contains(h.chosen("all"), left) })
 	require.NotContains(t, h.chosen("few"), left)
 }
 
@@ -154,12 +154,12 @@ func testEvictionWithinABudget(t *testing.T) {
 	require.Len(t, came, 1)
 	h.evict("third", "web", came[0])
 	h.executed("third", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
-	require.Contains(t, h.chosen("web"), on[1], "who is not ready goes, who is stays")
+	require.Contains(t, h.chosen("web"), on[1], "a ready cluster stays")
 	ready.set("eu-000", "eu-001", "eu-002", "eu-003", "eu-004")
 	h.executed("second", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
 	require.NotContains(t, h.chosen("web"), on[1])
 
-	// Of all that there are a third may be missing, and those that were evicted are.
+	// 40% of the clusters may be unavailable, including those that are evicted.
 	h.evictable("all",
 		v1alpha1.PlacementSpec{DisruptionBudget: &v1alpha1.DisruptionBudget{MaxUnavailable: new(intstr.FromString("40%"))}})
 	for i := range 3 {
@@ -193,10 +193,10 @@ func (r *readiness) Ready(_ types.NamespacedName, cluster string) bool {
 	return r.ready[cluster]
 }
 
-// givingUp is a Decider that chooses no cluster if there are too few groups.
-type givingUp struct{ placement.Decider }
+// groupDecider is a Decider that chooses no cluster if there are too few groups.
+type groupDecider struct{ placement.Decider }
 
-func (g givingUp) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
+func (g groupDecider) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
 	request *scheduler.Request) (scheduler.Result, error) {
 	result, err := g.Decider.Schedule(ctx, snapshot, request)
 	regions := map[string]bool{}
@@ -209,10 +209,12 @@ func (g givingUp) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
 	return result, err
 }
 
-// TestEvictionOfTheLastOfAGroup checks that the eviction of the last cluster of a group removes no other clusters.
-func TestEvictionOfTheLastOfAGroup(t *testing.T) { testkit.Virtual(t, testEvictionOfTheLastOfAGroup) }
+// TestEviction_LastClusterOfGroup checks that the eviction of the last cluster of a group removes no other clusters.
+func TestEviction_LastClusterOfGroup(t *testing.T) {
+	testkit.Virtual(t, testEvictionLastClusterOfGroup)
+}
 
-func testEvictionOfTheLastOfAGroup(t *testing.T) {
+func testEvictionLastClusterOfGroup(t *testing.T) {
 	h, s := newHub(t), newSource(append(many(3, "eu"), cluster("us-0", "us"))...)
 	h.start(placement.Options{Clusters: s})
 	h.evictable("web",
@@ -223,14 +225,14 @@ func testEvictionOfTheLastOfAGroup(t *testing.T) {
 	require.Equal(t, []string{"eu-000", "eu-001", "eu-002"}, sorted(h.chosen("web")))
 }
 
-// TestEvictionThatWouldTakeMoreAlong checks that with a budget an eviction waits if the policy would then give up
+// TestEviction_WouldRemoveOtherClusters checks that with a budget an eviction waits if the policy would then give up
 // further clusters, and that it does not block another eviction, whichever of them is older.
-func TestEvictionThatWouldTakeMoreAlong(t *testing.T) {
+func TestEviction_WouldRemoveOtherClusters(t *testing.T) {
 	for _, names := range [][2]string{{"a-group", "b-one"}, {"b-group", "a-one"}} {
 		t.Run(names[0]+" and "+names[1], func(t *testing.T) {
 			testkit.Virtual(t, func(t *testing.T) {
 				h, s := newHub(t), newSource(append(many(3, "eu"), cluster("us-0", "us"))...)
-				h.start(placement.Options{Clusters: s, Decider: givingUp{newCounting(t)}})
+				h.start(placement.Options{Clusters: s, Decider: groupDecider{newCounting(t)}})
 				policy := v1alpha1.PlacementPolicy{GroupSpread: []v1alpha1.GroupSpreadConstraint{{Label: "region", MinGroups: 2}}}
 				h.evictable("web", v1alpha1.PlacementSpec{Policy: policy,
 					DisruptionBudget: &v1alpha1.DisruptionBudget{MaxUnavailable: new(intstr.FromInt32(1))}})
@@ -262,31 +264,31 @@ func testEvictionWithFailover(t *testing.T) {
 	c := h.executed("a", metav1.ConditionFalse, v1alpha1.ReasonWaitsForReplacement)
 	require.Contains(t, c.Message, "No replacement for the cluster is available")
 	s.set(cluster("b", "eu"))
-	h.eventually("another is chosen", func() bool { return len(h.chosen("web")) == 2 })
+	h.eventually("a replacement is chosen", func() bool { return len(h.chosen("web")) == 2 })
 	h.change("web", func(p *v1alpha1.Placement) { p.Spec.DecisionGroups = []v1alpha1.DecisionGroup{{Name: "all"}} })
-	h.eventually("decided again", func() bool { return h.get("web").Status.ObservedGeneration == 2 })
-	h.eventually("another is chosen", func() bool { return len(h.chosen("web")) == 2 })
+	h.eventually("the placement is decided again", func() bool { return h.get("web").Status.ObservedGeneration == 2 })
+	h.eventually("a replacement is chosen", func() bool { return len(h.chosen("web")) == 2 })
 	h.executed("a", metav1.ConditionFalse, v1alpha1.ReasonWaitsForReplacement)
 	ready.set("b")
 	h.executed("a", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
 	require.Equal(t, []string{"b"}, h.chosen("web"))
 	s.set(cluster("a", "eu", func(c *scheduler.Cluster) { c.Labels["tier"] = "gold" }))
 	require.NoError(t, h.client.Delete(t.Context(), h.eviction("a")))
-	h.eventually("it returns, now that it may", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
+	h.eventually("the placement returns to a", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
 }
 
-// TestEvictionOfNothing checks the status of evictions that have nothing to evict, and the deletion of an eviction
-// after its time to live.
-func TestEvictionOfNothing(t *testing.T) { testkit.Virtual(t, testEvictionOfNothing) }
+// TestEviction_NothingToEvict checks the status of evictions that have nothing to evict, and the deletion of an
+// eviction after its time to live.
+func TestEviction_NothingToEvict(t *testing.T) { testkit.Virtual(t, testEvictionNothingToEvict) }
 
-func testEvictionOfNothing(t *testing.T) {
+func testEvictionNothingToEvict(t *testing.T) {
 	h, s, clock := newHub(t), newSource(many(2, "eu")...), clocktesting.NewFakeClock(time.Now())
 	h.start(placement.Options{Clusters: s, Clock: clock})
 	h.evict("early", "late", "eu-000")
 	h.executed("early", metav1.ConditionFalse, v1alpha1.ReasonPlacementNotFound)
 	h.evictable("late", v1alpha1.PlacementSpec{Policy: pick(1)})
 	h.executed("early", metav1.ConditionTrue, v1alpha1.ReasonNotPlaced)
-	require.Equal(t, []string{"eu-001"}, h.chosen("late"), "it is kept off a cluster that it was never on")
+	require.Equal(t, []string{"eu-001"}, h.chosen("late"), "the placement avoids the evicted cluster")
 	h.evict("typo", "late", "eu-0000")
 	c := h.executed("typo", metav1.ConditionTrue, v1alpha1.ReasonNotPlaced)
 	require.Equal(t, "The cluster is not in the fleet.", c.Message)
@@ -315,15 +317,15 @@ func testEvictionOfNothing(t *testing.T) {
 	require.Equal(t, []string{"eu-001"}, h.chosen("brief"))
 	require.Eventually(t, clock.HasWaiters, time.Minute, 10*time.Millisecond)
 	clock.Step(59 * time.Second)
-	require.True(t, h.evictionIsThere("brief"))
+	require.True(t, h.evictionExists("brief"))
 	clock.Step(2 * time.Second)
-	h.eventually("it is gone", func() bool { return !h.evictionIsThere("brief") })
-	h.eventually("the cluster is back", func() bool { return len(h.chosen("brief")) == 2 })
+	h.eventually("the eviction is deleted", func() bool { return !h.evictionExists("brief") })
+	h.eventually("the placement is on the cluster again", func() bool { return len(h.chosen("brief")) == 2 })
 	require.NoError(t, h.client.Delete(t.Context(), h.get("late")))
-	synctest.Wait() // until the controller has observed that
+	synctest.Wait() // until the controller has observed the deletion
 	h.evict("after", "late", "eu-001")
 	h.executed("after", metav1.ConditionFalse, v1alpha1.ReasonPlacementNotFound)
 	if diff := cmp.Diff(v1alpha1.ReasonNotPlaced, h.eviction("early").Status.Conditions[0].Reason); diff != "" {
-		t.Errorf("what was executed remains so when its placement is gone (-want +got):\n%s", diff)
+		t.Errorf("the deletion of the Placement changed an executed eviction (-want +got):\n%s", diff)
 	}
 }

@@ -18,7 +18,7 @@ func (s shops) Run(ctx context.Context, fleet placement.Fleet) error {
 			Healthy: name != "rome"})
 	}
 	fleet.Synced()
-	<-ctx.Done() // a real one would tell of changes until then
+	<-ctx.Done() // a real source reports changes until then
 	return nil
 }
 
@@ -28,7 +28,7 @@ func ExampleExplain() {
 		Policy: v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(3))},
 	}}
 	o := placement.Options{Clusters: shops{"oslo", "paris", "rome"}}
-	// no client: neither is it in a cluster, nor are they
+	// The client is nil: neither the Placement nor the clusters are objects of a hub.
 	diagnosis, err := placement.Explain(context.Background(), nil, o, wanted)
 	if err != nil {
 		panic(err)

@@ -22,20 +22,20 @@ func TestExplanationOf_FitsInAStatus(t *testing.T) {
 			Name: fmt.Sprintf("c%d", i), Outcome: scheduler.Rejected, Plugin: "P", Reason: strings.Repeat("é", 2000),
 		})
 	}
-	is := explanationOf("r", diagnosis)
-	require.Len(t, is.Clusters, 100)
-	require.EqualValues(t, 900, is.Omitted)
-	require.LessOrEqual(t, len(is.Message), 1024)
-	require.Equal(t, v1alpha1.ClusterExplanation{Name: "best", Result: "Chosen", Score: "12.3"}, is.Clusters[0])
-	require.LessOrEqual(t, len(is.Clusters[1].Reason), 256)
-	require.Empty(t, is.Clusters[1].Score)
+	got := explanationOf("r", diagnosis)
+	require.Len(t, got.Clusters, 100)
+	require.EqualValues(t, 900, got.Omitted)
+	require.LessOrEqual(t, len(got.Message), 1024)
+	require.Equal(t, v1alpha1.ClusterExplanation{Name: "best", Result: "Chosen", Score: "12.3"}, got.Clusters[0])
+	require.LessOrEqual(t, len(got.Clusters[1].Reason), 256)
+	require.Empty(t, got.Clusters[1].Score)
 }
 
-// TestMatters_Explain checks that adding and removing a request for an explanation each cause a decision.
-func TestMatters_Explain(t *testing.T) {
-	plain, asks := &v1alpha1.Placement{}, &v1alpha1.Placement{}
-	asks.Annotations = map[string]string{v1alpha1.ExplainAnnotation: "1"}
-	require.True(t, needsDecision(plain, asks))
-	require.True(t, needsDecision(asks, plain))
-	require.False(t, needsDecision(asks, asks.DeepCopy()))
+// TestNeedsDecision_Explain checks that adding and removing a request for an explanation each cause a decision.
+func TestNeedsDecision_Explain(t *testing.T) {
+	plain, explained := &v1alpha1.Placement{}, &v1alpha1.Placement{}
+	explained.Annotations = map[string]string{v1alpha1.ExplainAnnotation: "1"}
+	require.True(t, needsDecision(plain, explained))
+	require.True(t, needsDecision(explained, plain))
+	require.False(t, needsDecision(explained, explained.DeepCopy()))
 }

@@ -85,58 +85,59 @@ func many(n int, region string) []*scheduler.Cluster {
 	return clusters
 }
 
-// counting counts decisions by the name of the placement.
-type counting struct {
+// countingDecider counts decisions by the name of the placement.
+type countingDecider struct {
 	placement.Decider
-	mu   sync.Mutex
-	asks map[string]int
+	mu        sync.Mutex
+	decisions map[string]int
 }
 
-func newCounting(t testing.TB) *counting {
+func newCounting(t testing.TB) *countingDecider {
 	s, err := scheduler.New(scheduler.Options{Registry: plugins.Registry(),
 		Profiles: []scheduler.Profile{plugins.DefaultProfile()}})
 	require.NoError(t, err)
-	return &counting{Decider: s, asks: map[string]int{}}
+	return &countingDecider{Decider: s, decisions: map[string]int{}}
 }
 
-func (c *counting) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
+func (c *countingDecider) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
 	request *scheduler.Request) (scheduler.Result, error) {
 	c.mu.Lock()
-	c.asks[request.Name[strings.Index(request.Name, "/")+1:]]++
+	c.decisions[request.Name[strings.Index(request.Name, "/")+1:]]++
 	c.mu.Unlock()
 	return c.Decider.Schedule(ctx, snapshot, request)
 }
 
-// taken returns the counts since its last call.
-func (c *counting) taken() map[string]int {
+// takeCounts returns the counts since its last call.
+func (c *countingDecider) takeCounts() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	asks := c.asks
-	c.asks = map[string]int{}
-	return asks
+	decisions := c.decisions
+	c.decisions = map[string]int{}
+	return decisions
 }
 
-func (c *counting) total() int {
+func (c *countingDecider) total() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := 0
-	for _, asks := range c.asks {
-		n += asks
+	for _, decisions := range c.decisions {
+		n += decisions
 	}
 	return n
 }
 
-// wire counts the writes to the API server, except for those for leader election and events. It can make writes fail.
-type wire struct {
+// transport counts the writes to the API server, except for those for leader election and events. It can make writes
+// fail.
+type transport struct {
 	writes, all atomic.Int64
 	fail        func(write int64, send func() (*http.Response, error)) (*http.Response, error)
 }
 
-func (w *wire) over(inner http.RoundTripper) http.RoundTripper {
-	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) { return w.trip(inner, r) })
+func (w *transport) wrap(inner http.RoundTripper) http.RoundTripper {
+	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) { return w.roundTrip(inner, r) })
 }
 
-func (w *wire) trip(inner http.RoundTripper, r *http.Request) (*http.Response, error) {
+func (w *transport) roundTrip(inner http.RoundTripper, r *http.Request) (*http.Response, error) {
 	send := func() (*http.Response, error) { return inner.RoundTrip(r) }
 	w.all.Add(1)
 	if r.Method == http.MethodGet || strings.Contains(r.URL.Path, "/events") || strings.Contains(r.URL.Path, "/leases") {
@@ -149,27 +150,27 @@ func (w *wire) trip(inner http.RoundTripper, r *http.Request) (*http.Response, e
 	return send()
 }
 
-// dying makes all writes after the first k fail, as if the process were killed then. If through is true, the API server
-// executes the first of them nevertheless.
-func dying(k int64, through bool) func(*setup) {
+// crashAfter makes all writes after the first k fail, as if the process had crashed. If executed is true, the API
+// server executes the first of them nevertheless.
+func crashAfter(k int64, executed bool) func(*setup) {
 	return func(s *setup) {
-		s.wire.fail = func(write int64, send func() (*http.Response, error)) (*http.Response, error) {
+		s.transport.fail = func(write int64, send func() (*http.Response, error)) (*http.Response, error) {
 			if write <= k {
 				return send()
 			}
-			if write == k+1 && through {
+			if write == k+1 && executed {
 				if response, err := send(); err == nil {
 					_ = response.Body.Close()
 				}
 			}
-			return nil, errors.New("dead")
+			return nil, errors.New("crashed")
 		}
 	}
 }
 
-// behind returns a constructor of a cache whose connection to the API server differs from that of the manager's
+// cacheOver returns a constructor of a cache whose connection to the API server differs from that of the manager's
 // clients.
-func behind(config *rest.Config) cache.NewCacheFunc {
+func cacheOver(config *rest.Config) cache.NewCacheFunc {
 	return func(_ *rest.Config, o cache.Options) (cache.Cache, error) {
 		o.HTTPClient = nil
 		return cache.New(config, o)

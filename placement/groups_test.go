@@ -15,9 +15,9 @@ import (
 )
 
 func groupsFor(t require.TestingT, spec v1alpha1.PlacementSpec) groups {
-	made, err := newGroups(&spec)
+	grouping, err := newGroups(&spec)
 	require.NoError(t, err)
-	return made
+	return grouping
 }
 
 func partsOf(size string) v1alpha1.PlacementSpec {
@@ -41,7 +41,7 @@ func selected(names ...string) []published {
 }
 
 func TestGroups_ByLabels(t *testing.T) {
-	made := groupsFor(t, v1alpha1.PlacementSpec{DecisionGroups: []v1alpha1.DecisionGroup{
+	grouping := groupsFor(t, v1alpha1.PlacementSpec{DecisionGroups: []v1alpha1.DecisionGroup{
 		{Name: "canary", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}}},
 		{Name: "eu", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"region": "eu"}}},
 	}})
@@ -49,11 +49,11 @@ func TestGroups_ByLabels(t *testing.T) {
 		return &scheduler.Cluster{Name: name, Labels: map[string]string{"tier": tier, "region": region}}
 	}
 	all := asChosen(choices(c("b", "", "us"), c("a", "", "eu"), c("d", "canary", "eu"), c("c", "", "eu")))
-	require.Equal(t, []string{"d:canary.0", "a:eu.0", "c:eu.0", "b:.0"}, texts(made.decisions(nil, all)))
+	require.Equal(t, []string{"d:canary.0", "a:eu.0", "c:eu.0", "b:.0"}, texts(grouping.decisions(nil, all)))
 }
 
 func TestGroups_ByProperties(t *testing.T) {
-	made := groupsFor(t, v1alpha1.PlacementSpec{DecisionGroups: []v1alpha1.DecisionGroup{{
+	grouping := groupsFor(t, v1alpha1.PlacementSpec{DecisionGroups: []v1alpha1.DecisionGroup{{
 		Name: "new", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"region": "eu"}},
 		Properties: []v1alpha1.PropertyRequirement{{
 			Name: "version", Operator: v1alpha1.PropertyGe, Type: v1alpha1.PropertyVersion, Values: []string{"1.36.0"},
@@ -68,7 +68,7 @@ func TestGroups_ByProperties(t *testing.T) {
 		c("old", "eu", "1.35.9"), c("match", "eu", "1.36.1"), c("elsewhere", "us", "1.36.1"),
 		&scheduler.Cluster{Name: "unknown", Labels: map[string]string{"region": "eu"}},
 	))
-	require.Equal(t, []string{"match:new.0", "old:.0", "elsewhere:.0", "unknown:.0"}, texts(made.decisions(nil, all)))
+	require.Equal(t, []string{"match:new.0", "old:.0", "elsewhere:.0", "unknown:.0"}, texts(grouping.decisions(nil, all)))
 }
 
 func TestGroups_Invalid(t *testing.T) {
@@ -143,9 +143,9 @@ func TestGroups_PartsAreSteady(t *testing.T) {
 			for _, id := range ids {
 				names = append(names, fmt.Sprintf("c-%03d", id))
 			}
-			made := groupsFor(t, partsOf(size))
-			got := made.decisions(before, selected(names...))
-			limit := made.sizeFor(len(names))
+			grouping := groupsFor(t, partsOf(size))
+			got := grouping.decisions(before, selected(names...))
+			limit := grouping.sizeFor(len(names))
 			count := map[int32]int{}
 			for _, d := range got {
 				count[d.GroupPart]++
@@ -169,7 +169,7 @@ func TestGroups_PartsAreSteady(t *testing.T) {
 			}
 			smallest = limit
 			before = decision.Lay(before, got)
-			again := made.decisions(before, selected(names...))
+			again := grouping.decisions(before, selected(names...))
 			require.Equal(t, texts(got), texts(again), "the same choice again")
 		}
 	})

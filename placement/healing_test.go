@@ -35,17 +35,17 @@ func TestCrash(t *testing.T) {
 		require.Len(t, h.chosen("few"), 3)
 		require.Len(t, h.slices(), 4)
 	}
-	for _, through := range []bool{false, true} {
+	for _, executed := range []bool{false, true} {
 		for k := range int64(7) {
-			t.Run(fmt.Sprintf("write %d, through: %v", k, through), func(t *testing.T) {
+			t.Run(fmt.Sprintf("write %d, executed: %v", k, executed), func(t *testing.T) {
 				testkit.Virtual(t, func(t *testing.T) {
 					h := newHub(t)
 					for name, policy := range policies {
 						h.create(name, policy)
 					}
-					first := h.start(placement.Options{Clusters: s}, dying(k, through))
-					h.eventually("death", func() bool {
-						return first.wire.writes.Load() > k || h.condition("all").Reason != "" && h.condition("few").Reason != ""
+					first := h.start(placement.Options{Clusters: s}, crashAfter(k, executed))
+					h.eventually("the process crashes", func() bool {
+						return first.transport.writes.Load() > k || h.condition("all").Reason != "" && h.condition("few").Reason != ""
 					})
 					first.stop()
 					before := h.slices()
@@ -64,10 +64,12 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestHealing checks that changes of PlacementDecisions by another client are reverted.
-func TestHealing(t *testing.T) { testkit.Virtual(t, testHealing) }
+// TestDecisions_ChangesAreReverted checks that changes of PlacementDecisions by another client are reverted.
+func TestDecisions_ChangesAreReverted(t *testing.T) {
+	testkit.Virtual(t, testDecisionsChangesAreReverted)
+}
 
-func testHealing(t *testing.T) {
+func testDecisionsChangesAreReverted(t *testing.T) {
 	h, s := newHub(t), newSource(many(120, "eu")...)
 	long := "a." + strings.Repeat("b", 60) + "." + strings.Repeat("c", 60) + "." + strings.Repeat("d", 60) + "." +
 		strings.Repeat("e", 60)
@@ -82,9 +84,9 @@ func testHealing(t *testing.T) {
 	}
 	require.Len(t, want, 4)
 	require.Contains(t, want, "all-decision-1")
-	healed := func(what string) {
+	requireReverted := func(change string) {
 		t.Helper()
-		h.eventually(what, func() bool {
+		h.eventually(change, func() bool {
 			items := h.slices()
 			return len(items) == len(want) && !slices.ContainsFunc(items, func(item v1alpha1.PlacementDecision) bool {
 				return !slices.Equal(item.Decisions, want[item.Name]) || item.Labels[v1alpha1.PlacementLabel] == "" ||
@@ -92,47 +94,47 @@ func testHealing(t *testing.T) {
 			})
 		})
 	}
-	for what, change := range map[string]func(*v1alpha1.PlacementDecision){
-		"another order":    func(d *v1alpha1.PlacementDecision) { d.Decisions[0].Group = "mine" },
-		"a label is gone":  func(d *v1alpha1.PlacementDecision) { delete(d.Labels, v1alpha1.PlacementLabel) },
-		"a label is wrong": func(d *v1alpha1.PlacementDecision) { d.Labels[v1alpha1.DecisionIndexLabel] = "0" },
+	for name, change := range map[string]func(*v1alpha1.PlacementDecision){
+		"another group":   func(d *v1alpha1.PlacementDecision) { d.Decisions[0].Group = "mine" },
+		"a missing label": func(d *v1alpha1.PlacementDecision) { delete(d.Labels, v1alpha1.PlacementLabel) },
+		"a wrong label":   func(d *v1alpha1.PlacementDecision) { d.Labels[v1alpha1.DecisionIndexLabel] = "0" },
 	} {
-		for name := range want {
+		for decision := range want {
 			object := &v1alpha1.PlacementDecision{}
-			require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, object))
+			require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: decision}, object))
 			before := object.DeepCopy()
 			change(object)
 			require.NoError(t, h.client.Patch(t.Context(), object, client.MergeFrom(before)))
 		}
-		healed(what)
+		requireReverted(name)
 	}
-	// matters to no placement
+	// This change affects no placement.
 	s.set(cluster("eu-000", "eu", func(c *scheduler.Cluster) { c.Available = corev1.ResourceList{} }))
 	for name := range want {
 		require.NoError(t, h.client.Delete(t.Context(),
 			&v1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}))
-		h.eventually("it is back", func() bool { return len(h.slices()) == len(want) })
+		h.eventually("the decision is created again", func() bool { return len(h.slices()) == len(want) })
 	}
-	healed("deletion")
+	requireReverted("deletion")
 	owner := metav1.GetControllerOf(&h.slices()[0])
 	orphan := &v1alpha1.PlacementDecision{
 		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "copy", OwnerReferences: []metav1.OwnerReference{*owner}},
 		Decisions:  []v1alpha1.ClusterDecision{{ClusterName: "nowhere"}},
 	}
 	require.NoError(t, h.client.Create(t.Context(), orphan))
-	healed("a copy by hand")
+	requireReverted("a copy of another client")
 }
 
-// TestNamesThatAreTaken checks that a placement with the name of an earlier placement gets its own slices, and that
+// TestDecisions_NameIsTaken checks that a placement with the name of an earlier placement gets its own slices, and that
 // objects of other owners are not changed.
-func TestNamesThatAreTaken(t *testing.T) { testkit.Virtual(t, testNamesThatAreTaken) }
+func TestDecisions_NameIsTaken(t *testing.T) { testkit.Virtual(t, testDecisionsNameIsTaken) }
 
-func testNamesThatAreTaken(t *testing.T) {
+func testDecisionsNameIsTaken(t *testing.T) {
 	h, s := newHub(t), newSource(many(3, "eu")...)
 	old := h.create("web", pick(1))
 	first := h.start(placement.Options{Clusters: s})
 	h.scheduled(v1alpha1.ReasonScheduled, "web")
-	first.stop() // so that it does not see the change
+	first.stop() // so that the controller does not observe the change
 	require.NoError(t, h.client.Delete(t.Context(), old))
 	h.create("web", pick(2))
 	others := &v1alpha1.PlacementDecision{
@@ -143,24 +145,24 @@ func testNamesThatAreTaken(t *testing.T) {
 	h.create("taken", pick(1))
 	h.start(placement.Options{Clusters: s})
 	h.scheduled(v1alpha1.ReasonScheduled, "web")
-	h.eventually("two clusters", func() bool { return len(h.chosen("web")) == 2 })
+	h.eventually("web has two clusters", func() bool { return len(h.chosen("web")) == 2 })
 	h.scheduled(v1alpha1.ReasonDecideFailed, "taken")
 	require.Contains(t, h.condition("taken").Message, "does not belong to the placement")
 	require.NoError(t, h.client.Delete(t.Context(), others))
 	h.scheduled(v1alpha1.ReasonScheduled, "taken")
 }
 
-// TestMadeAnew checks that a placement that is deleted and created again with its name while the controller runs is
-// treated as a new one, without the state of the first.
-func TestMadeAnew(t *testing.T) { testkit.Virtual(t, testMadeAnew) }
+// TestPlacement_CreatedAgain checks that a placement that is deleted and created again with its name while the
+// controller runs is treated as a new one, without the state of the first.
+func TestPlacement_CreatedAgain(t *testing.T) { testkit.Virtual(t, testPlacementCreatedAgain) }
 
-func testMadeAnew(t *testing.T) {
+func testPlacementCreatedAgain(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("b", "eu"))
 	h.start(placement.Options{Clusters: s})
 	for _, want := range []string{"b", "a"} {
 		p := h.create("web", pick(1))
 		h.scheduled(v1alpha1.ReasonScheduled, "web")
-		h.eventually("its own", func() bool {
+		h.eventually("the placement has its own decision", func() bool {
 			items := h.slices()
 			return len(items) == 1 && metav1.IsControlledBy(&items[0], p) && items[0].Decisions[0].ClusterName == want
 		})
@@ -176,25 +178,25 @@ func TestLaggingCache(t *testing.T) {
 	proxy, err := localplane.NewProxy(strings.TrimPrefix(h.config.Host, "https://"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
-	slow := func(s *setup) { s.options.NewCache = behind(proxy.Config(s.config)) }
-	r := h.start(placement.Options{Clusters: s}, slow)
+	laggingCache := func(s *setup) { s.options.NewCache = cacheOver(proxy.Config(s.config)) }
+	r := h.start(placement.Options{Clusters: s}, laggingCache)
 	h.create("web", pick(1))
 	h.scheduled(v1alpha1.ReasonScheduled, "web")
-	quiet(t, r.wire.writes.Load)
-	require.EqualValues(t, 2, r.wire.writes.Load())
-	proxy.Stall() // what is written from now on does not come back
+	quiet(t, r.transport.writes.Load)
+	require.EqualValues(t, 2, r.transport.writes.Load())
+	proxy.Stall() // the watch does not deliver later writes
 	for i := range 5 {
-		was := h.chosen("web")[0]
-		s.set(cluster(was, "eu", func(c *scheduler.Cluster) { c.Leaving = true }))
-		h.eventually("it moves", func() bool { return !slices.Contains(h.chosen("web"), was) })
-		s.set(cluster(was, "eu"))
+		former := h.chosen("web")[0]
+		s.set(cluster(former, "eu", func(c *scheduler.Cluster) { c.Leaving = true }))
+		h.eventually("the placement moves", func() bool { return !slices.Contains(h.chosen("web"), former) })
+		s.set(cluster(former, "eu"))
 		require.Len(t, h.slices(), 1)
 		// The slice is written each time, and the status only the first time, because its message then changes.
-		h.eventually("and no more than that is written", func() bool { return r.wire.writes.Load() == int64(4+i) })
+		h.eventually("nothing else is written", func() bool { return r.transport.writes.Load() == int64(4+i) })
 	}
 	moved := versions(h.slices())
 	proxy.Heal()
-	quiet(t, r.wire.writes.Load)
+	quiet(t, r.transport.writes.Load)
 	require.Equal(t, moved, versions(h.slices()))
-	require.EqualValues(t, 8, r.wire.writes.Load())
+	require.EqualValues(t, 8, r.transport.writes.Load())
 }

@@ -43,7 +43,7 @@ func TestPermissions(t *testing.T) {
 	}
 	first := h.start(placement.Options{Clusters: s}, restricted)
 	h.scheduled(v1alpha1.ReasonScheduled, "web")
-	h.eventually("it creates events", func() bool {
+	h.eventually("the controller creates Events", func() bool {
 		var list eventsv1.EventList
 		require.NoError(t, h.client.List(t.Context(), &list, client.InNamespace(h.namespace)))
 		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
@@ -53,20 +53,20 @@ func TestPermissions(t *testing.T) {
 	h.evict("gone-soon", "web", "nowhere", func(e *v1alpha1.PlacementEviction) {
 		e.Spec.TTLSecondsAfterExecution = new(int32(0))
 	})
-	h.eventually("it executes evictions, and deletes them", func() bool { return !h.evictionIsThere("gone-soon") })
+	h.eventually("the controller executes and deletes evictions", func() bool { return !h.evictionExists("gone-soon") })
 	s.remove("eu-000")
-	h.eventually("it updates", func() bool { return !slices.Contains(h.chosen("web"), "eu-000") })
+	h.eventually("the controller updates decisions", func() bool { return !slices.Contains(h.chosen("web"), "eu-000") })
 	s.remove("eu-100")
-	h.eventually("it deletes", func() bool { return len(h.slices()) == 1 })
+	h.eventually("the controller deletes decisions", func() bool { return len(h.slices()) == 1 })
 	first.stop()
 	require.NoError(t, h.client.Delete(t.Context(), old))
 	h.create("web", pick(1))
-	h.start(placement.Options{}, restricted) // which watches MemberClusters, too
+	h.start(placement.Options{}, restricted) // this manager also watches MemberClusters
 	h.scheduled(v1alpha1.ReasonUnschedulable, "web")
 
 	c := mustertest.Client(t, config, scheme)
 	in := metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}
-	for what, err := range map[string]error{
+	for request, err := range map[string]error{
 		"create placements": c.Create(t.Context(), &v1alpha1.Placement{ObjectMeta: in}),
 		"change placements": c.Patch(t.Context(), &v1alpha1.Placement{ObjectMeta: in},
 			client.RawPatch("application/merge-patch+json", []byte("{}"))),
@@ -79,11 +79,11 @@ func TestPermissions(t *testing.T) {
 			client.RawPatch("application/merge-patch+json", []byte("{}"))),
 		"create members": c.Create(t.Context(),
 			&membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}),
-		"write the status of those": c.Status().Patch(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: in},
+		"write the status of members": c.Status().Patch(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: in},
 			client.RawPatch("application/merge-patch+json", []byte("{}"))),
 		"read roles": c.List(t.Context(), &rbacv1.ClusterRoleList{}),
 	} {
-		require.True(t, apierrors.IsForbidden(err), "%s: %v", what, err)
+		require.True(t, apierrors.IsForbidden(err), "%s: %v", request, err)
 	}
 }
 
@@ -99,32 +99,34 @@ func testTwoManagers(t *testing.T) {
 			h.namespace, true
 		o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = new(4*time.Second), new(3*time.Second), new(200*time.Millisecond)
 	}
-	deciders, managers := []*counting{newCounting(t), newCounting(t)}, []*running(nil)
+	deciders, managers := []*countingDecider{newCounting(t), newCounting(t)}, []*running(nil)
 	for _, decider := range deciders {
 		managers = append(managers, h.start(placement.Options{Clusters: s, Decider: decider}, elected))
 	}
 	h.create("web", pick(2))
 	h.scheduled(v1alpha1.ReasonScheduled, "web")
-	leader := slices.IndexFunc(deciders, func(d *counting) bool { return d.total() > 0 })
+	leader := slices.IndexFunc(deciders, func(d *countingDecider) bool { return d.total() > 0 })
 	require.GreaterOrEqual(t, leader, 0)
 	other := 1 - leader
 	require.Zero(t, deciders[other].total())
 	before := versions(h.slices())
 	managers[leader].stop()
-	h.eventually("the other goes on", func() bool { return deciders[other].total() > 0 })
+	h.eventually("the other manager decides", func() bool { return deciders[other].total() > 0 })
 	quiet(t, func() int64 { return int64(deciders[other].total()) })
 	require.Equal(t, before, versions(h.slices()))
-	require.Zero(t, managers[other].wire.writes.Load())
+	require.Zero(t, managers[other].transport.writes.Load())
 	s.remove(h.chosen("web")[0])
-	h.eventually("it follows", func() bool { return slices.Equal(sorted(h.chosen("web")), []string{"eu-001", "eu-002"}) })
+	h.eventually("the placement leaves the removed cluster", func() bool {
+		return slices.Equal(sorted(h.chosen("web")), []string{"eu-001", "eu-002"})
+	})
 }
 
 // TestEvictionRateSurvivesRestarts stops the controller after each write, and checks that the next process evicts no
 // more than the rate allows in the period.
 func TestEvictionRateSurvivesRestarts(t *testing.T) {
-	for _, through := range []bool{false, true} {
+	for _, executed := range []bool{false, true} {
 		for k := range int64(3) {
-			t.Run(fmt.Sprintf("write %d, through: %v", k, through), func(t *testing.T) {
+			t.Run(fmt.Sprintf("write %d, executed: %v", k, executed), func(t *testing.T) {
 				testkit.Virtual(t, func(t *testing.T) {
 					h, s, clock := newHub(t), newSource(many(6, "eu")...), clocktesting.NewFakeClock(time.Now())
 					first := h.start(placement.Options{Clusters: s, Clock: clock})
@@ -140,20 +142,20 @@ func TestEvictionRateSurvivesRestarts(t *testing.T) {
 					left := func() int {
 						return 2 - len(slices.DeleteFunc(h.chosen("web"), func(name string) bool { return !slices.Contains(lost, name) }))
 					}
-					second := h.start(placement.Options{Clusters: s, Clock: clock}, dying(k, through))
-					h.eventually("death", func() bool { return second.wire.writes.Load() > k || left() == 1 })
+					second := h.start(placement.Options{Clusters: s, Clock: clock}, crashAfter(k, executed))
+					h.eventually("the process crashes", func() bool { return second.transport.writes.Load() > k || left() == 1 })
 					second.stop()
 					decider := newCounting(t)
 					h.start(placement.Options{Clusters: s, Clock: clock, Decider: decider})
-					h.eventually("it is decided again", func() bool { return decider.total() > 0 })
-					h.eventually("it is written down", func() bool { return len(h.get("web").Status.RecentEvictions) == 1 })
+					h.eventually("the placement is decided again", func() bool { return decider.total() > 0 })
+					h.eventually("the eviction is recorded", func() bool { return len(h.get("web").Status.RecentEvictions) == 1 })
 					quiet(t, func() int64 { return int64(decider.total()) })
 					require.LessOrEqual(t, left(), 1)
 					require.EqualValues(t, 1, h.get("web").Status.RecentEvictions[0].Count)
 					clock.Step(3602 * time.Second)
-					h.eventually("one", func() bool { return left() >= 1 })
+					h.eventually("one cluster is left", func() bool { return left() >= 1 })
 					clock.Step(3602 * time.Second)
-					h.eventually("and the other", func() bool { return left() == 2 })
+					h.eventually("the other cluster is left", func() bool { return left() == 2 })
 				})
 			})
 		}

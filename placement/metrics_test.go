@@ -56,7 +56,7 @@ func testMetrics(t *testing.T) {
 	h.executed("waits", metav1.ConditionFalse, v1alpha1.ReasonBudgetExhausted)
 	h.evict("early", "nowhere", "eu-000")
 	h.executed("early", metav1.ConditionFalse, v1alpha1.ReasonPlacementNotFound)
-	h.eventually("both wait", func() bool {
+	h.eventually("both evictions wait", func() bool {
 		waiting := measured(t, "muster_placement_evictions_waiting")
 		return waiting[v1alpha1.ReasonBudgetExhausted] == 1 && waiting[v1alpha1.ReasonPlacementNotFound] == 1
 	})
@@ -66,8 +66,8 @@ func testMetrics(t *testing.T) {
 	h.executed("waits", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
 	h.evictable("fails", v1alpha1.PlacementSpec{Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{}})
 	left := h.chosen("fails")[0]
-	s.set(away(left))
-	h.eventually("it has moved", func() bool {
+	s.set(tainted(left))
+	h.eventually("the placement has moved", func() bool {
 		return !slices.Contains(h.chosen("fails"), left) && len(h.chosen("fails")) == 1
 	})
 	quiet(t, func() int64 { return int64(decider.total()) })
@@ -94,9 +94,9 @@ func testMetrics(t *testing.T) {
 	require.NoError(t, h.client.Delete(t.Context(),
 		&v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "more"}},
 		client.GracePeriodSeconds(0)))
-	h.eventually("it does not wait any more", func() bool {
+	h.eventually("the placement is removed from the queue", func() bool {
 		return measured(t, "muster_placement_queue")["unschedulable"] == 0
 	})
 	r.stop()
-	require.Empty(t, measured(t, "muster_placement_queue"), "who does not run shows nothing")
+	require.Empty(t, measured(t, "muster_placement_queue"), "a stopped controller has no metrics")
 }

@@ -21,10 +21,11 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// TestDeciding checks that a placement is decided, and that it follows changes of the clusters and of its policy.
-func TestDeciding(t *testing.T) { testkit.Virtual(t, testDeciding) }
+// TestPlacement_FollowsChanges checks that a placement is decided, and that it follows changes of the clusters and of
+// its policy.
+func TestPlacement_FollowsChanges(t *testing.T) { testkit.Virtual(t, testPlacementFollowsChanges) }
 
-func testDeciding(t *testing.T) {
+func testPlacementFollowsChanges(t *testing.T) {
 	h, s := newHub(t), newSource(append(many(150, "eu"), cluster("us-1", "us"))...)
 	h.start(placement.Options{Clusters: s})
 	h.create("web", inRegion(pick(3), "eu"))
@@ -42,7 +43,7 @@ func testDeciding(t *testing.T) {
 
 	s.set(cluster(web[1], "eu", func(c *scheduler.Cluster) { c.Healthy = false }))
 	h.eventually("one is not ready", func() bool { return h.get("web").Status.ReadyClusters == 2 })
-	require.Equal(t, web, h.chosen("web"), "not to be well is no reason to move: taints are")
+	require.Equal(t, web, h.chosen("web"), "an unhealthy cluster without a taint stays")
 
 	s.remove(web[1])
 	h.eventually("a cluster is replaced", func() bool {
@@ -50,7 +51,7 @@ func testDeciding(t *testing.T) {
 		return len(now) == 3 && !slices.Contains(now, web[1]) && slices.Contains(now, web[0]) && slices.Contains(now, web[2])
 	})
 	s.set(cluster("asia-1", "asia"))
-	h.eventually("who wants all gets a new one", func() bool { return slices.Contains(h.chosen("all"), "asia-1") })
+	h.eventually("PickAll selects the new cluster", func() bool { return slices.Contains(h.chosen("all"), "asia-1") })
 
 	h.change("web", func(p *v1alpha1.Placement) { p.Spec.Policy = inRegion(pick(2), "us") })
 	h.scheduled(v1alpha1.ReasonUnschedulable, "web")
@@ -74,19 +75,19 @@ func testRestart(t *testing.T) {
 	h.scheduled(v1alpha1.ReasonScheduled, "all", "few")
 	h.scheduled(v1alpha1.ReasonUnschedulable, "too-many")
 	first.stop()
-	// one more that is not chosen, which messages count
+	// This cluster is not chosen, but is part of the numbers in messages.
 	s.set(cluster("later", "eu", func(c *scheduler.Cluster) { c.Joined = false }))
 	before, status := h.slices(), h.get("few").ResourceVersion
 	require.Len(t, before, 3)
 
 	decider := newCounting(t)
 	second := h.start(placement.Options{Clusters: s, Decider: decider})
-	h.eventually("all are decided", func() bool { return decider.total() >= 3 })
+	h.eventually("all placements are decided", func() bool { return decider.total() >= 3 })
 	quiet(t, func() int64 { return int64(decider.total()) })
-	require.Zero(t, second.wire.writes.Load())
+	require.Zero(t, second.transport.writes.Load())
 	require.Equal(t, versions(before), versions(h.slices()))
 	require.Equal(t, status, h.get("few").ResourceVersion)
-	require.Equal(t, map[string]int{"all": 1, "few": 1, "too-many": 1}, decider.taken(), "each is decided once")
+	require.Equal(t, map[string]int{"all": 1, "few": 1, "too-many": 1}, decider.takeCounts(), "each is decided once")
 }
 
 // TestReschedule checks that the annotation causes one decision without regard to the current clusters, and that this
@@ -104,8 +105,8 @@ func testReschedule(t *testing.T) {
 		h.change("web", func(p *v1alpha1.Placement) {
 			p.Annotations = map[string]string{v1alpha1.RescheduleAnnotation: value}
 		})
-		h.eventually("that is noted", func() bool { return h.get("web").Status.Rescheduled == value })
-		require.Equal(t, []string{"b"}, h.chosen("web"), "a is as good as b, which has nothing but the placement itself")
+		h.eventually("the rescheduling is recorded", func() bool { return h.get("web").Status.Rescheduled == value })
+		require.Equal(t, []string{"b"}, h.chosen("web"), "a is not better than b, which has only this placement")
 	}
 	busy := func(clusters ...string) v1alpha1.PlacementPolicy {
 		return v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed, ClusterNames: clusters}
@@ -118,27 +119,29 @@ func testReschedule(t *testing.T) {
 		})
 	}
 	reschedule("1")
-	h.eventually("it moves", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
-	h.eventually("that is noted", func() bool { return h.get("web").Status.Rescheduled == "1" })
+	h.eventually("the placement moves", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
+	h.eventually("the rescheduling is recorded", func() bool { return h.get("web").Status.Rescheduled == "1" })
 	s.set(cluster("0", "eu"))
 	h.change("busy", func(p *v1alpha1.Placement) { p.Spec.Policy = busy("a", "b", "c") })
 	h.scheduled(v1alpha1.ReasonScheduled, "busy")
 	h.change("web", func(p *v1alpha1.Placement) { p.Spec.DecisionGroups = []v1alpha1.DecisionGroup{{Name: "all"}} })
-	h.eventually("decided again", func() bool { return h.get("web").Status.ObservedGeneration == 2 })
-	require.Equal(t, []string{"a"}, h.chosen("web"), "it was heeded once")
+	h.eventually("the placement is decided again", func() bool { return h.get("web").Status.ObservedGeneration == 2 })
+	require.Equal(t, []string{"a"}, h.chosen("web"), "the annotation applies once")
 	h.change("web", func(p *v1alpha1.Placement) { p.Annotations = nil })
-	h.eventually("that is noted", func() bool { return h.get("web").Status.Rescheduled == "" })
-	require.Equal(t, []string{"a"}, h.chosen("web"), "to take it off is no wish to move")
+	h.eventually("the rescheduling is recorded", func() bool { return h.get("web").Status.Rescheduled == "" })
+	require.Equal(t, []string{"a"}, h.chosen("web"), "removing the annotation must not move the placement")
 	h.change("web", func(p *v1alpha1.Placement) {
-		p.Spec.Policy = inRegion(pick(1), "x y") // no label has such a value
+		p.Spec.Policy = inRegion(pick(1), "x y") // an invalid label value
 		p.Annotations = map[string]string{v1alpha1.RescheduleAnnotation: "2"}
 	})
 	h.scheduled(v1alpha1.ReasonInvalidPolicy, "web")
-	require.Empty(t, h.get("web").Status.Rescheduled, "what is not decided is not rescheduled")
-	require.Equal(t, []string{"a"}, h.chosen("web"), "a mistake takes nothing down")
+	require.Empty(t, h.get("web").Status.Rescheduled, "a failed decision is not a rescheduling")
+	require.Equal(t, []string{"a"}, h.chosen("web"), "an invalid policy must not remove clusters")
 	require.EqualValues(t, 1, h.get("web").Status.ReadyClusters)
 	h.change("web", func(p *v1alpha1.Placement) { p.Spec.Policy = pick(1) })
-	h.eventually("the wish is not lost", func() bool { return slices.Equal(h.chosen("web"), []string{"0"}) })
+	h.eventually("the placement is rescheduled with the valid policy", func() bool {
+		return slices.Equal(h.chosen("web"), []string{"0"})
+	})
 }
 
 func TestDecisionGroups_Parts(t *testing.T) { testkit.Virtual(t, testDecisionGroupsParts) }
@@ -197,21 +200,23 @@ func testTolerationSeconds(t *testing.T) {
 		c.Healthy = false
 		c.Taints = []corev1.Taint{{Key: "lost", Effect: corev1.TaintEffectNoExecute, TimeAdded: new(metav1.NewTime(added))}}
 	}))
-	h.eventually("who does not tolerate it goes", func() bool { return slices.Equal(h.chosen("hasty"), []string{"b"}) })
+	h.eventually("the placement without a toleration moves", func() bool {
+		return slices.Equal(h.chosen("hasty"), []string{"b"})
+	})
 	require.Equal(t, []string{"a"}, h.chosen("patient"))
 	clock.Step(3 * time.Second) // the time in a Kubernetes object has whole seconds
-	h.eventually("who tolerates it goes in the end", func() bool {
+	h.eventually("the placement moves when the toleration ends", func() bool {
 		return slices.Equal(h.chosen("patient"), []string{"b"})
 	})
 }
 
-// TestTolerationSecondsOfTaintsWithoutDate checks that a toleration also ends for a taint without timeAdded, such as
+// TestTolerationSeconds_TaintWithoutTime checks that a toleration also ends for a taint without timeAdded, such as
 // one that a user added.
-func TestTolerationSecondsOfTaintsWithoutDate(t *testing.T) {
-	testkit.Virtual(t, testTolerationSecondsOfTaintsWithoutDate)
+func TestTolerationSeconds_TaintWithoutTime(t *testing.T) {
+	testkit.Virtual(t, testTolerationSecondsTaintWithoutTime)
 }
 
-func testTolerationSecondsOfTaintsWithoutDate(t *testing.T) {
+func testTolerationSecondsTaintWithoutTime(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"))
 	policy := pick(1)
 	policy.Tolerations = []v1alpha1.Toleration{{Key: "repair", Operator: corev1.TolerationOpExists,
@@ -231,12 +236,14 @@ func testTolerationSecondsOfTaintsWithoutDate(t *testing.T) {
 		}))
 	}
 	tainted()
-	h.eventually("who does not tolerate it goes", func() bool { return slices.Equal(h.chosen("hasty"), []string{"b"}) })
+	h.eventually("the placement without a toleration moves", func() bool {
+		return slices.Equal(h.chosen("hasty"), []string{"b"})
+	})
 	clock.Step(40 * time.Second)
 	tainted("changed")
 	require.Equal(t, []string{"a"}, h.chosen("patient"))
 	clock.Step(21 * time.Second)
-	h.eventually("another change of the cluster has not begun it anew", func() bool {
+	h.eventually("another change of the cluster does not restart the toleration", func() bool {
 		return slices.Equal(h.chosen("patient"), []string{"b"})
 	})
 }
@@ -261,30 +268,30 @@ func testFailover(t *testing.T) {
 	s.set(cluster("a", "eu", func(c *scheduler.Cluster) {
 		c.Taints = []corev1.Taint{{Key: "away", Effect: corev1.TaintEffectNoExecute}}
 	}))
-	h.eventually("both", func() bool { return len(h.chosen("web")) == 2 })
+	h.eventually("both clusters are published", func() bool { return len(h.chosen("web")) == 2 })
 	require.Equal(t, []v1alpha1.ClusterDecision{
 		{ClusterName: "a", Reason: failover.WaitsForReplacement}, {ClusterName: "b", Reason: v1alpha1.ReasonScheduled,
 			Replaces: "a"},
 	}, h.slices()[0].Decisions)
 	ready.Store(true)
-	h.eventually("it goes when the other is ready", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
+	h.eventually("a is left when b is ready", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
 	s.set(cluster("a", "eu"))
-	h.eventually("it is back", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
+	h.eventually("the placement returns to a", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
 }
 
-// TestPolicyThatCouldNotBeDecided checks that a change of the policy takes effect immediately and is not treated as
+// TestFailover_FailedPolicyChange checks that a change of the policy takes effect immediately and is not treated as
 // failover, even if the first decision failed and another process makes the next one.
-func TestPolicyThatCouldNotBeDecided(t *testing.T) {
-	testkit.Virtual(t, testPolicyThatCouldNotBeDecided)
+func TestFailover_FailedPolicyChange(t *testing.T) {
+	testkit.Virtual(t, testFailoverFailedPolicyChange)
 }
 
-func testPolicyThatCouldNotBeDecided(t *testing.T) {
+func testFailoverFailedPolicyChange(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "us"))
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.Placement{
 		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "error"},
 		Spec:       v1alpha1.PlacementSpec{Policy: inRegion(pick(1), "eu"), Failover: &v1alpha1.FailoverPolicy{}},
 	}))
-	decider := &failing{Decider: newCounting(t)}
+	decider := &failingDecider{Decider: newCounting(t)}
 	options := placement.Options{Clusters: s, Decider: decider, Ready: placement.ReadyFunc(func(_ types.NamespacedName,
 		cluster string) bool {
 		return cluster == "a"

@@ -54,29 +54,29 @@ func newHubOnPlane(t testing.TB) *hub {
 
 // running is a manager with the controller.
 type running struct {
-	wire *wire
-	stop func()
+	transport *transport
+	stop      func()
 }
 
 // setup contains the settings of a manager that a test can change.
 type setup struct {
-	config  *rest.Config
-	options *manager.Options
-	wire    *wire
+	config    *rest.Config
+	options   *manager.Options
+	transport *transport
 }
 
 // start runs a manager whose cache contains only the namespace. The manager stops at the end of the test at the latest.
 func (h *hub) start(o placement.Options, change ...func(*setup)) *running {
 	h.t.Helper()
 	config := rest.CopyConfig(h.config)
-	r := &running{wire: &wire{}}
+	r := &running{transport: &transport{}}
 	options := manager.Options{
 		Scheme: scheme, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{h.namespace: {}}},
 	}
 	for _, f := range change {
-		f(&setup{config, &options, r.wire})
+		f(&setup{config, &options, r.transport})
 	}
-	config.Wrap(r.wire.over)
+	config.Wrap(r.transport.wrap)
 	r.stop = mustertest.StartManager(h.t, config, options, func(mgr manager.Manager) error {
 		return placement.SetupWithManager(mgr, o)
 	})
@@ -152,16 +152,16 @@ func (h *hub) condition(name string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-func (h *hub) eventually(what string, holds func() bool) {
+func (h *hub) eventually(description string, condition func() bool) {
 	h.t.Helper()
-	mustertest.Holds(h.t, time.Minute, what, holds)
+	mustertest.Holds(h.t, time.Minute, description, condition)
 }
 
 // scheduled waits until a placement has been decided with this reason.
 func (h *hub) scheduled(reason string, placements ...string) {
 	h.t.Helper()
 	for _, name := range placements {
-		h.eventually(name+" is to be "+reason, func() bool { return h.condition(name).Reason == reason })
+		h.eventually(name+" has the reason "+reason, func() bool { return h.condition(name).Reason == reason })
 	}
 }
 

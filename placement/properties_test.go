@@ -38,27 +38,27 @@ func TestPropertiesOf(t *testing.T) {
 		named  bool
 		want   []string
 	}{
-		{"nothing is named", v1alpha1.PlacementPolicy{}, false, nil},
+		{"no property is named", v1alpha1.PlacementPolicy{}, false, nil},
 		{"a property that a cluster reports", requires("price", v1alpha1.PropertyGt), true, nil},
 		{"a typo", requires("prize", v1alpha1.PropertyGt), true, []string{
 			`spec.policy.affinity.required[0].properties[0].name: no cluster reports a property "prize"; check the spelling, ` +
 				`or configure the agents to report the property`,
 		}},
-		{"a resource is no property", requires("available/cpu", v1alpha1.PropertyGt), true, []string{
+		{"a resource instead of a property", requires("available/cpu", v1alpha1.PropertyGt), true, []string{
 			`spec.policy.affinity.required[0].properties[0].name: no cluster reports a property "available/cpu"; resources ` +
 				`are not properties: to require an amount of cpu, set spec.policy.resources`,
 		}},
-		{"not to have it is a match", requires("gpu", v1alpha1.PropertyDoesNotExist), false, nil},
+		{"an unknown property that must not exist", requires("gpu", v1alpha1.PropertyDoesNotExist), false, nil},
 		{"a sorter by a property", sorts("price"), true, nil},
 		{"a sorter by a resource", sorts("available/cpu"), true, nil},
 		{"a sorter by a resource without its prefix", sorts("cpu"), true, []string{
 			`spec.policy.sorters[0].name: no cluster reports a property "cpu"; to sort by the resource, write "available/cpu"`,
 		}},
-		{"a sorter by a resource that is reported otherwise", sorts("available/example.com/gpu"), true, []string{
+		{"a sorter by an available resource that is only allocatable", sorts("available/example.com/gpu"), true, []string{
 			`spec.policy.sorters[0].name: no cluster reports "available/example.com/gpu"; to sort by the resource, write ` +
 				`"allocatable/example.com/gpu"`,
 		}},
-		{"a sorter by a property that is no number", sorts("version"), true, []string{
+		{"a sorter by a property that is not a number", sorts("version"), true, []string{
 			`spec.policy.sorters[0].name: property "version" is not a number on any cluster, so it has no effect on ` +
 				`the order; choose a numeric property`,
 		}},

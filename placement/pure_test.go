@@ -28,27 +28,27 @@ func choices(clusters ...*scheduler.Cluster) []scheduler.Choice {
 	return chosen
 }
 
-func TestEvaluate(t *testing.T) {
-	well, ill := &scheduler.Cluster{Name: "well", Healthy: true}, &scheduler.Cluster{Name: "ill"}
+func TestSummarize(t *testing.T) {
+	healthy, unhealthy := &scheduler.Cluster{Name: "a", Healthy: true}, &scheduler.Cluster{Name: "b"}
 	for _, test := range []struct {
 		reason string
 		result scheduler.Result
 		want   summary
 	}{
 		{
-			"as many as are wanted", scheduler.Result{Wanted: 2, Chosen: choices(well, ill)},
+			"all desired clusters are selected", scheduler.Result{Wanted: 2, Chosen: choices(healthy, unhealthy)},
 			summary{desired: 2, selected: 2, ready: 1, scheduled: true, reason: v1alpha1.ReasonScheduled},
 		},
 		{
-			"some are better than none, and are not all", scheduler.Result{Wanted: 3, Chosen: choices(well)},
+			"fewer clusters than desired are selected", scheduler.Result{Wanted: 3, Chosen: choices(healthy)},
 			summary{desired: 3, selected: 1, ready: 1, reason: v1alpha1.ReasonUnschedulable},
 		},
 		{
-			"all there are, which is what is wanted", scheduler.Result{Wanted: -1, Chosen: choices(well)},
+			"PickAll selects all clusters", scheduler.Result{Wanted: -1, Chosen: choices(healthy)},
 			summary{desired: 1, selected: 1, ready: 1, scheduled: true, reason: v1alpha1.ReasonScheduled},
 		},
-		{"who wants all does not want none", scheduler.Result{Wanted: -1}, summary{reason: v1alpha1.ReasonUnschedulable}},
-		{"who wants none has it", scheduler.Result{}, summary{scheduled: true, reason: v1alpha1.ReasonScheduled}},
+		{"PickAll without clusters", scheduler.Result{Wanted: -1}, summary{reason: v1alpha1.ReasonUnschedulable}},
+		{"no desired clusters", scheduler.Result{}, summary{scheduled: true, reason: v1alpha1.ReasonScheduled}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			test.want.decided, test.want.message = true, "why"
@@ -60,7 +60,7 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-func TestStatus(t *testing.T) {
+func TestSummary_Status(t *testing.T) {
 	then, now := metav1.NewTime(time.Unix(1000, 0)), metav1.NewTime(time.Unix(2000, 0))
 	condition := func(status metav1.ConditionStatus, reason, message string, generation int64,
 		since metav1.Time) []metav1.Condition {
@@ -82,13 +82,13 @@ func TestStatus(t *testing.T) {
 		Conditions:  condition(metav1.ConditionTrue, v1alpha1.ReasonScheduled, "before", 1, then),
 	}
 	for _, test := range []struct {
-		reason     string
-		v          summary
-		want       v1alpha1.PlacementStatus
-		wantTurned bool
+		reason         string
+		v              summary
+		want           v1alpha1.PlacementStatus
+		wantTransition bool
 	}{
 		{
-			"other words are no transition",
+			"another message is no transition",
 			summary{decided: true, desired: 3, selected: 3, ready: 3, scheduled: true, reason: v1alpha1.ReasonScheduled,
 				message: "after"},
 			v1alpha1.PlacementStatus{
@@ -98,7 +98,7 @@ func TestStatus(t *testing.T) {
 			}, false,
 		},
 		{
-			"what is not decided leaves the numbers, and the wish to reschedule",
+			"a failed decision keeps the counts and the last rescheduling",
 			failed(v1alpha1.ReasonInvalidPolicy, errors.New("no such type")),
 			v1alpha1.PlacementStatus{
 				ObservedGeneration: 2, DecidedGeneration: 1, DesiredClusters: 3, SelectedClusters: 3, ReadyClusters: 2,
@@ -107,7 +107,7 @@ func TestStatus(t *testing.T) {
 			}, true,
 		},
 		{
-			"another number is worth an event",
+			"another number of clusters is a transition",
 			summary{decided: true, desired: 2, selected: 2, ready: 2, scheduled: true, reason: v1alpha1.ReasonScheduled,
 				message: "after"},
 			v1alpha1.PlacementStatus{
@@ -126,40 +126,41 @@ func TestStatus(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
-			require.Equal(t, test.wantTurned, transitioned(&old, &got))
+			require.Equal(t, test.wantTransition, transitioned(&old, &got))
 			placement.Status = got
-			require.Equal(t, got, test.v.status(placement, metav1.NewTime(time.Unix(3000, 0))), "the same again is no change")
+			require.Equal(t, got, test.v.status(placement, metav1.NewTime(time.Unix(3000, 0))),
+				"an equal summary must not change the status")
 		})
 	}
 	require.LessOrEqual(t,
 		len(failed(v1alpha1.ReasonDecideFailed, errors.New(strings.Repeat("é", 5000))).status(&v1alpha1.Placement{},
-			metav1.Now()).Conditions[0].Message), 1024, "an event takes no more bytes")
+			metav1.Now()).Conditions[0].Message), 1024, "the message must fit into an Event")
 }
 
-func TestLasting(t *testing.T) {
-	was := &scheduler.Cluster{Name: "a", Healthy: true, Labels: map[string]string{"a": "b"}}
+func TestIsSignificant(t *testing.T) {
+	former := &scheduler.Cluster{Name: "a", Healthy: true, Labels: map[string]string{"a": "b"}}
 	for reason, test := range map[string]struct {
 		change func(*scheduler.Cluster)
 		want   bool
 	}{
-		"what is available comes with every heartbeat": {func(c *scheduler.Cluster) {
+		"available resources change with each heartbeat": {func(c *scheduler.Cluster) {
 			c.Available = corev1.ResourceList{"cpu": resource.MustParse("1")}
 		}, false},
-		"so may what others score it": {func(c *scheduler.Cluster) {
+		"scores and the number of placements": {func(c *scheduler.Cluster) {
 			c.Scores = map[string]float64{"a": 1}
 			c.Placements = 2
 		}, false},
-		"health shows in the status":   {func(c *scheduler.Cluster) { c.Healthy = false }, true},
-		"a taint may move it":          {func(c *scheduler.Cluster) { c.Taints = []corev1.Taint{{Key: "a"}} }, true},
-		"a label may be in a selector": {func(c *scheduler.Cluster) { c.Labels = nil }, true},
-		"a number and more":            {func(c *scheduler.Cluster) { c.Placements, c.Leaving = 7, true }, true},
+		"health":                               {func(c *scheduler.Cluster) { c.Healthy = false }, true},
+		"a taint":                              {func(c *scheduler.Cluster) { c.Taints = []corev1.Taint{{Key: "a"}} }, true},
+		"a label":                              {func(c *scheduler.Cluster) { c.Labels = nil }, true},
+		"the number of placements and a leave": {func(c *scheduler.Cluster) { c.Placements, c.Leaving = 7, true }, true},
 	} {
-		now := *was
+		now := *former
 		test.change(&now)
-		require.Equal(t, test.want, isSignificant(scheduler.Event{Old: was, New: &now}), reason)
+		require.Equal(t, test.want, isSignificant(scheduler.Event{Old: former, New: &now}), reason)
 	}
-	require.True(t, isSignificant(scheduler.Event{New: was}))
-	require.True(t, isSignificant(scheduler.Event{Old: was}))
+	require.True(t, isSignificant(scheduler.Event{New: former}))
+	require.True(t, isSignificant(scheduler.Event{Old: former}))
 }
 
 func TestClusterOf(t *testing.T) {
@@ -193,12 +194,12 @@ func TestClusterOf(t *testing.T) {
 	}
 	member.Labels["region"], member.Spec.Taints[1].TimeAdded.Time = "us", time.Time{}
 	if diff := cmp.Diff(map[string]string{"region": "eu"}, got.Labels); diff != "" || got.Taints[0].TimeAdded.IsZero() {
-		t.Error("it shares memory with the MemberCluster")
+		t.Error("the Cluster shares memory with the MemberCluster")
 	}
 	for reason, change := range map[string]func(*membershipv1alpha1.MemberCluster){
-		"leave on record":  func(m *membershipv1alpha1.MemberCluster) { m.Status.Leave = &membershipv1alpha1.LeaveStatus{} },
-		"asked to leave":   func(m *membershipv1alpha1.MemberCluster) { m.Spec.State = membershipv1alpha1.StateLeave },
-		"about to be gone": func(m *membershipv1alpha1.MemberCluster) { m.Status.Phase = membershipv1alpha1.PhaseLeaving },
+		"a recorded leave":  func(m *membershipv1alpha1.MemberCluster) { m.Status.Leave = &membershipv1alpha1.LeaveStatus{} },
+		"a requested leave": func(m *membershipv1alpha1.MemberCluster) { m.Spec.State = membershipv1alpha1.StateLeave },
+		"the phase Leaving": func(m *membershipv1alpha1.MemberCluster) { m.Status.Phase = membershipv1alpha1.PhaseLeaving },
 	} {
 		m := member.DeepCopy()
 		change(m)
@@ -209,23 +210,23 @@ func TestClusterOf(t *testing.T) {
 	require.False(t, ClusterOf(withDefinition).Leaving, "a deletionTimestamp alone is not a request to leave")
 }
 
-type deaf struct{ always }
+type failingNotifier struct{ always }
 
-func (deaf) Notify(context.Context, func(types.NamespacedName)) (func(), error) {
-	return nil, errors.New("nobody to listen to")
+func (failingNotifier) Notify(context.Context, func(types.NamespacedName)) (func(), error) {
+	return nil, errors.New("the watch cannot start")
 }
 
 // TestNotify checks that the controller does not start if Notify fails, because it would wait forever, and that a
 // Readiness without Notify is polled.
 func TestNotify(t *testing.T) {
-	d := &decisionController{Options: Options{Ready: deaf{}}}
+	d := &decisionController{Options: Options{Ready: failingNotifier{}}}
 	_, err := d.notify(t.Context())
-	require.EqualError(t, err, "watch readiness: nobody to listen to")
+	require.EqualError(t, err, "watch readiness: the watch cannot start")
 	require.False(t, d.running.polls)
 	d.Ready = ReadyFunc(func(types.NamespacedName, string) bool { return true })
 	stop, err := d.notify(t.Context())
 	require.NoError(t, err)
-	require.True(t, d.running.polls, "what does not tell is asked")
+	require.True(t, d.running.polls, "a Readiness without Notify is polled")
 	stop()
 }
 
@@ -251,7 +252,7 @@ func TestExplain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "1 of 2 clusters chosen, but 2 are desired; 1 is not known to be healthy", diagnosis.String())
 
-	decider := silent{}
+	decider := unexplainedDecider{}
 	diagnosis, err = Explain(t.Context(), nil, Options{Clusters: clusters, Decider: decider}, placement)
 	require.NoError(t, err)
 	require.Equal(t, []scheduler.ClusterDiagnosis{{Name: "a", Outcome: scheduler.Chosen}}, diagnosis.Clusters)
@@ -264,12 +265,13 @@ func TestExplain(t *testing.T) {
 	require.ErrorContains(t, err, "numberOfClusters is required")
 }
 
-// silent is a Decider whose decisions cannot be explained.
-type silent struct{}
+// unexplainedDecider is a Decider whose decisions cannot be explained.
+type unexplainedDecider struct{}
 
-func (silent) Schedule(_ context.Context, s *scheduler.Snapshot, _ *scheduler.Request) (scheduler.Result, error) {
+func (unexplainedDecider) Schedule(_ context.Context, s *scheduler.Snapshot,
+	_ *scheduler.Request) (scheduler.Result, error) {
 	slot, _ := s.Slot("a")
 	return scheduler.Result{Wanted: 1, Total: s.Len(), Chosen: []scheduler.Choice{{Cluster: s.Cluster(slot)}}}, nil
 }
 
-func (silent) MayHelp(*scheduler.Request, []string, scheduler.Event) bool { return true }
+func (unexplainedDecider) MayHelp(*scheduler.Request, []string, scheduler.Event) bool { return true }

@@ -18,15 +18,15 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// telling is a ReadinessNotifier.
-type telling struct {
+// readinessNotifier is a ReadinessNotifier.
+type readinessNotifier struct {
 	readiness
 	mu     sync.Mutex
 	notify func(types.NamespacedName)
 	stops  int
 }
 
-func (r *telling) Notify(_ context.Context, changed func(types.NamespacedName)) (stop func(), _ error) {
+func (r *readinessNotifier) Notify(_ context.Context, changed func(types.NamespacedName)) (stop func(), _ error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.notify = changed
@@ -37,14 +37,14 @@ func (r *telling) Notify(_ context.Context, changed func(types.NamespacedName)) 
 	}, nil
 }
 
-func (r *telling) changed(placement types.NamespacedName) {
+func (r *readinessNotifier) changed(placement types.NamespacedName) {
 	r.mu.Lock()
 	notify := r.notify
 	r.mu.Unlock()
 	notify(placement)
 }
 
-func away(name string) *scheduler.Cluster {
+func tainted(name string) *scheduler.Cluster {
 	return cluster(name, "eu", func(c *scheduler.Cluster) {
 		c.Taints = []corev1.Taint{{Key: "away", Effect: corev1.TaintEffectNoExecute}}
 	})
@@ -56,7 +56,7 @@ func TestReadiness_Notifies(t *testing.T) { testkit.Virtual(t, testReadinessNoti
 
 func testReadinessNotifies(t *testing.T) {
 	h, s, decider := newHub(t), newSource(cluster("a", "eu"), cluster("b", "eu")), newCounting(t)
-	ready := &telling{readiness: readiness{ready: map[string]bool{"a": true}}}
+	ready := &readinessNotifier{readiness: readiness{ready: map[string]bool{"a": true}}}
 	clock := clocktesting.NewFakeClock(time.Now())
 	r := h.start(placement.Options{Clusters: s, Decider: decider, Ready: ready, Clock: clock})
 	for _, name := range []string{"web", "other"} {
@@ -64,7 +64,7 @@ func testReadinessNotifies(t *testing.T) {
 	}
 	observed := func() map[string]int {
 		quiet(t, func() int64 { return int64(decider.total()) })
-		return decider.taken()
+		return decider.takeCounts()
 	}
 	observed()
 	web, other := types.NamespacedName{Namespace: h.namespace, Name: "web"}, types.NamespacedName{Namespace: h.namespace,
@@ -73,40 +73,40 @@ func testReadinessNotifies(t *testing.T) {
 		ready.changed(web)
 		ready.changed(types.NamespacedName{Namespace: h.namespace, Name: "unknown"})
 	}
-	require.Empty(t, observed(), "what waits for nothing is not decided again")
+	require.Empty(t, observed(), "a placement that does not wait is not decided again")
 
 	h.change("other", func(p *v1alpha1.Placement) { p.Spec.Failover = nil })
-	h.eventually("decided again", func() bool { return h.get("other").Status.ObservedGeneration == 2 })
-	s.set(away("a"))
-	h.eventually("both", func() bool { return len(h.chosen("web")) == 2 })
+	h.eventually("the placement is decided again", func() bool { return h.get("other").Status.ObservedGeneration == 2 })
+	s.set(tainted("a"))
+	h.eventually("both clusters are published", func() bool { return len(h.chosen("web")) == 2 })
 	observed()
 	clock.Step(time.Minute)
 	require.Empty(t, observed(), "nothing is polled")
 	ready.changed(other)
-	require.Empty(t, observed(), "that is about another")
+	require.Empty(t, observed(), "the notification is about another placement")
 	ready.set("b")
 	ready.changed(web)
-	h.eventually("it goes when the other is ready", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
+	h.eventually("a is left when b is ready", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
 	require.Equal(t, map[string]int{"web": 1}, observed())
 	r.stop()
 	require.Equal(t, 1, ready.stops)
 }
 
-// TestReadinessThatIsPolled checks that a Readiness that does not report changes is called every two seconds while a
+// TestReadiness_Polled checks that a Readiness that does not report changes is called every two seconds while a
 // placement waits, and not afterwards.
-func TestReadinessThatIsPolled(t *testing.T) { testkit.Virtual(t, testReadinessThatIsPolled) }
+func TestReadiness_Polled(t *testing.T) { testkit.Virtual(t, testReadinessPolled) }
 
-func testReadinessThatIsPolled(t *testing.T) {
+func testReadinessPolled(t *testing.T) {
 	h, s, decider := newHub(t), newSource(cluster("a", "eu"), cluster("b", "eu")), newCounting(t)
 	ready, clock := &readiness{ready: map[string]bool{"a": true}}, clocktesting.NewFakeClock(time.Now())
 	h.start(placement.Options{Clusters: s, Decider: decider, Ready: placement.ReadyFunc(ready.Ready), Clock: clock})
 	h.evictable("web", v1alpha1.PlacementSpec{Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{}})
 	observed := func() int {
 		quiet(t, func() int64 { return int64(decider.total()) })
-		return decider.taken()["web"]
+		return decider.takeCounts()["web"]
 	}
-	s.set(away("a"))
-	h.eventually("both", func() bool { return len(h.chosen("web")) == 2 })
+	s.set(tainted("a"))
+	h.eventually("both clusters are published", func() bool { return len(h.chosen("web")) == 2 })
 	observed()
 	for range 3 {
 		clock.Step(2 * time.Second)
@@ -114,20 +114,20 @@ func testReadinessThatIsPolled(t *testing.T) {
 	}
 	ready.set("b")
 	clock.Step(2 * time.Second)
-	h.eventually("it goes when the other is ready", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
+	h.eventually("a is left when b is ready", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
 	observed()
 	clock.Step(time.Minute)
-	require.Zero(t, observed(), "and not after that")
+	require.Zero(t, observed(), "the readiness is not read afterwards")
 }
 
-// TestReadinessByDefault checks that by default a cluster is ready as soon as it is published, without waiting for the
+// TestReadiness_Default checks that by default a cluster is ready as soon as it is published, without waiting for the
 // clock.
-func TestReadinessByDefault(t *testing.T) { testkit.Virtual(t, testReadinessByDefault) }
+func TestReadiness_Default(t *testing.T) { testkit.Virtual(t, testReadinessDefault) }
 
-func testReadinessByDefault(t *testing.T) {
+func testReadinessDefault(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "eu"))
 	h.start(placement.Options{Clusters: s, Clock: clocktesting.NewFakeClock(time.Now())})
 	h.evictable("web", v1alpha1.PlacementSpec{Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{}})
-	s.set(away("a"))
-	h.eventually("it moves", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
+	s.set(tainted("a"))
+	h.eventually("the placement moves", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
 }

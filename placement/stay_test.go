@@ -66,13 +66,15 @@ func testChosenClustersStay(t *testing.T) {
 	s.set(cluster("eu-000", "eu", func(c *scheduler.Cluster) {
 		c.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoExecute}}
 	}))
-	h.eventually("a user's taint makes them leave", func() bool {
+	h.eventually("the placements leave a cluster with a taint of a user", func() bool {
 		return len(h.chosen("all")) == 3 && !contains(h.chosen("some"), "eu-000")
 	})
 	require.Len(t, h.chosen("fixed"), 3)
 	s.set(many(3, "eu")...)
 	for name := range policies {
-		h.eventually("the message is back", func() bool { return !strings.Contains(h.condition(name).Message, "stay") })
+		h.eventually("the message no longer reports clusters that stay", func() bool {
+			return !strings.Contains(h.condition(name).Message, "stay")
+		})
 	}
 }
 
@@ -93,9 +95,9 @@ func testFailoverOfUnreachableClusters(t *testing.T) {
 	h.evictable("web", v1alpha1.PlacementSpec{Policy: pick(2), Failover: &v1alpha1.FailoverPolicy{}})
 	h.evictable("all", v1alpha1.PlacementSpec{Failover: &v1alpha1.FailoverPolicy{}})
 	s.set(lost("a", "eu"), lost("b", "eu"))
-	h.eventually("one in a minute is left where nothing can replace it", func() bool { return len(h.chosen("all")) == 1 })
+	h.eventually("one cluster per minute is left without a replacement", func() bool { return len(h.chosen("all")) == 1 })
 	h.eventually("no cluster is ready", func() bool { return h.get("web").Status.ReadyClusters == 0 })
-	require.Equal(t, []string{"a", "b"}, sorted(h.chosen("web")), "nothing can replace them")
+	require.Equal(t, []string{"a", "b"}, sorted(h.chosen("web")), "no replacement is available")
 
 	s.set(cluster("c", "eu"))
 	h.eventually("a replacement is chosen", func() bool { return len(h.chosen("web")) == 3 })
@@ -113,7 +115,7 @@ func testFailoverOfUnreachableClusters(t *testing.T) {
 	require.Equal(t, map[string]string{"a": failover.WaitsForReplacement, "b": failover.WaitsForReplacement,
 		"c": v1alpha1.ReasonScheduled}, reasons())
 	s.set(cluster("b", "eu")) // returns before c is ready
-	h.eventually("it is chosen again", func() bool { return reasons()["b"] == v1alpha1.ReasonScheduled })
+	h.eventually("b is chosen again", func() bool { return reasons()["b"] == v1alpha1.ReasonScheduled })
 	require.Len(t, h.chosen("web"), 3)
 	ready.set("c")
 	h.eventually("a is left", func() bool { return fmt.Sprint(sorted(h.chosen("web"))) == "[b c]" })
@@ -144,7 +146,7 @@ func TestSpreadDropsNoHealthyCluster(t *testing.T) {
 		policy v1alpha1.PlacementPolicy
 		eu, us int
 		change func(s *source)
-		left   int // of us
+		left   int // clusters of us that are still chosen
 	}{
 		{"a provider fails under minGroups", groups, 2, 2, fails(2), 0},
 		{"two of a region fail under DoNotSchedule", hard(6), 3, 3, fails(2), 1},
@@ -159,7 +161,7 @@ func TestSpreadDropsNoHealthyCluster(t *testing.T) {
 				test.change(s)
 				h.eventually("the failed clusters are left", func() bool { return len(h.chosen("web")) == test.eu+test.left })
 				h.change("web", func(p *v1alpha1.Placement) { p.Spec.DecisionGroups = []v1alpha1.DecisionGroup{{Name: "again"}} })
-				h.eventually("decided again", func() bool { return h.get("web").Status.ObservedGeneration == 2 })
+				h.eventually("the placement is decided again", func() bool { return h.get("web").Status.ObservedGeneration == 2 })
 				chosen := h.chosen("web")
 				for _, c := range many(test.eu, "eu") {
 					require.Contains(t, chosen, c.Name)

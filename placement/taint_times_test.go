@@ -13,7 +13,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-func TestDates(t *testing.T) {
+func TestTaintTimes(t *testing.T) {
 	began := time.Unix(1000, 0)
 	own := metav1.NewTime(time.Unix(7, 0))
 	taint := func(key, value string) corev1.Taint {
@@ -27,39 +27,39 @@ func TestDates(t *testing.T) {
 	withOwn.TimeAdded = &own
 	noSchedule := corev1.Taint{Key: "full", Effect: corev1.TaintEffectNoSchedule}
 	for _, tc := range []struct {
-		reason string
-		looks  [][]corev1.Taint // a minute between each and the next; nil: the cluster is gone
-		want   []corev1.Taint
+		reason       string
+		observations [][]corev1.Taint // one per minute; nil: the cluster is removed
+		want         []corev1.Taint
 	}{
-		{"it counts from when it was first seen", [][]corev1.Taint{{taint("a", "")}, {taint("a", "")}, {taint("a", "")}},
+		{"the time is that of the first observation", [][]corev1.Taint{{taint("a", "")}, {taint("a", "")}, {taint("a", "")}},
 			[]corev1.Taint{at(taint("a", ""), 0)}},
-		{"another that comes later has a time of its own", [][]corev1.Taint{{taint("a", "")},
+		{"a later taint has its own time", [][]corev1.Taint{{taint("a", "")},
 			{taint("a", ""), taint("b", "")}}, []corev1.Taint{at(taint("a", ""), 0), at(taint("b", ""), 1)}},
-		{"another value is another taint", [][]corev1.Taint{{taint("a", "x")}, {taint("a", "y")}},
+		{"a taint with another value has its own time", [][]corev1.Taint{{taint("a", "x")}, {taint("a", "y")}},
 			[]corev1.Taint{at(taint("a", "y"), 1)}},
-		{"one that was taken off and put on again counts anew", [][]corev1.Taint{{taint("a", "")}, {}, {taint("a", "")}},
+		{"a taint that is removed and added again has a new time", [][]corev1.Taint{{taint("a", "")}, {}, {taint("a", "")}},
 			[]corev1.Taint{at(taint("a", ""), 2)}},
-		{"so does one of a cluster that was gone", [][]corev1.Taint{{taint("a", "")}, nil, {taint("a", "")}},
+		{"a taint of a cluster that was removed has a new time", [][]corev1.Taint{{taint("a", "")}, nil, {taint("a", "")}},
 			[]corev1.Taint{at(taint("a", ""), 2)}},
-		{"what says when keeps that", [][]corev1.Taint{{withOwn}, {withOwn}}, []corev1.Taint{withOwn}},
-		{"what moves nothing away needs no date", [][]corev1.Taint{{noSchedule}}, []corev1.Taint{noSchedule}},
-		{"order stays", [][]corev1.Taint{{noSchedule, taint("a", ""), withOwn}}, []corev1.Taint{noSchedule,
+		{"a taint with timeAdded is not changed", [][]corev1.Taint{{withOwn}, {withOwn}}, []corev1.Taint{withOwn}},
+		{"a NoSchedule taint needs no time", [][]corev1.Taint{{noSchedule}}, []corev1.Taint{noSchedule}},
+		{"the order of taints is kept", [][]corev1.Taint{{noSchedule, taint("a", ""), withOwn}}, []corev1.Taint{noSchedule,
 			at(taint("a", ""), 0), withOwn}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(began)
 			d := newTaintTimes(clock)
 			var got *scheduler.Cluster
-			for i, taints := range tc.looks {
+			for i, taints := range tc.observations {
 				clock.SetTime(began.Add(time.Duration(i) * time.Minute))
 				if taints == nil {
 					d.remove("x")
 					continue
 				}
-				given := &scheduler.Cluster{Name: "x", Taints: taints}
+				input := &scheduler.Cluster{Name: "x", Taints: taints}
 				before := slices.Clone(taints)
-				got = d.withTimes(given)
-				require.Equal(t, before, given.Taints, "they are an input")
+				got = d.withTimes(input)
+				require.Equal(t, before, input.Taints, "withTimes must not change its argument")
 			}
 			require.Equal(t, tc.want, got.Taints)
 		})

@@ -254,11 +254,11 @@ func testTenancyAffected(t *testing.T) {
 	h.scheduled(v1alpha1.ReasonUnschedulable, "ours")
 	other.scheduled(v1alpha1.ReasonUnschedulable, "theirs")
 	quiet(t, func() int64 { return int64(decider.total()) })
-	decider.taken()
+	decider.takeCounts()
 	h.bind("use-global", "global")
 	h.untilChosen("ours", "eu-1")
 	quiet(t, func() int64 { return int64(decider.total()) })
-	require.Zero(t, decider.taken()["theirs"])
+	require.Zero(t, decider.takeCounts()["theirs"])
 	require.Empty(t, other.chosen("theirs"))
 }
 

@@ -46,7 +46,7 @@ func testUnknownPropertyCondition(t *testing.T) {
 	h.create("typo", requires("prize"))
 	h.create("sorter", sorts("available/cpuu"))
 	h.create("fine", sorts("available/cpu"))
-	h.create("late", sorts("prize")) // it is on a, so no report of b decides it again
+	h.create("late", sorts("prize")) // chooses a, so a report of b causes no decision
 	known := func(name string) metav1.Condition {
 		if c := meta.FindStatusCondition(h.get(name).Status.Conditions, v1alpha1.ConditionPropertiesKnown); c != nil {
 			return *c
