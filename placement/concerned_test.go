@@ -113,7 +113,7 @@ func testDecisionsOnlyAffectedPlacements(t *testing.T) {
 			s.set(cluster("c-new", "new-1"))
 		})
 	former := on("c-05")
-	requireDecided("another region affects the placements on the cluster and those that wait for the region",
+	requireDecided("another region affects the placements on the cluster and those that wait for it",
 		slices.Concat(former,
 			[]string{"p-000", "p-002", "p-004", "p-006", "p-008", "p-010", "p-012", "p-014", "p-016", "p-018"}), func() {
 			s.set(cluster("c-05", "new-0"))

@@ -148,7 +148,7 @@ func testTenancyBindingLifecycle(t *testing.T) {
 	require.Contains(t, h.untilAllowed("all", v1alpha1.ReasonClustersWithdrawn).Message,
 		"us-1: ClusterSet europe does not select the cluster any more")
 
-	// A second binding takes over what it grants.
+	// A second binding grants the clusters when the first one is deleted.
 	global := h.bind("use-global", "global")
 	h.untilChosen("all", "eu-1", "eu-2", "us-1")
 	require.NoError(t, h.client.Delete(t.Context(), europe))

@@ -120,7 +120,7 @@ func BenchmarkTenants(b *testing.B) {
 					}
 					var without, with time.Duration
 					i := 0
-					runtime.GC() // of what the preparation has left
+					runtime.GC() // collect the garbage of the preparation
 					for b.Loop() {
 						if changes && i%namespaces == 0 {
 							changed := tenantCluster(i % clusters)

@@ -19,7 +19,7 @@ import (
 
 // TestPermissions checks that the role in the folder rbac contains all permissions that the export uses, and no others.
 func TestPermissions(t *testing.T) {
-	h, _, team := withSets(t)
+	h, _, team := hubWithSets(t)
 	role := mustertest.ClusterRole(t, "rbac/role.yaml")
 	role.Name = h.namespace
 	require.NoError(t, mustertest.Grant(t.Context(), h.client, h.namespace, role))

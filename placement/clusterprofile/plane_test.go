@@ -117,7 +117,7 @@ type running struct {
 	stop     func()
 }
 
-// start runs a manager whose own cache contains the namespace only. It stops at the latest when the test ends.
+// start runs a manager whose own cache contains the namespace only. The manager stops at the latest when the test ends.
 func (h *hub) start(change ...func(*rest.Config, *manager.Options)) *running {
 	h.t.Helper()
 	config, r := rest.CopyConfig(h.config), &running{recorder: &recorder{}}

@@ -198,7 +198,7 @@ func TestAmendProfile(t *testing.T) {
 				  lastTransitionTime: "2026-03-01T12:00:00Z"}]}}`,
 		},
 		{
-			reason: "a status with invalid types is replaced", member: east(properties("a", "1")),
+			reason: "invalid types in the status cause no error", member: east(properties("a", "1")),
 			have: func(p *unstructured.Unstructured) {
 				p.Object["status"] = map[string]any{"version": "new", "properties": "none", "conditions": []any{"odd"}}
 			},

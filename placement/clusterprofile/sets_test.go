@@ -58,8 +58,8 @@ func environment(name string) tenancy.Set {
 	return tenancy.Set{Name: name, Selector: labels.SelectorFromSet(labels.Set{"env": name})}
 }
 
-// withSets returns a hub whose namespace team belongs to the ClusterSet prod and is bound to it.
-func withSets(t *testing.T) (h *hub, r *rules, team string) {
+// hubWithSets returns a hub whose namespace team belongs to the ClusterSet prod and is bound to it.
+func hubWithSets(t *testing.T) (h *hub, r *rules, team string) {
 	h = newHub(t, profiles)
 	team = h.namespace + "-team"
 	r = &rules{byNamespace: map[string]*tenancy.Rules{}}
@@ -128,7 +128,7 @@ func (h *hub) labelNamespace(name, set string) {
 // TestSets_ProfilesFollowTheSet checks that the namespace of a ClusterSet has the profiles of the accepted members of
 // the set and no others, and that the namespace of the fleet has all of them.
 func TestSets_ProfilesFollowTheSet(t *testing.T) {
-	h, _, team := withSets(t)
+	h, _, team := hubWithSets(t)
 	h.member("east", inEnvironment("prod"))
 	h.member("west", inEnvironment("dev"))
 	h.member("north", inEnvironment("prod"), func(m *membershipv1alpha1.MemberCluster) { m.Spec.Accepted = nil })
@@ -152,7 +152,7 @@ func TestSets_ProfilesFollowTheSet(t *testing.T) {
 // TestSets_AbsenceRemovesNothing checks that profiles stay while the set, the binding or all rules are missing, and
 // that they are kept up to date.
 func TestSets_AbsenceRemovesNothing(t *testing.T) {
-	h, r, team := withSets(t)
+	h, r, team := hubWithSets(t)
 	h.member("east", inEnvironment("prod"))
 	running := h.start()
 	h.profilesIn(team, "prod", "east")
@@ -184,7 +184,7 @@ func TestSets_AbsenceRemovesNothing(t *testing.T) {
 // TestSets_RequestsRemoveProfiles checks that the deletion of the binding and another label of the namespace remove
 // profiles, and that a namespace needs both the label and a binding of the set.
 func TestSets_RequestsRemoveProfiles(t *testing.T) {
-	h, r, team := withSets(t)
+	h, r, team := hubWithSets(t)
 	h.member("east", inEnvironment("prod"))
 	h.member("west", inEnvironment("dev"))
 	running := h.start()
@@ -211,7 +211,7 @@ func TestSets_RequestsRemoveProfiles(t *testing.T) {
 // TestSets_OtherExportsStay checks that profiles of another export with the same cluster manager, such as those in a
 // former ProfileNamespace, are not changed.
 func TestSets_OtherExportsStay(t *testing.T) {
-	h, _, team := withSets(t)
+	h, _, team := hubWithSets(t)
 	member := h.member("east", inEnvironment("prod"))
 	running := h.start()
 	h.profilesIn(team, "prod", "east")

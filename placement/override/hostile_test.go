@@ -38,8 +38,8 @@ func times(n int, op func(i int) v1alpha1.JSONPatchOperation) (out []v1alpha1.JS
 
 const most = v1alpha1.MaxOverrideRules * v1alpha1.MaxPatchOperations
 
-// TestFor_LimitsHostileRules checks that rules fail that are valid and small, but exceed the limits together.
-func TestFor_LimitsHostileRules(t *testing.T) {
+// TestPlanFor_LimitsHostileRules checks that rules fail that are valid and small, but exceed the limits together.
+func TestPlanFor_LimitsHostileRules(t *testing.T) {
 	large := strings.Repeat("x", 100_000)
 	list := "[" + strings.Repeat("0,", 100_000) + "0]"
 	nested := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }

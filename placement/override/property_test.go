@@ -52,7 +52,7 @@ func drawRule(t *rapid.T) v1alpha1.OverrideRule {
 	return rule
 }
 
-func TestFor_RandomRules(t *testing.T) {
+func TestPlanFor_RandomRules(t *testing.T) {
 	clusters := []*scheduler.Cluster{{Name: "east", Labels: map[string]string{"region": "eu", "zone": "1"}},
 		{Name: "west"}}
 	drawn, succeeded := 0, 0
@@ -118,8 +118,8 @@ func cmpCopy(objects []bundle.Object) []bundle.Object {
 	return out
 }
 
-// TestFor_ConcurrentCalls checks that a plan can be used concurrently. Run it with the race detector.
-func TestFor_ConcurrentCalls(t *testing.T) {
+// TestPlanFor_ConcurrentCalls checks that a plan can be used concurrently. Run it with the race detector.
+func TestPlanFor_ConcurrentCalls(t *testing.T) {
 	plan, err := override.New([]bundle.Object{parse(t, web), parse(t, config)},
 		overrides(t, `{expandManifests: true, rules: [
 		{clusters: [{labelSelector: {matchLabels: {region: eu}}, cel: ["cluster.name == 'east'"]}],

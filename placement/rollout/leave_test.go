@@ -209,9 +209,9 @@ func TestNext_UnwellIsBounded(t *testing.T) {
 	if plan := evaluate(t, underWay, many, rest, rest); len(plan.Status.Unwell) != maxUnwell || len(plan.Update) > 0 {
 		t.Errorf("want %d stored clusters and none to update, got %d and %v", maxUnwell, len(plan.Status.Unwell), plan.Update)
 	}
-	well := observe(many.Strategy, "prod r2 Succeeded 1m")
+	recovered := observe(many.Strategy, "prod r2 Succeeded 1m")
 	if plan := evaluate(t, underWay, observe(many.Strategy, "a r2 Failed 1m", "prod r2 Succeeded 1m"),
-		well); plan.Status.Phase != v1alpha1.PhaseSucceeded || plan.Status.Unwell != nil {
+		recovered); plan.Status.Phase != v1alpha1.PhaseSucceeded || plan.Status.Unwell != nil {
 		t.Errorf("a finished rollout still stores %v", plan.Status.Unwell)
 	}
 }

@@ -288,12 +288,12 @@ func (w *world) checkComplete(t *rapid.T, plan Plan) {
 func (w *world) checkMarks(t *rapid.T, plan Plan) {
 	done := func(c *cluster) bool { return c.Revision == plan.Revision && !w.underWay(c) && !w.soaks(c) }
 	for _, c := range w.clusters {
-		was := w.row(c)
+		former := w.row(c)
 		status := w.status
 		w.status = plan.Status
 		is := w.row(c)
 		w.status = status
-		marked := is != nil && is.FinishedAt != nil && (was == nil || was.FinishedAt == nil ||
+		marked := is != nil && is.FinishedAt != nil && (former == nil || former.FinishedAt == nil ||
 			status.Revision != plan.Status.Revision)
 		if marked && plan.Status.Rollback == nil && !done(c) {
 			t.Fatalf("stage %s is marked as finished, but %s is not done", is.Name, c.Name)

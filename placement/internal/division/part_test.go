@@ -119,17 +119,17 @@ func TestDivide_PartsKeepTheSum(t *testing.T) {
 		objects := []bundle.Object{object}
 		result, err := d.Divide(objects, parties(objects, parts, current), nil)
 		require.NoError(t, err)
-		given := int32(0)
+		assigned := int32(0)
 		for i := range parts {
 			if parts[i] == division.Takes {
-				given += result.Clusters[i].Replicas
+				assigned += result.Clusters[i].Replicas
 			}
 		}
-		left := max(n-kept, 0)
-		require.LessOrEqual(t, given, left)
-		require.GreaterOrEqual(t, given, min(had, left))
+		remaining := max(n-kept, 0)
+		require.LessOrEqual(t, assigned, remaining)
+		require.GreaterOrEqual(t, assigned, min(had, remaining))
 		if taking && !waiting {
-			require.Equal(t, left, given)
+			require.Equal(t, remaining, assigned)
 		}
 	})
 }

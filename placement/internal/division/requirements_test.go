@@ -111,7 +111,7 @@ func TestWorkloads(t *testing.T) {
 			of("apps/v1", "StatefulSet", "web", `{replicas: 3}`), onePod, false},
 		{"a workload kind of Kubernetes with an invalid template", of("apps/v1", "StatefulSet", "web",
 			`{replicas: 3, template: {spec: {containers: [{resources: {requests: {cpu: lots}}}]}}}`), onePod, false},
-		{"a template whose field spec has the wrong case",
+		{"a template with the wrong case of the field spec",
 			of("apps/v1", "StatefulSet", "web", `{replicas: 3, template: {Spec: {containers: [{}]}}}`),
 			onePod, false},
 		{"another kind with a template of Pods", of("example.com/v1", "Rollout", "web", `{replicas: 3, template: `+pod+`}`),

@@ -215,7 +215,7 @@ func TestPlan_RandomEvictions(t *testing.T) {
 				before++
 			}
 		}
-		after, floor, waits := before, Floor(o.Budget, o.Expected), false
+		after, floor, waiting := before, Floor(o.Budget, o.Expected), false
 		left := map[string]bool{}
 		results := Plan(o)
 		for i, v := range results {
@@ -228,9 +228,9 @@ func TestPlan_RandomEvictions(t *testing.T) {
 			case v.Waits() && (!wasAvailable || o.Budget == nil):
 				t.Fatalf("%s waits, but does not use the budget", v.Cluster)
 			case v.Waits():
-				waits = true
+				waiting = true
 			case placed && wasAvailable && !left[v.Cluster]:
-				if waits {
+				if waiting {
 					t.Fatalf("%s is evicted before an older eviction", v.Cluster)
 				}
 				left[v.Cluster] = true
@@ -240,7 +240,7 @@ func TestPlan_RandomEvictions(t *testing.T) {
 		if len(results) != len(o.Evictions) || after < min(before, floor) {
 			t.Fatalf("%d available clusters of %d remain, want at least %d: %v", after, before, floor, results)
 		}
-		if waits && after > floor {
+		if waiting && after > floor {
 			t.Fatalf("an eviction waits although %d clusters are available and only %d must be: %v", after, floor, results)
 		}
 	})

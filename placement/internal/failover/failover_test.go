@@ -97,7 +97,7 @@ func TestPlan(t *testing.T) {
 			[]string{"b for a", "a WaitsForReplacement"},
 		},
 		{
-			"a lost cluster is evicted when its replacement is ready and another cluster is not",
+			"a lost cluster is evicted when its replacement is ready, although c is not",
 			Observed{Published: []Cluster{lost("a"), {Name: "b", Healthy: true, Ready: true, Replaces: "a"}, notReady("c")},
 				Chosen: []string{"b", "c"}, Wanted: 2},
 			[]string{"b for a", "c", "evict a"},

@@ -65,28 +65,28 @@ func TestHealth(t *testing.T) {
 		{"the overrides delete all objects, so the cluster needs no Work", assigned(),
 			rollout.Succeeded},
 
-		{"a cluster with a Problem has failed, regardless of its " +
-			"Works", assigned(workWith(ready)).with(problem), rollout.Failed},
-		{"a cluster with a Problem has failed, also if it is " +
-			"unreachable", assigned(workWith(ready)).with(problem).with(unreachable),
+		{"a cluster with a Problem has failed, regardless of its Works",
+			assigned(workWith(ready)).with(problem), rollout.Failed},
+		{"a cluster with a Problem has failed, also if the cluster is unreachable",
+			assigned(workWith(ready)).with(problem).with(unreachable),
 			rollout.Failed},
 		{"a cluster with a Problem has failed, also if its Works are outdated",
 			assigned(workWith(ready)).with(problem).with(notCurrent), rollout.Failed},
 
-		{"the last report of an unreachable cluster may be " +
-			"outdated", assigned(workWith(ready)).with(unreachable), rollout.Unknown},
-		{"the last report was a failure, which may be outdated as well", assigned(workWith(rejected)).with(unreachable),
+		{"the last report of an unreachable cluster may be outdated",
+			assigned(workWith(ready)).with(unreachable), rollout.Unknown},
+		{"the last failure of an unreachable cluster may be outdated", assigned(workWith(rejected)).with(unreachable),
 			rollout.Unknown},
-		{"an unreachable cluster with unwritten " +
-			"Works", assigned(workWith(ready)).with(unreachable).with(notCurrent), rollout.Unknown},
-		{"an unreachable cluster that has not observed the " +
-			"Work", assigned(workWith(ready).with(unobserved)).with(unreachable), rollout.Unknown},
+		{"an unreachable cluster with unwritten Works",
+			assigned(workWith(ready)).with(unreachable).with(notCurrent), rollout.Unknown},
+		{"an unreachable cluster that has not observed the Work",
+			assigned(workWith(ready).with(unobserved)).with(unreachable), rollout.Unknown},
 
-		{"not all Works are written, so the existing ones do not show the health of the " +
-			"revision", assigned(workWith(ready)).with(notCurrent),
+		{"not all Works are written, and the existing one is available",
+			assigned(workWith(ready)).with(notCurrent),
 			rollout.Progressing},
-		{"not all Works are written, and an existing one has " +
-			"failed", assigned(workWith(rejected)).with(notCurrent), rollout.Progressing},
+		{"not all Works are written, and an existing one has failed",
+			assigned(workWith(rejected)).with(notCurrent), rollout.Progressing},
 		{"the cluster has no Works yet", assigned().with(notCurrent), rollout.Progressing},
 		{"without a revision, the cluster cannot succeed", assigned().with(func(c *Cluster) { c.Revision = "" }),
 			rollout.Progressing},

@@ -105,7 +105,7 @@ func TestEveryKind_NewKind(t *testing.T) {
 func TestEveryKind_Forbidden(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", nil))
-	_, config, _ := h.user(may("configmaps"))
+	_, config, _ := h.user(listAndWatch("configmaps"))
 	r := h.start(func(o *selection.Options) { o.Config = config })
 	eventually(t, "a kind is forbidden", func() bool {
 		for _, p := range r.selectFor("web", all("*")).Problems {

@@ -19,15 +19,15 @@ import (
 	"github.com/muster-sdk/muster/placement/internal/selection"
 )
 
-func as(config *rest.Config) func(*selection.Options) {
+func withConfig(config *rest.Config) func(*selection.Options) {
 	return func(o *selection.Options) { o.Config = config }
 }
 
-func on(clock *testclock.FakeClock) func(*selection.Options) {
+func withClock(clock *testclock.FakeClock) func(*selection.Options) {
 	return func(o *selection.Options) { o.Clock = clock }
 }
 
-func may(resource string, names ...string) rbacv1.PolicyRule {
+func listAndWatch(resource string, names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, ResourceNames: names,
 		Verbs: []string{"list", "watch"}}
 }
@@ -40,8 +40,8 @@ func TestSelect_MissingPermissions(t *testing.T) {
 	secret := &corev1.Secret{}
 	secret.Namespace, secret.Name = h.namespace, "key"
 	h.create(h.configMap("a", nil), secret)
-	user, config, grant := h.user(may("configmaps", "a"))
-	r := h.start(as(config))
+	user, config, grant := h.user(listAndWatch("configmaps", "a"))
+	r := h.start(withConfig(config))
 
 	got := r.selectFor("web", all("Secret"), named("ConfigMap", "a"), all("ConfigMap"))
 	require.Equal(t, []string{"ConfigMap a"}, names(got),
@@ -62,7 +62,7 @@ func TestSelect_MissingPermissions(t *testing.T) {
 	eventually(t, "the list is retried", func() bool { return r.transport.requests("LIST secrets") > requestsBefore })
 	require.Zero(t, r.changedCalls("web"), "Changed must not be called for the same problem")
 
-	grant(may("configmaps"), may("secrets"))
+	grant(listAndWatch("configmaps"), listAndWatch("secrets"))
 	r.awaitChanged("web", 1)
 	got = r.selectFor("web", all("Secret"), named("ConfigMap", "a"), all("ConfigMap"))
 	require.Equal(t, []string{"ConfigMap a", "Secret key"}, names(got))
@@ -83,10 +83,10 @@ func TestSelect_ListWithoutWatch(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.create(h.configMap("a", nil))
-	rule := may("configmaps")
+	rule := listAndWatch("configmaps")
 	rule.Verbs = []string{"list"}
 	_, config, grant := h.user(rule)
-	r := h.start(as(config))
+	r := h.start(withConfig(config))
 	got := r.selectFor("web", all("ConfigMap"))
 	require.Equal(t, []string{"ConfigMap a"}, names(got))
 	if len(got.Problems) == 0 {
@@ -98,7 +98,7 @@ func TestSelect_ListWithoutWatch(t *testing.T) {
 	require.Equal(t, calls, r.changedCalls("web"), "Changed must not be called for a list that succeeds in between")
 	require.Equal(t, []string{"Forbidden"}, reasons(r.selectFor("web", all("ConfigMap"))))
 
-	grant(may("configmaps"))
+	grant(listAndWatch("configmaps"))
 	r.awaitChanged("web", calls)
 	got = r.selectFor("web", all("ConfigMap"))
 	require.Equal(t, []string{"ConfigMap a"}, names(got))
@@ -122,7 +122,7 @@ func TestSelect_SlowAPIServer(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", nil))
 	clock := testclock.NewFakeClock(time.Now())
-	r := h.start(on(clock))
+	r := h.start(withClock(clock))
 	released := make(chan struct{})
 	r.transport.setIntercept(func(request *http.Request) *http.Response {
 		if strings.HasSuffix(request.URL.Path, "/configmaps") {
@@ -173,7 +173,7 @@ func TestSelect_TransientFailures(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", nil))
 	clock := testclock.NewFakeClock(time.Now())
-	r := h.start(on(clock))
+	r := h.start(withClock(clock))
 	require.Equal(t, []string{"ConfigMap a"}, names(r.selectFor("web", all("ConfigMap"))))
 	fail := func(request *http.Request) *http.Response {
 		if strings.HasSuffix(request.URL.Path, "/configmaps") {

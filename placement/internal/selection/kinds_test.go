@@ -78,7 +78,7 @@ func TestSelect_KindIsInstalledAndRemoved(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	clock := testclock.NewFakeClock(time.Now())
-	r := h.start(on(clock))
+	r := h.start(withClock(clock))
 	widgets := v1alpha1.ResourceSelector{Group: h.namespace + ".example.com", Kind: "Widget"}
 	missing := []selection.Problem{{Reason: selection.ReasonUnknownKind,
 		Message: "the hub does not serve kind Widget of " +
@@ -198,7 +198,7 @@ func TestSelect_DiscoveryHangs(t *testing.T) {
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
 	released := make(chan struct{})
 	clock := testclock.NewFakeClock(time.Now())
-	r := h.start(on(clock), func(o *selection.Options) { o.Mapper = hangingMapper{mapper, released} })
+	r := h.start(withClock(clock), func(o *selection.Options) { o.Mapper = hangingMapper{mapper, released} })
 	selecting := make(chan selection.Selected)
 	go func() { selecting <- r.selectFor("web", all("ConfigMap")) }()
 	var got selection.Selected

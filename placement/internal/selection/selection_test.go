@@ -38,10 +38,11 @@ func TestSelect(t *testing.T) {
 		{"an object by name", of(named("ConfigMap", "a")), []string{"ConfigMap a"}, nil},
 		{"all objects of a kind, except for those of every namespace", of(all("ConfigMap")),
 			[]string{"ConfigMap a", "ConfigMap b", "ConfigMap c"}, nil},
-		{"an empty selector is none",
+		{"an empty label selector",
 			of(v1alpha1.ResourceSelector{Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{}}),
 			[]string{"ConfigMap a", "ConfigMap b", "ConfigMap c"}, nil},
-		{"what never travels is left out of what labels match", of(labeled("Secret", web)), []string{"Secret key"}, nil},
+		{"objects that are never distributed are omitted from labels",
+			of(labeled("Secret", web)), []string{"Secret key"}, nil},
 		{
 			"a refused object that is selected by name is a problem",
 			of(named("Secret", "abcdef"), named("ConfigMap", "kube-root-ca.crt"), named("ConfigMap", "b")),
