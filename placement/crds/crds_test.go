@@ -52,9 +52,9 @@ func placement(name string, policy v1alpha1.PlacementPolicy) *v1alpha1.Placement
 	}
 }
 
-func TestInstallIsServedAtOnceAndIdempotent(t *testing.T) {
+func TestInstall_IsServedAndIdempotent(t *testing.T) {
 	c := installed(t)
-	// Served: the very next call must not be refused for an unknown kind.
+	// The kinds are served when Install returns: the next request must not fail with an unknown kind.
 	require.NoError(t, c.List(t.Context(), &v1alpha1.PlacementList{}))
 	require.NoError(t, c.List(t.Context(), &v1alpha1.PlacementDecisionList{}))
 	require.NoError(t, c.List(t.Context(), &v1alpha1.WorkSetList{}))
@@ -70,39 +70,40 @@ func TestInstallIsServedAtOnceAndIdempotent(t *testing.T) {
 		"worksetrevisions.placement.muster.dev", "worksets.placement.muster.dev",
 	}, slices.Sorted(maps.Keys(before)))
 	require.NoError(t, crds.Install(t.Context(), c))
-	require.Equal(t, before, crdtest.Versions(t, c), "installing again wrote something")
+	require.Equal(t, before, crdtest.Versions(t, c), "a second installation must not write")
 }
 
-func TestInstallEndsWhenItMay(t *testing.T) {
+func TestInstall_EndsWithContext(t *testing.T) {
 	c := installed(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()
 	require.ErrorIs(t, crds.Install(ctx, c), context.DeadlineExceeded)
 }
 
-// TestAPIServerRefuses checks that the API server rejects each invalid policy once, at the invalid field, and with a
-// message that states the remedy.
-func TestAPIServerRefuses(t *testing.T) {
+// TestAPIServer_RejectsInvalidPolicies checks that the API server rejects each invalid policy once, at the invalid
+// field, and with a message that states the remedy.
+func TestAPIServer_RejectsInvalidPolicies(t *testing.T) {
 	c := installed(t)
-	for _, test := range slices.Concat(refusedPolicies, preferredToo(refusedPolicies)) {
+	for _, test := range slices.Concat(refusedPolicies, asPreferredTerms(refusedPolicies)) {
 		err := c.Create(t.Context(), placement("refused", test.policy), client.DryRunAll)
 		if !apierrors.IsInvalid(err) {
-			t.Errorf("%s: want the API server to refuse it, got %v", test.reason, err)
+			t.Errorf("%s: want the API server to reject the object, got %v", test.reason, err)
 			continue
 		}
 		check(t, test, crdtest.Complaints(t, err))
-		// Both say the same, each in its own words where those are its own.
+		// The types of the errors are the same. The messages may differ.
 		ours := test.policy.Validate(field.NewPath("spec", "policy"))
 		for i, theirs := range crdtest.Complaints(t, err) {
 			if i < len(ours) && theirs.Kind != string(ours[i].Type) {
-				t.Errorf("%s: the API server says %s, Validate %s", test.reason, theirs.Kind, ours[i].Type)
+				t.Errorf("%s: error of type %s from the API server, of type %s from Validate", test.reason, theirs.Kind,
+					ours[i].Type)
 			}
 		}
 	}
 }
 
-func TestValidateRefuses(t *testing.T) {
-	for _, test := range slices.Concat(refusedPolicies, preferredToo(refusedPolicies)) {
+func TestValidate_RejectsInvalidPolicies(t *testing.T) {
+	for _, test := range slices.Concat(refusedPolicies, asPreferredTerms(refusedPolicies)) {
 		check(t, test, crdtest.Validated(test.policy.Validate(field.NewPath("spec", "policy"))))
 	}
 }
@@ -112,24 +113,24 @@ func check(t *testing.T, test refused, got []crdtest.Complaint) {
 	crdtest.One(t, test.reason, crdtest.Complaint{Field: "spec.policy." + test.field, Message: test.want}, got)
 }
 
-func TestBothAccept(t *testing.T) {
+func TestValidPolicies_Accepted(t *testing.T) {
 	for reason, policy := range acceptedPolicies {
 		if errs := policy.Validate(nil); len(errs) > 0 {
-			t.Errorf("%s: Validate says %v", reason, errs.ToAggregate())
+			t.Errorf("%s: Validate: unexpected errors: %v", reason, errs.ToAggregate())
 		}
 	}
 	c := installed(t)
 	for reason, policy := range acceptedPolicies {
 		object := placement("accepted", policy)
 		if err := c.Create(t.Context(), object, client.DryRunAll); err != nil {
-			t.Errorf("%s: the API server says %v", reason, err)
+			t.Errorf("%s: API server: unexpected error: %v", reason, err)
 		} else if errs := object.Spec.Policy.Validate(nil); len(errs) > 0 {
-			t.Errorf("%s: with its defaults, Validate says %v", reason, errs.ToAggregate())
+			t.Errorf("%s, with defaults: Validate: unexpected errors: %v", reason, errs.ToAggregate())
 		}
 	}
 }
 
-func TestDefaults(t *testing.T) {
+func TestPlacement_Defaults(t *testing.T) {
 	c := installed(t)
 	object := placement("defaults", v1alpha1.PlacementPolicy{})
 	require.NoError(t, c.Create(t.Context(), object, client.DryRunAll))
@@ -151,7 +152,7 @@ func TestDefaults(t *testing.T) {
 	want.TopologySpread[0].MaxSkew, want.TopologySpread[0].WhenUnsatisfiable = 1, v1alpha1.DoNotSchedule
 	require.NoError(t, c.Create(t.Context(), object, client.DryRunAll))
 	if diff := cmp.Diff(want, object.Spec.Policy); diff != "" {
-		t.Errorf("entries that say no more than they must (-want +got):\n%s", diff)
+		t.Errorf("entries with the required fields only (-want +got):\n%s", diff)
 	}
 }
 
@@ -161,17 +162,17 @@ func TestFailoverPolicy(t *testing.T) {
 	for _, test := range []struct {
 		reason string
 		policy v1alpha1.FailoverPolicy
-		field  string // empty: it is valid
+		field  string // empty: the policy is valid
 	}{
-		{"all of it has defaults", v1alpha1.FailoverPolicy{}, ""},
-		{"the most that is possible", v1alpha1.FailoverPolicy{Replace: v1alpha1.EvictFirst, MaxEvictions: new(int32(10000)),
+		{"an empty policy", v1alpha1.FailoverPolicy{}, ""},
+		{"the largest values", v1alpha1.FailoverPolicy{Replace: v1alpha1.EvictFirst, MaxEvictions: new(int32(10000)),
 			PeriodSeconds: new(int32(86400)), Recovery: v1alpha1.Return}, ""},
-		{"never to evict is no failover", v1alpha1.FailoverPolicy{MaxEvictions: new(int32(0))}, "maxEvictions"},
-		{"more than can be chosen", v1alpha1.FailoverPolicy{MaxEvictions: new(int32(10001))}, "maxEvictions"},
-		{"a period that is none", v1alpha1.FailoverPolicy{PeriodSeconds: new(int32(0))}, "periodSeconds"},
-		{"a period of more than a day", v1alpha1.FailoverPolicy{PeriodSeconds: new(int32(86401))}, "periodSeconds"},
-		{"no such order", v1alpha1.FailoverPolicy{Replace: "Never"}, "replace"},
-		{"no such recovery", v1alpha1.FailoverPolicy{Recovery: "Perhaps"}, "recovery"},
+		{"maxEvictions of 0", v1alpha1.FailoverPolicy{MaxEvictions: new(int32(0))}, "maxEvictions"},
+		{"maxEvictions above the maximum", v1alpha1.FailoverPolicy{MaxEvictions: new(int32(10001))}, "maxEvictions"},
+		{"periodSeconds of 0", v1alpha1.FailoverPolicy{PeriodSeconds: new(int32(0))}, "periodSeconds"},
+		{"periodSeconds of more than a day", v1alpha1.FailoverPolicy{PeriodSeconds: new(int32(86401))}, "periodSeconds"},
+		{"an unknown value of replace", v1alpha1.FailoverPolicy{Replace: "Never"}, "replace"},
+		{"an unknown value of recovery", v1alpha1.FailoverPolicy{Recovery: "Perhaps"}, "recovery"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			object := placement("failover", v1alpha1.PlacementPolicy{})
@@ -238,7 +239,7 @@ func TestColumns(t *testing.T) {
 				"Message": "east cannot apply it", "Revision": "web-5f6d"},
 		},
 		{
-			"worksets/nowhere", ofWorkSets, // no clusters are 0 of them
+			"worksets/nowhere", ofWorkSets, // without clusters, the columns contain 0
 			map[string]any{"Name": "nowhere", "Clusters": 0.0, "Updated": 0.0, "Available": 0.0, "Rollout": nil,
 				"Message": "The placements have chosen no clusters.", "Revision": nil},
 		},
@@ -249,7 +250,7 @@ func TestColumns(t *testing.T) {
 			t.Errorf("%s (-want +got)\n%s", test.path, diff)
 		}
 		if diff := cmp.Diff(test.order, order); diff != "" {
-			t.Errorf("%s: in which order (-want +got)\n%s", test.path, diff)
+			t.Errorf("%s: order of the columns (-want +got)\n%s", test.path, diff)
 		}
 	}
 }

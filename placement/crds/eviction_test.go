@@ -20,24 +20,28 @@ import (
 // TestDisruptionBudget checks that the API server and DisruptionBudget.Validate accept and reject the same budgets.
 func TestDisruptionBudget(t *testing.T) {
 	c := installed(t)
-	share := func(what string) *intstr.IntOrString { return new(intstr.Parse(what)) }
+	share := func(value string) *intstr.IntOrString { return new(intstr.Parse(value)) }
 	for _, test := range []struct {
 		reason string
 		budget v1alpha1.DisruptionBudget
-		field  string // empty: it is valid
+		field  string // empty: the budget is valid
 	}{
-		{"a number", v1alpha1.DisruptionBudget{MinAvailable: share("2")}, ""},
-		{"a percentage", v1alpha1.DisruptionBudget{MaxUnavailable: share("25%")}, ""},
-		{"none must be available", v1alpha1.DisruptionBudget{MinAvailable: share("0")}, ""},
-		{"none may be unavailable", v1alpha1.DisruptionBudget{MaxUnavailable: share("0%")}, ""},
-		{"all", v1alpha1.DisruptionBudget{MinAvailable: share("100%")}, ""},
-		{"neither is no budget", v1alpha1.DisruptionBudget{}, "spec.disruptionBudget"},
-		{"both could contradict each other", v1alpha1.DisruptionBudget{MinAvailable: share("1"), MaxUnavailable: share("1")},
+		{"minAvailable as a number", v1alpha1.DisruptionBudget{MinAvailable: share("2")}, ""},
+		{"maxUnavailable as a percentage", v1alpha1.DisruptionBudget{MaxUnavailable: share("25%")}, ""},
+		{"minAvailable of 0", v1alpha1.DisruptionBudget{MinAvailable: share("0")}, ""},
+		{"maxUnavailable of 0%", v1alpha1.DisruptionBudget{MaxUnavailable: share("0%")}, ""},
+		{"minAvailable of 100%", v1alpha1.DisruptionBudget{MinAvailable: share("100%")}, ""},
+		{"neither minAvailable nor maxUnavailable", v1alpha1.DisruptionBudget{}, "spec.disruptionBudget"},
+		{"both minAvailable and maxUnavailable", v1alpha1.DisruptionBudget{MinAvailable: share("1"),
+			MaxUnavailable: share("1")},
 			"spec.disruptionBudget"},
-		{"fewer than none", v1alpha1.DisruptionBudget{MinAvailable: share("-1")}, "spec.disruptionBudget.minAvailable"},
-		{"more than all", v1alpha1.DisruptionBudget{MaxUnavailable: share("101%")}, "spec.disruptionBudget.maxUnavailable"},
-		{"a text", v1alpha1.DisruptionBudget{MaxUnavailable: share("some")}, "spec.disruptionBudget.maxUnavailable"},
-		{"half a percent", v1alpha1.DisruptionBudget{MinAvailable: share("0.5%")}, "spec.disruptionBudget.minAvailable"},
+		{"a negative number", v1alpha1.DisruptionBudget{MinAvailable: share("-1")}, "spec.disruptionBudget.minAvailable"},
+		{"a percentage above 100%", v1alpha1.DisruptionBudget{MaxUnavailable: share("101%")},
+			"spec.disruptionBudget.maxUnavailable"},
+		{"a value that is not a number", v1alpha1.DisruptionBudget{MaxUnavailable: share("some")},
+			"spec.disruptionBudget.maxUnavailable"},
+		{"a fraction of a percent", v1alpha1.DisruptionBudget{MinAvailable: share("0.5%")},
+			"spec.disruptionBudget.minAvailable"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			object := placement("budget", v1alpha1.PlacementPolicy{})
@@ -84,23 +88,25 @@ func TestPlacementEviction(t *testing.T) {
 	for _, test := range []struct {
 		reason string
 		spec   v1alpha1.PlacementEvictionSpec
-		want   string // empty: it is valid
+		want   string // empty: the eviction is valid
 	}{
-		{"all that there must be", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east"}, ""},
-		{"gone as soon as it is executed", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east",
+		{"the required fields", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east"}, ""},
+		{"deletion immediately after the execution", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east",
 			TTLSecondsAfterExecution: new(int32(0))}, ""},
-		{"after a year", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east",
+		{"deletion a year after the execution", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east",
 			TTLSecondsAfterExecution: new(int32(31536000))}, ""},
-		{"from where", v1alpha1.PlacementEvictionSpec{Placement: "web"}, "spec.cluster"},
-		{"what", v1alpha1.PlacementEvictionSpec{Cluster: "east"}, "spec.placement"},
+		{"no cluster", v1alpha1.PlacementEvictionSpec{Placement: "web"}, "spec.cluster"},
+		{"no placement", v1alpha1.PlacementEvictionSpec{Cluster: "east"}, "spec.placement"},
 		{"a ClusterPlacement", v1alpha1.PlacementEvictionSpec{ClusterPlacement: "web", Cluster: "east"}, ""},
-		{"both", v1alpha1.PlacementEvictionSpec{Placement: "web", ClusterPlacement: "web", Cluster: "east"},
+		{"both placement and clusterPlacement", v1alpha1.PlacementEvictionSpec{Placement: "web", ClusterPlacement: "web",
+			Cluster: "east"},
 			"exactly one of placement and clusterPlacement"},
-		{"no cluster has such a name", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: strings.Repeat("a", 64)},
+		{"a cluster name that is too long", v1alpha1.PlacementEvictionSpec{Placement: "web",
+			Cluster: strings.Repeat("a", 64)},
 			"spec.cluster"},
-		{"before it is executed", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east",
+		{"a negative ttlSecondsAfterExecution", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east",
 			TTLSecondsAfterExecution: new(int32(-1))}, "ttlSecondsAfterExecution must be from 0"},
-		{"for ever", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east",
+		{"a ttlSecondsAfterExecution of more than a year", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east",
 			TTLSecondsAfterExecution: new(int32(31536001))}, "leave it out to keep the eviction"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -115,14 +121,14 @@ func TestPlacementEviction(t *testing.T) {
 	}
 }
 
-// TestPlacementEvictionIsWhatItIs checks that the spec of an eviction cannot be changed, and that its columns show its
+// TestPlacementEviction_Immutable checks that the spec of an eviction cannot be changed, and that its columns show its
 // state.
-func TestPlacementEvictionIsWhatItIs(t *testing.T) {
+func TestPlacementEviction_Immutable(t *testing.T) {
 	c := installed(t)
 	object := eviction("columns", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east"})
 	require.NoError(t, c.Create(t.Context(), object))
 	t.Cleanup(func() { _ = c.Delete(context.Background(), object) })
-	for what, change := range map[string]func(*v1alpha1.PlacementEvictionSpec){
+	for name, change := range map[string]func(*v1alpha1.PlacementEvictionSpec){
 		"the placement":    func(s *v1alpha1.PlacementEvictionSpec) { s.Placement = "other" },
 		"the cluster":      func(s *v1alpha1.PlacementEvictionSpec) { s.Cluster = "west" },
 		"the time to live": func(s *v1alpha1.PlacementEvictionSpec) { s.TTLSecondsAfterExecution = new(int32(1)) },
@@ -130,11 +136,11 @@ func TestPlacementEvictionIsWhatItIs(t *testing.T) {
 		changed := object.DeepCopy()
 		change(&changed.Spec)
 		err := c.Update(t.Context(), changed)
-		require.True(t, apierrors.IsInvalid(err), "%s: %v", what, err)
-		require.ErrorContains(t, err, "an eviction cannot be changed: delete it, and create another", what)
+		require.True(t, apierrors.IsInvalid(err), "%s: want Invalid, got %v", name, err)
+		require.ErrorContains(t, err, "an eviction cannot be changed: delete it, and create another", name)
 	}
 	object.Labels = map[string]string{"mine": "yes"}
-	require.NoError(t, c.Update(t.Context(), object), "what is not its spec may change")
+	require.NoError(t, c.Update(t.Context(), object), "labels may change")
 	object.Status.Conditions = []metav1.Condition{{
 		Type: v1alpha1.ConditionExecuted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonBudgetExhausted,
 		LastTransitionTime: metav1.Now(),

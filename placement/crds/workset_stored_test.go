@@ -32,22 +32,22 @@ func created(t *testing.T, c client.Client, name string, change func(*v1alpha1.W
 	return set
 }
 
-// TestFieldOwnerOfWorkSetCannotChange checks that a WorkSet cannot change its field manager, because its Works cannot.
-func TestFieldOwnerOfWorkSetCannotChange(t *testing.T) {
+// TestWorkSet_FieldOwnerIsImmutable checks that a WorkSet cannot change its field manager, because its Works cannot.
+func TestWorkSet_FieldOwnerIsImmutable(t *testing.T) {
 	c := installed(t)
 	for _, test := range []struct{ reason, before, after string }{
-		{"from one to another", "a", "b"},
-		{"from one to those of the Works", "a", ""},
-		{"from those of the Works to another", "", "a"},
+		{"another field owner", "a", "b"},
+		{"the default instead of a field owner", "a", ""},
+		{"a field owner instead of the default", "", "a"},
 	} {
 		set := created(t, c, "owner", func(s *v1alpha1.WorkSet) { s.Spec.Work.Apply.FieldOwner = test.before })
 		set.Spec.Work.Apply.FieldOwner = test.after
 		err := c.Update(t.Context(), set)
 		if !apierrors.IsInvalid(err) {
-			t.Errorf("%s: want the API server to refuse it, got %v", test.reason, err)
+			t.Errorf("%s: want the API server to reject the object, got %v", test.reason, err)
 		} else if got := crdtest.Complaints(t, err); len(got) != 1 || got[0].Field != "spec.work.apply.fieldOwner" ||
 			!strings.Contains(got[0].Message, "delete the WorkSet with work.delete.action Orphan") {
-			t.Errorf("%s: want one complaint about spec.work.apply.fieldOwner that says what to do, got %+v", test.reason, got)
+			t.Errorf("%s: want one error of spec.work.apply.fieldOwner with the remedy, got %+v", test.reason, got)
 		}
 		set.Spec.Work = v1alpha1.WorkTemplate{Apply: workv1alpha1.ApplyPolicy{Mode: workv1alpha1.CreateOnly,
 			FieldOwner: test.before}}
@@ -56,19 +56,19 @@ func TestFieldOwnerOfWorkSetCannotChange(t *testing.T) {
 	}
 }
 
-// TestApprovalsOfSeveralPeople checks that each of two users who approve owns only their own approval, and removes no
-// other.
-func TestApprovalsOfSeveralPeople(t *testing.T) {
+// TestWorkSet_ApprovalsOfSeveralUsers checks that each of two users who approve owns only their own approval, and
+// removes no other.
+func TestWorkSet_ApprovalsOfSeveralUsers(t *testing.T) {
 	c := installed(t)
 	set := created(t, c, "approvals", func(*v1alpha1.WorkSet) {})
-	approve := func(workset string, approvals ...any) {
+	approve := func(user string, approvals ...any) {
 		object := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "placement.muster.dev/v1alpha1", "kind": "WorkSet",
 			"metadata": map[string]any{"name": set.Name, "namespace": set.Namespace},
 			"spec":     map[string]any{"placements": []any{map[string]any{"name": "fleet"}}, "approvals": approvals},
 		}}
 		require.NoError(t, c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object),
-			client.FieldOwner(workset)), workset)
+			client.FieldOwner(user)), user)
 	}
 	stages := func() (found []string) {
 		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(set), set))
@@ -102,11 +102,11 @@ func TestLargestWorkSetIsStored(t *testing.T) {
 	require.InDelta(t, v1alpha1.MaxWorkSetStatusBytes, length(t, set.Status), 32<<10)
 	require.NoError(t, c.Status().Update(t.Context(), set, client.FieldOwner("controller")))
 
-	// Another client that writes it gets an entry in its managed fields.
+	// Another client that writes the WorkSet gets an entry in its managed fields.
 	set.Labels = map[string]string{"a": "b"}
 	set.Spec.Rollout.Stages[0].Before.Approval = true
 	require.NoError(t, c.Update(t.Context(), set, client.FieldOwner("another")))
-	t.Logf("%d bytes, of which etcd takes 1572864: spec %d, status %d, bookkeeping %d", length(t, set),
+	t.Logf("%d bytes, the limit of etcd is 1572864: spec %d, status %d, managed fields %d", length(t, set),
 		length(t, set.Spec), length(t, set.Status), length(t, set.ManagedFields))
 }
 
@@ -162,7 +162,7 @@ func largestSpec(t *testing.T) v1alpha1.WorkSetSpec {
 	spec.Resources = times(v1alpha1.MaxSelectors, func(i int) v1alpha1.ResourceSelector {
 		return v1alpha1.ResourceSelector{Group: "apps", Version: "v1", Kind: "Deployment", Name: fmt.Sprint("web-", i)}
 	})
-	// The defaults will take a little, too.
+	// The defaults need some bytes.
 	rest := v1alpha1.MaxWorkSetSpecBytes - 400 - length(t, spec)
 	names := &spec.Replicas.Weights[0].Clusters.Names
 	for i := 0; rest > 66; i++ {
@@ -220,20 +220,20 @@ func length(t *testing.T, value any) int {
 	return len(text)
 }
 
-// TestTrim checks that a status is reduced at the ends of its long lists, and only if necessary.
-func TestTrim(t *testing.T) {
+// TestWorkSetStatus_Trim checks that a status is reduced at the ends of its long lists, and only if necessary.
+func TestWorkSetStatus_Trim(t *testing.T) {
 	short := v1alpha1.WorkSetStatus{Clusters: []v1alpha1.ClusterSummary{{Name: "east"}}, OmittedClusters: 1}
 	same := *short.DeepCopy()
 	same.Trim()
 	if diff := cmp.Diff(short, same); diff != "" {
-		t.Errorf("one that is short enough (-want +got)\n%s", diff)
+		t.Errorf("a short status changes (-want +got)\n%s", diff)
 	}
 	for reason, status := range map[string]v1alpha1.WorkSetStatus{
-		"clusters, each < of whose messages is six bytes": {OmittedClusters: 5,
+		"messages with <, which has six bytes in JSON": {OmittedClusters: 5,
 			Clusters: times(100, func(i int) v1alpha1.ClusterSummary {
 				return v1alpha1.ClusterSummary{Name: fmt.Sprint("c", i), Message: strings.Repeat("<", 512)}
 			})},
-		"all of it": largestStatus(),
+		"the largest status": largestStatus(),
 	} {
 		before := *status.DeepCopy()
 		status.Trim()
@@ -243,6 +243,6 @@ func TestTrim(t *testing.T) {
 		require.Equal(t, before.OmittedClusters+int32(len(before.Clusters)-kept), status.OmittedClusters, reason)
 		before.Clusters, before.OmittedClusters = before.Clusters[:kept], status.OmittedClusters
 		before.Feedback = before.Feedback[:len(status.Feedback)]
-		require.True(t, cmp.Equal(before, status), reason+": what is kept stays as it is")
+		require.True(t, cmp.Equal(before, status), reason+": the remaining entries change")
 	}
 }

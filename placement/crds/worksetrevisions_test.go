@@ -45,29 +45,31 @@ func TestWorkSetRevisionRules(t *testing.T) {
 	for _, test := range []struct {
 		reason string
 		change func(*v1alpha1.WorkSetRevision)
-		field  string // empty: it is valid
+		field  string // empty: the revision is valid
 	}{
-		{"numbers begin with 1", func(r *v1alpha1.WorkSetRevision) { r.Number = 0 }, "number"},
-		{"the first number", func(r *v1alpha1.WorkSetRevision) { r.Number = 1 }, ""},
-		{"of no WorkSet", func(r *v1alpha1.WorkSetRevision) { r.Spec.WorkSet = "" }, "spec.workSet"},
-		{"a name that no WorkSet has", func(r *v1alpha1.WorkSetRevision) { r.Spec.WorkSet = as(254) }, "spec.workSet"},
+		{"number 0", func(r *v1alpha1.WorkSetRevision) { r.Number = 0 }, "number"},
+		{"number 1", func(r *v1alpha1.WorkSetRevision) { r.Number = 1 }, ""},
+		{"an empty WorkSet", func(r *v1alpha1.WorkSetRevision) { r.Spec.WorkSet = "" }, "spec.workSet"},
+		{"a name of a WorkSet that is too long", func(r *v1alpha1.WorkSetRevision) { r.Spec.WorkSet = as(254) },
+			"spec.workSet"},
 		{"the longest name of a WorkSet", func(r *v1alpha1.WorkSetRevision) { r.Spec.WorkSet = as(253) }, ""},
-		{"a revision without a name", func(r *v1alpha1.WorkSetRevision) { r.Spec.Revision = "" }, "spec.revision"},
-		{"a name that no revision has", func(r *v1alpha1.WorkSetRevision) { r.Spec.Revision = as(254) }, "spec.revision"},
-		{"a hash that is short", func(r *v1alpha1.WorkSetRevision) { r.Spec.Hash = r.Spec.Hash[:12] }, "spec.hash"},
-		{"a hash that is none", func(r *v1alpha1.WorkSetRevision) {
+		{"an empty name of a revision", func(r *v1alpha1.WorkSetRevision) { r.Spec.Revision = "" }, "spec.revision"},
+		{"a name of a revision that is too long", func(r *v1alpha1.WorkSetRevision) { r.Spec.Revision = as(254) },
+			"spec.revision"},
+		{"a hash that is too short", func(r *v1alpha1.WorkSetRevision) { r.Spec.Hash = r.Spec.Hash[:12] }, "spec.hash"},
+		{"a hash with upper-case letters", func(r *v1alpha1.WorkSetRevision) {
 			r.Spec.Hash = strings.ToUpper(r.Spec.Hash)
 		}, "spec.hash"},
-		{"no objects are some", func(r *v1alpha1.WorkSetRevision) { r.Spec.Objects = 0 }, ""},
-		{"fewer are not", func(r *v1alpha1.WorkSetRevision) { r.Spec.Objects = -1 }, "spec.objects"},
-		{"the only part", func(r *v1alpha1.WorkSetRevision) { r.Spec.Part = "1/1" }, ""},
-		{"the last of many", func(r *v1alpha1.WorkSetRevision) { r.Spec.Part = "9999/9999" }, ""},
-		{"more than many", func(r *v1alpha1.WorkSetRevision) { r.Spec.Part = "1/10000" }, "spec.part"},
-		{"a part that there is not", func(r *v1alpha1.WorkSetRevision) { r.Spec.Part = "10/9" }, "spec.part"},
-		{"parts begin with 1", func(r *v1alpha1.WorkSetRevision) { r.Spec.Part = "0/1" }, "spec.part"},
-		{"a part of what", func(r *v1alpha1.WorkSetRevision) { r.Spec.Part = "1" }, "spec.part"},
-		{"no part", func(r *v1alpha1.WorkSetRevision) { r.Spec.Part = "one/two" }, "spec.part"},
-		{"without content", func(r *v1alpha1.WorkSetRevision) { r.Spec.Content.Raw = nil }, "spec.content"},
+		{"0 objects", func(r *v1alpha1.WorkSetRevision) { r.Spec.Objects = 0 }, ""},
+		{"a negative number of objects", func(r *v1alpha1.WorkSetRevision) { r.Spec.Objects = -1 }, "spec.objects"},
+		{"part 1/1", func(r *v1alpha1.WorkSetRevision) { r.Spec.Part = "1/1" }, ""},
+		{"part 9999/9999", func(r *v1alpha1.WorkSetRevision) { r.Spec.Part = "9999/9999" }, ""},
+		{"more than 9999 parts", func(r *v1alpha1.WorkSetRevision) { r.Spec.Part = "1/10000" }, "spec.part"},
+		{"a part after the last one", func(r *v1alpha1.WorkSetRevision) { r.Spec.Part = "10/9" }, "spec.part"},
+		{"part 0", func(r *v1alpha1.WorkSetRevision) { r.Spec.Part = "0/1" }, "spec.part"},
+		{"a part without the number of parts", func(r *v1alpha1.WorkSetRevision) { r.Spec.Part = "1" }, "spec.part"},
+		{"a part that is not a number", func(r *v1alpha1.WorkSetRevision) { r.Spec.Part = "one/two" }, "spec.part"},
+		{"no content", func(r *v1alpha1.WorkSetRevision) { r.Spec.Content.Raw = nil }, "spec.content"},
 	} {
 		r := revision("wrong", `{}`)
 		test.change(r)
@@ -75,10 +77,10 @@ func TestWorkSetRevisionRules(t *testing.T) {
 		case test.field == "":
 			require.NoError(t, err, test.reason)
 		case !apierrors.IsInvalid(err):
-			t.Errorf("%s: want the API server to refuse it, got %v", test.reason, err)
+			t.Errorf("%s: want the API server to reject the object, got %v", test.reason, err)
 		default:
 			if got := crdtest.Complaints(t, err); len(got) != 1 || got[0].Field != test.field {
-				t.Errorf("%s: want one complaint about %s, got %+v", test.reason, test.field, got)
+				t.Errorf("%s: want one error of %s, got %+v", test.reason, test.field, got)
 			}
 		}
 	}
@@ -96,9 +98,9 @@ func stored(t *testing.T, text string) string {
 	return string(out)
 }
 
-// TestContentOfRevisionStays checks that the content of a revision does not change: no field is pruned, defaulted or
-// converted.
-func TestContentOfRevisionStays(t *testing.T) {
+// TestWorkSetRevision_ContentIsPreserved checks that the content of a revision does not change: no field is pruned,
+// defaulted or converted.
+func TestWorkSetRevision_ContentIsPreserved(t *testing.T) {
 	c := installed(t)
 	for i, content := range []string{
 		`{"z":1,"a":{"é":"<b> & \u2028 \u0000 \ud83d\ude00","":null,"empty":{},"none":[]}}`,
@@ -114,7 +116,7 @@ func TestContentOfRevisionStays(t *testing.T) {
 			if diff := cmp.Diff(stored(t, content), string(r.Spec.Content.Raw)); diff != "" {
 				t.Errorf("content %d (-want +got)\n%s", i, diff)
 			}
-			// It is decoded and encoded again to carry this out.
+			// The API server decodes and encodes the content again for this patch.
 			require.NoError(t, c.Patch(t.Context(), r,
 				client.RawPatch(types.MergePatchType, []byte(`{"number":4,"metadata":{"labels":{"a":"b"}}}`))))
 		}
@@ -143,10 +145,10 @@ func TestWorkSetRevisionIsImmutable(t *testing.T) {
 	} {
 		err := c.Patch(t.Context(), r.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{`+change+`}}`)))
 		if !apierrors.IsInvalid(err) {
-			t.Errorf("%s: want the API server to refuse it, got %v", change, err)
+			t.Errorf("%s: want the API server to reject the object, got %v", change, err)
 		} else if got := crdtest.Complaints(t, err); len(got) != 1 || got[0].Field != "spec" ||
 			!strings.Contains(got[0].Message, "a revision cannot be changed") {
-			t.Errorf("%s: want one complaint about spec, got %+v", change, got)
+			t.Errorf("%s: want one error of spec, got %+v", change, got)
 		}
 	}
 	for _, test := range []struct {
@@ -171,7 +173,7 @@ func TestColumnsOfWorkSetRevision(t *testing.T) {
 	order, cells := crdtest.Columns(t, plane.ForTest(t).Config(),
 		"/apis/placement.muster.dev/v1alpha1/namespaces/default/worksetrevisions/columns")
 	if diff := cmp.Diff([]string{"Name", "WorkSet", "Number", "Objects", "Part", "Age"}, order); diff != "" {
-		t.Errorf("in which order (-want +got)\n%s", diff)
+		t.Errorf("order of the columns (-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]any{"Name": "columns", "WorkSet": "web", "Number": 3.0, "Objects": 7.0, "Part": "1/2"},
 		cells); diff != "" {

@@ -26,8 +26,8 @@ import (
 type rule struct {
 	reason       string
 	wrong, right string
-	field        string // below spec; Validate may name one within it
-	want         string // of both; empty where the API server has but a pattern to show
+	field        string // below spec; Validate may name a field within this field
+	want         string // part of both messages; empty if the API server reports only a pattern
 }
 
 const configMap = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`
@@ -69,6 +69,7 @@ func list(n int, entry string) string {
 	}), ", ") + "]"
 }
 
+// as returns n letters a.
 func as(n int) string { return strings.Repeat("a", n) }
 
 func workSetRules() []rule {
@@ -83,14 +84,14 @@ func TestValidateWorkSet(t *testing.T) {
 		want := crdtest.Complaint{Field: strings.TrimSuffix("spec."+test.field, "."), Message: test.want}
 		crdtest.One(t, test.reason, want, got)
 		if got := validated(&decoded(t, workSet(t, test.right)).Spec); len(got) > 0 {
-			t.Errorf("%s, mended: %+v", test.reason, got)
+			t.Errorf("%s, valid text: unexpected errors: %+v", test.reason, got)
 		}
 	}
 }
 
-// TestAPIServerAgreesOnWorkSets checks the same for the API server, and that each rule of the definition is violated by
-// at least one test.
-func TestAPIServerAgreesOnWorkSets(t *testing.T) {
+// TestAPIServer_WorkSetRules checks the cases of TestValidateWorkSet with the API server, and that each rule of the
+// definition is violated by at least one test.
+func TestAPIServer_WorkSetRules(t *testing.T) {
 	c := installed(t)
 	var refused []crdtest.Complaint
 	for _, test := range workSetRules() {
@@ -98,36 +99,37 @@ func TestAPIServerAgreesOnWorkSets(t *testing.T) {
 		ours := validated(&decoded(t, object).Spec)
 		err := c.Create(t.Context(), object, client.DryRunAll)
 		if !apierrors.IsInvalid(err) {
-			t.Errorf("%s: want the API server to refuse it, got %v", test.reason, err)
+			t.Errorf("%s: want the API server to reject the object, got %v", test.reason, err)
 			continue
 		}
-		// What may be a number or a text can break the rules for both.
+		// A field for a number or a string can violate the rules of both.
 		got := slices.CompactFunc(crdtest.Complaints(t, err), func(a, b crdtest.Complaint) bool { return a.Field == b.Field })
 		want := strings.TrimSuffix("spec."+test.field, ".")
 		if len(got) != 1 || got[0].Field != want || !strings.Contains(got[0].Message, test.want) {
-			t.Errorf("%s: want one complaint about %s that says %q, got %+v", test.reason, want, test.want, got)
+			t.Errorf("%s: want one error of %s with %q, got %+v", test.reason, want, test.want, got)
 		} else if len(ours) > 0 && got[0].Kind != ours[0].Kind {
-			t.Errorf("%s: the API server says %s, Validate %s", test.reason, got[0].Kind, ours[0].Kind)
+			t.Errorf("%s: error of type %s from the API server, of type %s from Validate", test.reason, got[0].Kind,
+				ours[0].Kind)
 		}
 		refused = append(refused, got...)
-		bothAccept(t, c, test.reason+", mended", test.right)
+		checkAccepted(t, c, test.reason+", valid text", test.right)
 	}
 	for _, rule := range crdtest.Rules(t, c, "worksets.placement.muster.dev") {
-		_, elsewhere := missing[strings.ReplaceAll(strings.TrimPrefix(rule.Field, "spec."), "[]", "[0]")]
-		if !elsewhere && !rule.BrokenBy(refused) {
-			t.Errorf("no test here breaks this rule: %+v", rule)
+		_, tested := missing[strings.ReplaceAll(strings.TrimPrefix(rule.Field, "spec."), "[]", "[0]")]
+		if !tested && !rule.BrokenBy(refused) {
+			t.Errorf("no case violates this rule: %+v", rule)
 		}
 	}
 }
 
-// bothAccept checks that the API server accepts a WorkSet, and that Validate accepts the stored result.
-func bothAccept(t *testing.T, c client.Client, reason, fields string) {
+// checkAccepted checks that the API server accepts a WorkSet, and that Validate accepts the stored result.
+func checkAccepted(t *testing.T, c client.Client, reason, fields string) {
 	t.Helper()
 	object := workSet(t, fields)
 	if err := c.Create(t.Context(), object, client.DryRunAll); err != nil {
-		t.Errorf("%s: the API server says %v", reason, err)
+		t.Errorf("%s: API server: unexpected error: %v", reason, err)
 	} else if ours := validated(&decoded(t, object).Spec); len(ours) > 0 {
-		t.Errorf("%s: with its defaults, Validate says %+v", reason, ours)
+		t.Errorf("%s, with defaults: Validate: unexpected errors: %+v", reason, ours)
 	}
 }
 
@@ -159,14 +161,14 @@ var missing = map[string]string{
 	"approvals[0].gate":               `approvals: [{revision: a, stage: a}]`,
 }
 
-func TestWorkSetWithoutWhatItMustHave(t *testing.T) {
+func TestWorkSet_RequiredFields(t *testing.T) {
 	c := installed(t)
 	for field, wrong := range missing {
 		err := c.Create(t.Context(), workSet(t, wrong), client.DryRunAll)
 		if !apierrors.IsInvalid(err) {
-			t.Errorf("%s: want the API server to refuse it, got %v", wrong, err)
+			t.Errorf("%s: want the API server to reject the object, got %v", wrong, err)
 		} else if theirs := crdtest.Complaints(t, err); len(theirs) != 1 || theirs[0].Field != "spec."+field {
-			t.Errorf("%s: want one complaint about %s, got %+v", wrong, field, theirs)
+			t.Errorf("%s: want one error of %s, got %+v", wrong, field, theirs)
 		}
 	}
 	object := workSet(t, "")
@@ -174,55 +176,59 @@ func TestWorkSetWithoutWhatItMustHave(t *testing.T) {
 	require.ErrorContains(t, c.Create(t.Context(), object, client.DryRunAll), "spec: Required value")
 }
 
-// TestOnlyValidateRefusesWorkSet checks the rules that the API server cannot check, so that clients of a WorkSet must.
-func TestOnlyValidateRefusesWorkSet(t *testing.T) {
+// TestValidateWorkSet_RulesWithoutAPIServer checks the rules that the API server cannot check, so that clients of a
+// WorkSet must.
+func TestValidateWorkSet_RulesWithoutAPIServer(t *testing.T) {
 	c := installed(t)
 	big := func(n int) string { return `data: {a: ` + as(n) + `}` }
 	labels := `{matchLabels: {two words: a}}`
 	for _, test := range []struct{ reason, fields, field, want string }{
-		{"one object twice", `manifests: [` + configMap + `, ` + configMap + `]`, "manifests[0]", "Duplicate value"},
-		{"an owner of the hub", `manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: a, ownerReferences: ` +
+		{"a duplicate manifest", `manifests: [` + configMap + `, ` + configMap + `]`, "manifests[0]", "Duplicate value"},
+		{"a manifest with an owner", `manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: a, ownerReferences: ` +
 			`[{apiVersion: v1, kind: Node, name: a, uid: b}]}}]`, "manifests[0].metadata.ownerReferences", "remove it"},
-		{"deeper than an agent reads", `manifests: [{apiVersion: v1, kind: A, metadata: {name: a}, spec: ` +
+		{"a manifest that is nested too deep", `manifests: [{apiVersion: v1, kind: A, metadata: {name: a}, spec: ` +
 			strings.Repeat("{a: ", 100) + "1" + strings.Repeat("}", 100) + `}]`, "manifests[0]", "more than 100 deep"},
-		{"manifests that are too long together", `manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, ` +
+		{"manifests that exceed the total size", `manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, ` +
 			big(260<<10) + `}, {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, ` + big(260<<10) + `}]`, "manifests",
 			"at most 524288 bytes as JSON"},
-		{"each < is six bytes where it is stored",
+		{"a manifest that is too long after the escape of <",
 			`manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "` + strings.Repeat("<", 100<<10) +
 				`"}}]`, "manifests", "got 6144"},
-		{"options that are too long together", `work: {manifestOptions: ` +
+		{"manifestOptions that exceed the total size", `work: {manifestOptions: ` +
 			list(70, `{select: {name: "#"}, readiness: {cel: "`+as(2000)+`"}}`) + `}`, "work.manifestOptions",
 			"at most 131072 bytes as JSON"},
-		{"overrides that are too long together", `overrides: {rules: ` + list(30, `{mergePatch: {a: `+as(9000)+`}}`) + `}`,
+		{"overrides that exceed the total size", `overrides: {rules: ` + list(30, `{mergePatch: {a: `+as(9000)+`}}`) + `}`,
 			"overrides.rules", "at most 262144 bytes as JSON together"},
-		{"all together", `replicas: {strategy: StaticWeight, weights: ` +
+		{"a spec that exceeds the total size", `replicas: {strategy: StaticWeight, weights: ` +
 			list(20, `{weight: 1, clusters: {names: `+list(999, as(50)+"#")+`}}`) + `}`, "", "at most 950272 bytes as JSON"},
-		{"a field that cannot be ignored", `work: {manifestOptions: [{select: {name: a}, ignoredFields: [.metadata.name]}]}`,
+		{"an identifying field in ignoredFields",
+			`work: {manifestOptions: [{select: {name: a}, ignoredFields: [.metadata.name]}]}`,
 			"work.manifestOptions[0].ignoredFields[0]", "make the object"},
-		{"a value of a patch", `overrides: {rules: [{jsonPatch: [{op: add, path: /a}]}]}`,
+		{"a patch operation add without a value", `overrides: {rules: [{jsonPatch: [{op: add, path: /a}]}]}`,
 			"overrides.rules[0].jsonPatch[0].value", "value is required"},
-		{"a patch of the name", `overrides: {rules: [{mergePatch: {metadata: {name: b}}}]}`,
+		{"a merge patch of the name", `overrides: {rules: [{mergePatch: {metadata: {name: b}}}]}`,
 			"overrides.rules[0].mergePatch.metadata.name", "no patch may change it"},
-		{"labels of clusters", `overrides: {rules: [{clusters: [{labelSelector: ` + labels + `}], mergePatch: {}}]}`,
+		{"an invalid label of a cluster selector",
+			`overrides: {rules: [{clusters: [{labelSelector: ` + labels + `}], mergePatch: {}}]}`,
 			"overrides.rules[0].clusters[0].labelSelector.matchLabels", "name part"},
-		{"labels of weighed clusters", `replicas: {strategy: StaticWeight, weights: [{weight: 1, clusters: {labelSelector: ` +
-			labels + `}}]}`, "replicas.weights[0].clusters.labelSelector.matchLabels", "name part"},
-		{"labels of objects", `resources: [{kind: A, labelSelector: ` + labels + `}]`,
+		{"an invalid label of a weight",
+			`replicas: {strategy: StaticWeight, weights: [{weight: 1, clusters: {labelSelector: ` +
+				labels + `}}]}`, "replicas.weights[0].clusters.labelSelector.matchLabels", "name part"},
+		{"an invalid label of a resource selector", `resources: [{kind: A, labelSelector: ` + labels + `}]`,
 			"resources[0].labelSelector.matchLabels", "name part"},
-		{"labels of stages", `rollout: {type: Stages, stages: [{name: a, selector: ` + labels + `}]}`,
+		{"an invalid label of a stage", `rollout: {type: Stages, stages: [{name: a, selector: ` + labels + `}]}`,
 			"rollout.stages[0].selector.matchLabels", "name part"},
-		{"an order by no label", `rollout: {type: Stages, stages: [{name: a, orderBy: two words}]}`,
+		{"an orderBy that is not a label key", `rollout: {type: Stages, stages: [{name: a, orderBy: two words}]}`,
 			"rollout.stages[0].orderBy", "key of a label"},
 	} {
 		object := workSet(t, test.fields)
 		ours := validated(&decoded(t, object).Spec)
 		want := strings.TrimSuffix("spec."+test.field, ".")
 		if len(ours) == 0 || ours[0].Field != want || !strings.Contains(ours[0].Message, test.want) {
-			t.Errorf("%s: want a complaint about %s that says %q, got %+v", test.reason, want, test.want, ours)
+			t.Errorf("%s: want an error of %s with %q, got %+v", test.reason, want, test.want, ours)
 		}
 		if err := c.Create(t.Context(), object, client.DryRunAll); err != nil {
-			t.Errorf("%s: the API server can tell now, so this belongs to its rules: %v", test.reason, err)
+			t.Errorf("%s: the API server rejects the object, move the case to its rules: %v", test.reason, err)
 		}
 	}
 }

@@ -12,9 +12,9 @@ import (
 
 func TestLabelValue(t *testing.T) {
 	for _, test := range []struct{ reason, name, want string }{
-		{"a name is its own label", "web", "web"},
-		{"as long as a label may be", strings.Repeat("a", 63), strings.Repeat("a", 63)},
-		{"a longer one is hashed; what is stored has this hash, so it stays", strings.Repeat("a", 64),
+		{"a short name", "web", "web"},
+		{"a name of 63 letters", strings.Repeat("a", 63), strings.Repeat("a", 63)},
+		{"a longer name is hashed, and the hash must not change between releases", strings.Repeat("a", 64),
 			"ffe054fe7ae0cb6dc65c3af9b61d5209"},
 	} {
 		require.Equal(t, test.want, v1alpha1.LabelValue(test.name), test.reason)

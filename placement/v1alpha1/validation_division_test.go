@@ -16,31 +16,32 @@ func TestValidateDivision(t *testing.T) {
 	const east = `clusters: {names: [east]}`
 	for _, test := range []struct {
 		reason, division string
-		want             []string // fields and what is said of them, in pairs
+		want             []string // fields and parts of their messages, in pairs
 	}{
-		{"every strategy", `{strategy: Duplicated}`, nil},
-		{"weights of all sizes", `{strategy: StaticWeight, weights: [{` + east + `, weight: 0}, {` + east +
+		{"a strategy without other fields", `{strategy: Duplicated}`, nil},
+		{"the smallest and the largest weight", `{strategy: StaticWeight, weights: [{` + east + `, weight: 0}, {` + east +
 			`, weight: 1000000}], objects: [{group: ""}]}`, nil},
-		{"no weights are weights", `{strategy: DynamicWeight, weights: []}`, nil},
-		{"to take one strategy for another multiplies a workload", `{}`,
+		{"empty weights with strategy DynamicWeight", `{strategy: DynamicWeight, weights: []}`, nil},
+		{"no strategy", `{}`,
 			[]string{"strategy", `supported values: "Duplicated", "StaticWeight", "DynamicWeight", "Aggregated"`}},
-		{"a strategy that does not exist", `{strategy: Even}`, []string{"strategy", "Unsupported value"}},
-		{"weights that would not count", `{strategy: Aggregated, weights: [{` + east + `, weight: 1}]}`,
+		{"an unknown strategy", `{strategy: Even}`, []string{"strategy", "Unsupported value"}},
+		{"weights with strategy Aggregated", `{strategy: Aggregated, weights: [{` + east + `, weight: 1}]}`,
 			[]string{"weights", "weights may only be set with strategy StaticWeight: remove them, or set the strategy to " +
 				"StaticWeight"}},
 		{"a weight below 0", `{strategy: StaticWeight, weights: [{` + east + `, weight: -1}]}`,
 			[]string{"weights[0].weight", "from 0 to 1000000"}},
 		{"a weight that is too large", `{strategy: StaticWeight, weights: [{` + east + `, weight: 1}, {` + east +
 			`, weight: 1000001}]}`, []string{"weights[1].weight", "from 0 to 1000000"}},
-		{"no cluster in particular", `{strategy: StaticWeight, weights: [{clusters: {}, weight: 1}]}`,
+		{"a weight with an empty cluster selector", `{strategy: StaticWeight, weights: [{clusters: {}, weight: 1}]}`,
 			[]string{"weights[0].clusters", "an empty selector"}},
-		{"no label", `{strategy: StaticWeight, weights: [{clusters: {labelSelector: {matchLabels: {"a b": c}}}, weight: 1}]}`,
+		{"an invalid label",
+			`{strategy: StaticWeight, weights: [{clusters: {labelSelector: {matchLabels: {"a b": c}}}, weight: 1}]}`,
 			[]string{"weights[0].clusters.labelSelector.matchLabels", "name part"}},
 		{"too many weights", `{strategy: StaticWeight, weights: ` + list(33, `{`+east+`, weight: 1}`) + `}`,
 			[]string{"weights", "at most 32"}},
-		{"no object in particular", `{strategy: Duplicated, objects: [{}]}`,
+		{"an empty object selector", `{strategy: Duplicated, objects: [{}]}`,
 			[]string{"objects[0]", "name a group, kind, namespace or name, or remove the selector"}},
-		{"too many objects", `{strategy: Duplicated, objects: ` + list(17, `{kind: A}`) + `}`,
+		{"too many object selectors", `{strategy: Duplicated, objects: ` + list(17, `{kind: A}`) + `}`,
 			[]string{"objects", "at most 16"}},
 	} {
 		var division v1alpha1.ReplicaDivision

@@ -20,79 +20,83 @@ func TestValidateOverrides(t *testing.T) {
 	list := func(n int, item string) string { return "[" + strings.Repeat(item+", ", n-1) + item + "]" }
 	for _, test := range []struct {
 		reason, rule string
-		want         []string // fields and what is said of them, in pairs
+		want         []string // fields and parts of their messages, in pairs
 	}{
-		{"nothing to do", `{}`, []string{"rules[0]", "requires jsonPatch, mergePatch or delete"}},
-		{"an empty patch is none", `{jsonPatch: []}`, []string{"rules[0]", "requires jsonPatch, mergePatch or delete"}},
-		{"an empty merge patch is one", `{mergePatch: {}}`, nil},
-		{"to delete everything takes a word for it", `{delete: true}`,
+		{"a rule without patches and delete", `{}`, []string{"rules[0]", "requires jsonPatch, mergePatch or delete"}},
+		{"an empty JSON patch", `{jsonPatch: []}`, []string{"rules[0]", "requires jsonPatch, mergePatch or delete"}},
+		{"an empty merge patch is valid", `{mergePatch: {}}`, nil},
+		{"delete without objects", `{delete: true}`,
 			[]string{"rules[0].objects", "objects is required with delete"}},
-		{"deleted and patched", `{delete: true, objects: [{name: a}], mergePatch: {}}`,
+		{"delete with a merge patch", `{delete: true, objects: [{name: a}], mergePatch: {}}`,
 			[]string{"rules[0].delete", "patches must not be set with delete"}},
-		{"no cluster in particular", `{clusters: [{}], mergePatch: {}}`,
+		{"an empty cluster selector", `{clusters: [{}], mergePatch: {}}`,
 			[]string{"rules[0].clusters[0]", "an empty selector"}},
-		{"a label selector that selects nothing", `{clusters: [{labelSelector: {matchLabels: {}}}], mergePatch: {}}`,
+		{"a cluster selector with an empty label selector",
+			`{clusters: [{labelSelector: {matchLabels: {}}}], mergePatch: {}}`,
 			[]string{"rules[0].clusters[0]", "an empty selector"}},
-		{"no name of a cluster", `{clusters: [{names: [East]}], mergePatch: {}}`,
+		{"an invalid cluster name", `{clusters: [{names: [East]}], mergePatch: {}}`,
 			[]string{"rules[0].clusters[0].names[0]", "DNS label"}},
-		{"one cluster twice", `{clusters: [{names: [a, a]}], mergePatch: {}}`,
+		{"a duplicate cluster name", `{clusters: [{names: [a, a]}], mergePatch: {}}`,
 			[]string{"rules[0].clusters[0].names[1]", "Duplicate"}},
-		{"no label", `{clusters: [{cel: ["true"]}, {labelSelector: {matchLabels: {"a b": c}}}], mergePatch: {}}`,
+		{"an invalid label", `{clusters: [{cel: ["true"]}, {labelSelector: {matchLabels: {"a b": c}}}], mergePatch: {}}`,
 			[]string{"rules[0].clusters[1].labelSelector.matchLabels", "name part"}},
 		{"an empty expression", `{clusters: [{names: [a], cel: [""]}], mergePatch: {}}`,
 			[]string{"rules[0].clusters[0].cel[0]", "must not be empty"}},
-		{"too many selectors of clusters", `{clusters: ` + list(17, "{cel: ['true']}") + `, mergePatch: {}}`,
+		{"too many cluster selectors", `{clusters: ` + list(17, "{cel: ['true']}") + `, mergePatch: {}}`,
 			[]string{"rules[0].clusters", "at most 16"}},
-		{"a selector that says nothing", `{objects: [{}], mergePatch: {}}`, []string{"rules[0].objects[0]", "at least 1"}},
-		{"the core group is something", `{objects: [{group: ""}], mergePatch: {}}`, nil},
-		{"too many selectors", `{objects: ` + list(17, "{kind: A}") + `, mergePatch: {}}`,
+		{"an empty object selector", `{objects: [{}], mergePatch: {}}`, []string{"rules[0].objects[0]", "at least 1"}},
+		{"an object selector with the core group", `{objects: [{group: ""}], mergePatch: {}}`, nil},
+		{"too many object selectors", `{objects: ` + list(17, "{kind: A}") + `, mergePatch: {}}`,
 			[]string{"rules[0].objects", "at most 16"}},
-		{"names that no object has", `{objects: [{group: ` + strings.Repeat("a", 254) + `, kind: ` + strings.Repeat("a", 64) +
+		{"group, kind, namespace and name that are too long", `{objects: [{group: ` + strings.Repeat("a",
+			254) + `, kind: ` + strings.Repeat("a", 64) +
 			`, namespace: ` + strings.Repeat("a", 64) + `, name: ` + strings.Repeat("a", 254) + `}], mergePatch: {}}`,
 			[]string{"rules[0].objects[0].kind", "", "rules[0].objects[0].namespace", "", "rules[0].objects[0].name", "",
 				"rules[0].objects[0].group", ""}},
 		{"too many operations", `{jsonPatch: ` + list(65, "{op: remove, path: /a}") + `}`,
 			[]string{"rules[0].jsonPatch", "at most 64"}},
-		{"no such operation", `{jsonPatch: [{op: merge, path: /a}]}`,
+		{"an unknown patch operation", `{jsonPatch: [{op: merge, path: /a}]}`,
 			[]string{"rules[0].jsonPatch[0].op", "Unsupported value"}},
-		{"a path of another kind", `{jsonPatch: [{op: remove, path: .spec.a}]}`,
+		{"a path that is not a JSON pointer", `{jsonPatch: [{op: remove, path: .spec.a}]}`,
 			[]string{"rules[0].jsonPatch[0].path", "JSON pointer"}},
-		{"half an escape", `{jsonPatch: [{op: remove, path: /a~2}]}`, []string{"rules[0].jsonPatch[0].path", "JSON pointer"}},
-		{"a path without an end", `{jsonPatch: [{op: remove, path: /` + strings.Repeat("a", 1024) + `}]}`,
+		{"a path with an invalid escape", `{jsonPatch: [{op: remove, path: /a~2}]}`,
+			[]string{"rules[0].jsonPatch[0].path", "JSON pointer"}},
+		{"a path that is too long", `{jsonPatch: [{op: remove, path: /` + strings.Repeat("a", 1024) + `}]}`,
 			[]string{"rules[0].jsonPatch[0].path", "may not be more than 1024"}},
-		{"adding nothing", `{jsonPatch: [{op: add, path: /a}]}`,
+		{"add without a value", `{jsonPatch: [{op: add, path: /a}]}`,
 			[]string{"rules[0].jsonPatch[0].value", "value is required"}},
-		{"adding null", `{jsonPatch: [{op: add, path: /a, value: null}]}`,
+		{"add with the value null", `{jsonPatch: [{op: add, path: /a, value: null}]}`,
 			[]string{"rules[0].jsonPatch[0].value", "value is required"}},
-		{"removing something else", `{jsonPatch: [{op: remove, path: /a, value: 1}]}`,
+		{"remove with a value", `{jsonPatch: [{op: remove, path: /a, value: 1}]}`,
 			[]string{"rules[0].jsonPatch[0].value", "must not be set with another op"}},
-		{"copying from nowhere", `{jsonPatch: [{op: copy, path: /a}]}`,
+		{"copy without from", `{jsonPatch: [{op: copy, path: /a}]}`,
 			[]string{"rules[0].jsonPatch[0].from", "from is required"}},
-		{"adding from elsewhere", `{jsonPatch: [{op: add, path: /a, from: /b, value: 1}]}`,
+		{"add with from", `{jsonPatch: [{op: add, path: /a, from: /b, value: 1}]}`,
 			[]string{"rules[0].jsonPatch[0].from", "must not be set with another op"}},
-		{"into itself", `{jsonPatch: [{op: move, path: /a/b, from: /a}]}`,
+		{"a move of a field into itself", `{jsonPatch: [{op: move, path: /a/b, from: /a}]}`,
 			[]string{"rules[0].jsonPatch[0].path", "into itself"}},
-		{"a copy of itself in itself is fine",
+		{"a copy of a field into itself",
 			`{jsonPatch: [{op: copy, path: /a/b, from: /a}, {op: move, path: /ab, from: /a}]}`, nil},
-		{"a value too deep", `{jsonPatch: [{op: add, path: /a, value: ` + nested(65) + `}]}`,
+		{"a value that is nested too deep", `{jsonPatch: [{op: add, path: /a, value: ` + nested(65) + `}]}`,
 			[]string{"rules[0].jsonPatch[0].value", "more than 64 levels deep"}},
-		{"a value as deep as may be", `{jsonPatch: [{op: add, path: /a, value: ` + nested(64) + `}]}`, nil},
-		{"a merge patch too deep", `{mergePatch: ` + nested(65) + `}`,
+		{"a value of the maximum depth", `{jsonPatch: [{op: add, path: /a, value: ` + nested(64) + `}]}`, nil},
+		{"a merge patch that is nested too deep", `{mergePatch: ` + nested(65) + `}`,
 			[]string{"rules[0].mergePatch", "more than 64 levels deep"}},
 		{"a merge patch that is a list", `{mergePatch: [a]}`, []string{"rules[0].mergePatch", "must be a JSON object"}},
-		{"identity, merged", `{mergePatch: {apiVersion: v2, kind: null, status: {a: 1}, metadata: {name: a, ` +
-			`namespace: null, generateName: a, ownerReferences: [], labels: {a: b}}}}`,
+		{"a merge patch of identifying fields",
+			`{mergePatch: {apiVersion: v2, kind: null, status: {a: 1}, metadata: {name: a, ` +
+				`namespace: null, generateName: a, ownerReferences: [], labels: {a: b}}}}`,
 			[]string{"rules[0].mergePatch.apiVersion", "", "rules[0].mergePatch.kind", "", "rules[0].mergePatch.status", "",
 				"rules[0].mergePatch.metadata.name", "", "rules[0].mergePatch.metadata.namespace", "",
 				"rules[0].mergePatch.metadata.generateName", "", "rules[0].mergePatch.metadata.ownerReferences", ""}},
-		{"all of metadata, merged", `{mergePatch: {metadata: null}}`,
+		{"a merge patch that removes metadata", `{mergePatch: {metadata: null}}`,
 			[]string{"rules[0].mergePatch.metadata", "contains the name"}},
-		{"metadata that is no map", `{mergePatch: {metadata: [a]}}`,
+		{"a merge patch with metadata as a list", `{mergePatch: {metadata: [a]}}`,
 			[]string{"rules[0].mergePatch.metadata", "contains the name"}},
-		{"names that only begin like those", `{mergePatch: {kinds: 1, Status: 1, metadata: {nameOf: a}}, ` +
+		{"names that are similar to identifying fields", `{mergePatch: {kinds: 1, Status: 1, metadata: {nameOf: a}}, ` +
 			`jsonPatch: [{op: remove, path: /kinds}, {op: remove, path: /spec/status}, {op: remove, path: /metadata/names}, ` +
 			`{op: remove, path: /metadata/labels/name}]}`, nil},
-		{"what is there may be tested and copied", `{jsonPatch: [{op: test, path: "", value: {}}, {op: test, ` +
+		{"test and copy of identifying fields", `{jsonPatch: [{op: test, path: "", value: {}}, {op: test, ` +
 			`path: /metadata/name, value: a}, {op: copy, from: /metadata/name, path: /metadata/labels/of}]}`, nil},
 	} {
 		o := v1alpha1.Overrides{}
@@ -105,7 +109,7 @@ func TestValidateOverrides(t *testing.T) {
 			if 2*i+1 < len(test.want) && strings.Contains(err.Error(), test.want[2*i+1]) {
 				continue
 			}
-			t.Errorf("%s: want complaints %q, got %v", test.reason, test.want, err)
+			t.Errorf("%s: want errors %q, got %v", test.reason, test.want, err)
 		}
 		for pair := range slices.Chunk(test.want, 2) {
 			want = append(want, pair[0])
@@ -113,12 +117,12 @@ func TestValidateOverrides(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 		}
-		require.Equal(t, before, &o, "%s: Validate changes nothing", test.reason)
+		require.Equal(t, before, &o, "%s: Validate must not change the overrides", test.reason)
 	}
 }
 
-// TestNoPatchTouchesIdentity tests that no notation of a path changes the fields that identify an object.
-func TestNoPatchTouchesIdentity(t *testing.T) {
+// TestValidateOverrides_IdentifyingFields tests that no notation of a path changes the fields that identify an object.
+func TestValidateOverrides_IdentifyingFields(t *testing.T) {
 	for _, path := range []string{"", "/apiVersion", "/kind", "/status", "/status/a", "/metadata", "/metadata/name",
 		"/metadata/namespace", "/metadata/generateName", "/metadata/ownerReferences", "/metadata/ownerReferences/0",
 		"/kind/\n", "/kind/"} {
@@ -132,13 +136,13 @@ func TestNoPatchTouchesIdentity(t *testing.T) {
 		} {
 			o := v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{JSONPatch: []v1alpha1.JSONPatchOperation{op}}}}
 			if len(o.Validate(nil)) == 0 {
-				t.Errorf("%s from %q to %q is taken", op.Op, op.From, op.Path)
+				t.Errorf("%s from %q to %q: want an error", op.Op, op.From, op.Path)
 			}
 		}
 	}
 }
 
-func TestValidateOverridesTogether(t *testing.T) {
+func TestValidateOverrides_TotalSize(t *testing.T) {
 	rule := v1alpha1.OverrideRule{
 		MergePatch: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"x":"%0*d"}`, v1alpha1.MaxOverrideBytes/2, 0)}}
 	one := v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{rule}}
@@ -152,10 +156,12 @@ func TestValidateOverridesTogether(t *testing.T) {
 	for i := range names {
 		names[i] = fmt.Sprintf("c%d", i)
 	}
-	crowd := v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{Clusters: []v1alpha1.ClusterSelector{{Names: names}},
-		MergePatch: &runtime.RawExtension{Raw: []byte("{}")}}}}
-	require.ErrorContains(t, crowd.Validate(nil).ToAggregate(), "rules[0].clusters[0].names: Too many")
-	for reason, raw := range map[string]string{"no JSON": "{", "nothing": "", "null": "null"} {
+	tooManyNames := v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{
+		Clusters:   []v1alpha1.ClusterSelector{{Names: names}},
+		MergePatch: &runtime.RawExtension{Raw: []byte("{}")},
+	}}}
+	require.ErrorContains(t, tooManyNames.Validate(nil).ToAggregate(), "rules[0].clusters[0].names: Too many")
+	for reason, raw := range map[string]string{"invalid JSON": "{", "an empty text": "", "null": "null"} {
 		o := v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{MergePatch: &runtime.RawExtension{Raw: []byte(raw)}}}}
 		require.NotEmpty(t, o.Validate(nil), reason)
 	}

@@ -35,82 +35,86 @@ func TestValidateRollout(t *testing.T) {
 	for _, test := range []struct {
 		reason   string
 		strategy v1alpha1.RolloutStrategy
-		field    string // below spec.rollout; empty: it is valid
+		field    string // below spec.rollout; empty: the strategy is valid
 		want     string
 	}{
-		{"nothing is all at once", v1alpha1.RolloutStrategy{}, none, ""},
-		{"a type that does not exist", v1alpha1.RolloutStrategy{Type: "Some"}, "type",
+		{"an empty strategy", v1alpha1.RolloutStrategy{}, none, ""},
+		{"an unknown type", v1alpha1.RolloutStrategy{Type: "Some"}, "type",
 			`supported values: "All", "Progressive"`},
-		{"all at once is not some at a time", v1alpha1.RolloutStrategy{MaxConcurrency: new(number(1))}, "maxConcurrency",
+		{"maxConcurrency with type All", v1alpha1.RolloutStrategy{MaxConcurrency: new(number(1))}, "maxConcurrency",
 			"remove maxConcurrency, or set the type to Progressive"},
-		{"a number", concurrency(number(1)), none, ""},
-		{"none at a time would never end", concurrency(number(0)), "maxConcurrency", share},
-		{"a percentage", concurrency(text("100%")), none, ""},
-		{"nothing of all would never end", concurrency(text("0%")), "maxConcurrency", share},
-		{"more than all", concurrency(text("101%")), "maxConcurrency", share},
-		{"a number as a text is neither", concurrency(text("5")), "maxConcurrency", share},
-		{"no sign", concurrency(text("+5%")), "maxConcurrency", share},
-		{"no fraction", concurrency(text("0.5%")), "maxConcurrency", share},
-		{"no failure", failures(number(0)), none, ""},
-		{"no failure of all", failures(text("0%")), none, ""},
-		{"more than there are is all", failures(number(1000000)), none, ""},
-		{"fewer than none", failures(number(-1)), "maxFailures", "must be a number from 0, or a percentage from 0% to 100%"},
-		{"fewer than none of all", failures(text("-1%")), "maxFailures", "must be a number from 0"},
-		{"no time to fail in", v1alpha1.RolloutStrategy{ProgressDeadlineSeconds: -1}, "progressDeadlineSeconds",
+		{"maxConcurrency of 1", concurrency(number(1)), none, ""},
+		{"maxConcurrency of 0", concurrency(number(0)), "maxConcurrency", share},
+		{"maxConcurrency of 100%", concurrency(text("100%")), none, ""},
+		{"maxConcurrency of 0%", concurrency(text("0%")), "maxConcurrency", share},
+		{"maxConcurrency above 100%", concurrency(text("101%")), "maxConcurrency", share},
+		{"maxConcurrency as a number in a string", concurrency(text("5")), "maxConcurrency", share},
+		{"maxConcurrency with a sign", concurrency(text("+5%")), "maxConcurrency", share},
+		{"maxConcurrency with a fraction of a percent", concurrency(text("0.5%")), "maxConcurrency", share},
+		{"maxFailures of 0", failures(number(0)), none, ""},
+		{"maxFailures of 0%", failures(text("0%")), none, ""},
+		{"a large number of maxFailures", failures(number(1000000)), none, ""},
+		{"a negative number of maxFailures", failures(number(-1)), "maxFailures",
+			"must be a number from 0, or a percentage from 0% to 100%"},
+		{"a negative percentage of maxFailures", failures(text("-1%")), "maxFailures", "must be a number from 0"},
+		{"negative progressDeadlineSeconds", v1alpha1.RolloutStrategy{ProgressDeadlineSeconds: -1}, "progressDeadlineSeconds",
 			"must be from 1 to 31536000"},
-		{"a soak that began before", v1alpha1.RolloutStrategy{MinSuccessSeconds: -1}, "minSuccessSeconds",
+		{"negative minSuccessSeconds", v1alpha1.RolloutStrategy{MinSuccessSeconds: -1}, "minSuccessSeconds",
 			"must be from 0 to 31536000"},
-		{"a soak of more than a year", v1alpha1.RolloutStrategy{MinSuccessSeconds: 31536001}, "minSuccessSeconds",
+		{"minSuccessSeconds of more than a year", v1alpha1.RolloutStrategy{MinSuccessSeconds: 31536001}, "minSuccessSeconds",
 			"must be from 0 to 31536000"},
-		{"another action", v1alpha1.RolloutStrategy{OnFailure: "Shrug"}, "onFailure", `supported values: "Halt", "RollBack"`},
-		{"another state", v1alpha1.RolloutStrategy{State: "Walk"}, "state", `supported values: "Run", "Pause", "Stop"`},
-		{"a group by name, one by index", inGroups(v1alpha1.DecisionGroupReference{Name: "a"},
+		{"an unknown onFailure", v1alpha1.RolloutStrategy{OnFailure: "Shrug"}, "onFailure",
+			`supported values: "Halt", "RollBack"`},
+		{"an unknown state", v1alpha1.RolloutStrategy{State: "Walk"}, "state", `supported values: "Run", "Pause", "Stop"`},
+		{"a mandatory group by name, and one by index", inGroups(v1alpha1.DecisionGroupReference{Name: "a"},
 			v1alpha1.DecisionGroupReference{Index: new(int32(0))}), none, ""},
-		{"a group by nothing", inGroups(v1alpha1.DecisionGroupReference{}), "mandatoryGroups[0]",
+		{"a mandatory group without name and index", inGroups(v1alpha1.DecisionGroupReference{}), "mandatoryGroups[0]",
 			"named by either name or index"},
-		{"a group by both", inGroups(v1alpha1.DecisionGroupReference{Name: "a", Index: new(int32(1))}), "mandatoryGroups[0]",
+		{"a mandatory group with name and index", inGroups(v1alpha1.DecisionGroupReference{Name: "a", Index: new(int32(1))}),
+			"mandatoryGroups[0]",
 			"named by either name or index"},
-		{"an index that none can have", inGroups(v1alpha1.DecisionGroupReference{Index: new(int32(-1))}),
+		{"a negative index of a mandatory group", inGroups(v1alpha1.DecisionGroupReference{Index: new(int32(-1))}),
 			"mandatoryGroups[0].index", "index must not be negative"},
-		{"too many groups to name", inGroups(make([]v1alpha1.DecisionGroupReference, 33)...), "mandatoryGroups",
+		{"too many mandatory groups", inGroups(make([]v1alpha1.DecisionGroupReference, 33)...), "mandatoryGroups",
 			"must have at most 32 items"},
-		{"groups are of one type", v1alpha1.RolloutStrategy{MandatoryGroups: []v1alpha1.DecisionGroupReference{{Name: "a"}}},
+		{"mandatory groups with type All",
+			v1alpha1.RolloutStrategy{MandatoryGroups: []v1alpha1.DecisionGroupReference{{Name: "a"}}},
 			"mandatoryGroups", "may only be set with type ProgressivePerGroup"},
-		{"stages are of one type", v1alpha1.RolloutStrategy{Stages: []v1alpha1.RolloutStage{{Name: "a"}}}, "stages",
+		{"stages with type All", v1alpha1.RolloutStrategy{Stages: []v1alpha1.RolloutStage{{Name: "a"}}}, "stages",
 			"may only be set with type Stages"},
-		{"stages without one", v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutStages}, "stages",
+		{"type Stages without stages", v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutStages}, "stages",
 			"stages is required with type Stages"},
-		{"a stage of all", stages(func(*v1alpha1.RolloutStage) {}), none, ""},
-		{"a stage that cannot be approved", stages(func(s *v1alpha1.RolloutStage) { s.Name = "" }), "stages[0].name",
+		{"a stage without a selector", stages(func(*v1alpha1.RolloutStage) {}), none, ""},
+		{"a stage without a name", stages(func(s *v1alpha1.RolloutStage) { s.Name = "" }), "stages[0].name",
 			"must be a DNS label"},
-		{"a name that the table has for others", stages(func(s *v1alpha1.RolloutStage) {
+		{"the stage name Remaining, which the status uses", stages(func(s *v1alpha1.RolloutStage) {
 			s.Name = "Remaining"
 		}), "stages[0].name", "must be a DNS label"},
-		{"two stages of one name", v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutStages,
+		{"two stages with the same name", v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutStages,
 			Stages: []v1alpha1.RolloutStage{{Name: "a"}, {Name: "a"}}}, "stages[1]", "Duplicate value"},
-		{"a label that nothing can have", stages(func(s *v1alpha1.RolloutStage) {
+		{"an invalid label of a stage", stages(func(s *v1alpha1.RolloutStage) {
 			s.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"two words": "a"}}
 		}), "stages[0].selector.matchLabels", "name part must consist of"},
-		{"an order by such a label", stages(func(s *v1alpha1.RolloutStage) {
+		{"an orderBy that is not a label key", stages(func(s *v1alpha1.RolloutStage) {
 			s.OrderBy = "two words"
 		}), "stages[0].orderBy", "orderBy must be the key of a label"},
-		{"none of a stage at a time", stages(func(s *v1alpha1.RolloutStage) {
+		{"maxConcurrency of 0 for a stage", stages(func(s *v1alpha1.RolloutStage) {
 			s.MaxConcurrency = new(number(0))
 		}), "stages[0].maxConcurrency", share},
-		{"a wait that is over", stages(func(s *v1alpha1.RolloutStage) {
+		{"a negative waitSeconds before a stage", stages(func(s *v1alpha1.RolloutStage) {
 			s.Before.WaitSeconds = -1
 		}), "stages[0].before.waitSeconds", "must be from 0 to 31536000"},
-		{"a wait that never is", stages(func(s *v1alpha1.RolloutStage) {
+		{"waitSeconds after a stage of more than a year", stages(func(s *v1alpha1.RolloutStage) {
 			s.After.WaitSeconds = 31536001
 		}), "stages[0].after.waitSeconds", "must be from 0 to 31536000"},
 	} {
 		errs := test.strategy.Validate(field.NewPath("spec", "rollout"))
 		switch {
 		case test.field == none && len(errs) > 0:
-			t.Errorf("%s: want it to be valid, got %v", test.reason, errs)
+			t.Errorf("%s: unexpected errors: %v", test.reason, errs)
 		case test.field == none:
 		case len(errs) == 0 || errs[0].Field != "spec.rollout."+test.field || !strings.Contains(errs[0].Error(), test.want):
-			t.Errorf("%s: want a complaint about %s that says %q, got %v", test.reason, test.field, test.want, errs)
+			t.Errorf("%s: want an error of %s with %q, got %v", test.reason, test.field, test.want, errs)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func comparing(kind v1alpha1.PropertyType, values ...string) v1alpha1.PlacementP
 	}})
 }
 
-func TestValidateBeyondTheAPIServer(t *testing.T) {
+func TestValidatePlacementPolicy_RulesWithoutAPIServer(t *testing.T) {
 	const selector = "affinity.required[0].labelSelector"
 	for _, test := range []struct {
 		reason string
@@ -42,55 +42,55 @@ func TestValidateBeyondTheAPIServer(t *testing.T) {
 		want   string
 	}{
 		{
-			"a label that nothing can have",
+			"an invalid label key",
 			term(v1alpha1.ClusterSelectorTerm{
 				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"two words": "a"}}}),
 			selector + ".matchLabels", "name part must consist of alphanumeric characters",
 		},
 		{
-			"a value that no label can have",
+			"an invalid label value",
 			term(v1alpha1.ClusterSelectorTerm{
 				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "two words"}}}),
 			selector + ".matchLabels", "a valid label must be",
 		},
 		{
-			"an operator that selectors do not have",
+			"an unknown operator of a label selector",
 			selecting("a", "Gt", "5"),
 			selector + ".matchExpressions[0].operator", "not a valid selector operator",
 		},
 		{
-			"in nothing",
+			"In without values",
 			selecting("a", metav1.LabelSelectorOpIn),
 			selector + ".matchExpressions[0].values", "must be specified",
 		},
 		{
-			"a selector of a preferred term is no other",
+			"a label selector of a preferred term",
 			v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{Preferred: []v1alpha1.PreferredTerm{
 				{Weight: 1, Term: selecting("a", metav1.LabelSelectorOpIn).Affinity.Required[0]}}}},
 			"affinity.preferred[0].term.labelSelector.matchExpressions[0].values", "must be specified",
 		},
 		{
-			"the second of several is no quantity",
+			"the second of several values is not a quantity",
 			comparing(v1alpha1.PropertyQuantity, "5", "many"),
 			"affinity.required[0].properties[0].values[1]", "values must be quantities such as 500m, 1.5 or 64Gi",
 		},
 		{
-			"the second of several is no version",
+			"the second of several values is not a version",
 			comparing(v1alpha1.PropertyVersion, "v1.2.3", "v1.2"),
 			"affinity.required[0].properties[0].values[1]", "values must be semantic versions of three numbers",
 		},
 		{
-			"a pre-release that is none",
+			"an invalid pre-release",
 			comparing(v1alpha1.PropertyVersion, "v1.2.3-_"),
 			"affinity.required[0].properties[0].values[0]", "values must be semantic versions",
 		},
 		{
-			"a prefix is a DNS name",
+			"a profile with an invalid prefix",
 			v1alpha1.PlacementPolicy{Profile: "a..b/c"},
 			"profile", "profile must be a qualified name",
 		},
 		{
-			"an endless number has no order",
+			"Gt with a large exponent",
 			term(v1alpha1.ClusterSelectorTerm{
 				Properties: []v1alpha1.PropertyRequirement{{Name: "p", Operator: v1alpha1.PropertyGt, Values: []string{"1e100"}}}}),
 			"affinity.required[0].properties[0].values[0]", "values must be a quantity such as 64Gi",
@@ -101,25 +101,25 @@ func TestValidateBeyondTheAPIServer(t *testing.T) {
 			"requiredAPIs[0].version", "version must be the version of an API, such as v1",
 		},
 		{
-			"a group is a DNS name",
+			"an API group that is not a DNS name",
 			v1alpha1.PlacementPolicy{
 				RequiredAPIs: []metav1.GroupVersionKind{{Group: "Apps", Version: "v1", Kind: "Deployment"}}},
 			"requiredAPIs[0].group", "group must be the group of an API, such as apps",
 		},
 		{
-			"a kind is one word",
+			"an API kind with a group",
 			v1alpha1.PlacementPolicy{
 				RequiredAPIs: []metav1.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "deployments.apps"}}},
 			"requiredAPIs[0].kind", "kind must be the kind of an API, such as Deployment",
 		},
 		{
-			"which of several resources is wrong",
+			"the second of two resources is invalid",
 			v1alpha1.PlacementPolicy{Resources: corev1.ResourceList{"cpu": resource.MustParse("1"),
 				"memory": resource.MustParse("-1")}},
 			"resources[memory]", "resources must not be negative",
 		},
 		{
-			"which of several spreads is wrong",
+			"the second of two topology constraints is invalid",
 			v1alpha1.PlacementPolicy{TopologySpread: []v1alpha1.TopologySpreadConstraint{
 				{TopologyKey: "region", WhenUnsatisfiable: v1alpha1.ScheduleAnyway}, {TopologyKey: "zone"},
 			}},
@@ -128,13 +128,14 @@ func TestValidateBeyondTheAPIServer(t *testing.T) {
 	} {
 		errs := test.policy.Validate(nil)
 		if len(errs) != 1 || errs[0].Field != test.field || !strings.Contains(errs[0].Error(), test.want) {
-			t.Errorf("%s: want one complaint about %s that says %q, got %v", test.reason, test.field, test.want, errs)
+			t.Errorf("%s: want one error of %s with %q, got %v", test.reason, test.field, test.want, errs)
 		}
 	}
 }
 
-// TestValidateSaysAll tests that Validate returns all errors, with the given path, and always in the same order.
-func TestValidateSaysAll(t *testing.T) {
+// TestValidatePlacementPolicy_AllErrorsInOrder tests that Validate returns all errors, with the given path, and always
+// in the same order.
+func TestValidatePlacementPolicy_AllErrorsInOrder(t *testing.T) {
 	labels, resources := map[string]string{}, corev1.ResourceList{}
 	for i := range 8 {
 		labels[fmt.Sprintf("wrong %d", i)] = ""
@@ -165,13 +166,13 @@ func TestValidateSaysAll(t *testing.T) {
 	text := errs.ToAggregate().Error()
 	for range 20 {
 		if again := policy.Validate(field.NewPath("spec", "where")).ToAggregate().Error(); again != text {
-			t.Fatalf("the order depends on that of a map:\n%s\n%s", text, again)
+			t.Fatalf("the order of the errors depends on the order of a map:\n%s\n%s", text, again)
 		}
 	}
 }
 
-// TestValidateChangesNothing tests that Validate does not change the policy.
-func TestValidateChangesNothing(t *testing.T) {
+// TestValidatePlacementPolicy_KeepsPolicy tests that Validate does not change the policy.
+func TestValidatePlacementPolicy_KeepsPolicy(t *testing.T) {
 	policy := v1alpha1.PlacementPolicy{
 		Type:           v1alpha1.PickN,
 		Sorters:        []v1alpha1.PropertySorter{{Name: "cost"}},

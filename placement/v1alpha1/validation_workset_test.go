@@ -12,9 +12,10 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestValidateWorkSetInOrder tests that Validate returns the errors of all parts in the order of the fields, with their
-// paths in the WorkSet. Package placement/crds tests the individual rules, and that the API server has the same rules.
-func TestValidateWorkSetInOrder(t *testing.T) {
+// TestValidateWorkSet_AllErrorsInOrder tests that Validate returns the errors of all parts in the order of the fields,
+// with their paths in the WorkSet. Package placement/crds tests the individual rules, and that the API server has the
+// same rules.
+func TestValidateWorkSet_AllErrorsInOrder(t *testing.T) {
 	var spec v1alpha1.WorkSetSpec
 	require.NoError(t, yaml.UnmarshalStrict([]byte(`
 placements: [{name: a}, {name: a}]
@@ -57,12 +58,12 @@ revisionHistoryLimit: 33
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff(before, &spec); diff != "" {
-		t.Errorf("Validate changes nothing (-before +after)\n%s", diff)
+		t.Errorf("Validate must not change the spec (-before +after)\n%s", diff)
 	}
 }
 
-// TestValidateEmptyWorkSet tests that the zero value has only the errors for its empty required fields.
-func TestValidateEmptyWorkSet(t *testing.T) {
+// TestValidateWorkSet_Empty tests that the zero value has only the errors for its empty required fields.
+func TestValidateWorkSet_Empty(t *testing.T) {
 	var spec v1alpha1.WorkSetSpec
 	errs := spec.Validate()
 	require.Len(t, errs, 2)
@@ -70,8 +71,9 @@ func TestValidateEmptyWorkSet(t *testing.T) {
 	require.ErrorContains(t, errs[1], "spec.placements: Required value: name the placements")
 }
 
-// TestValidateBrokenManifest tests that a manifest with invalid JSON is reported, and does not suppress other errors.
-func TestValidateBrokenManifest(t *testing.T) {
+// TestValidateWorkSet_InvalidManifest tests that a manifest with invalid JSON is reported, and does not suppress other
+// errors.
+func TestValidateWorkSet_InvalidManifest(t *testing.T) {
 	spec := v1alpha1.WorkSetSpec{
 		Placements: []v1alpha1.PlacementReference{{Name: "a"}},
 		Manifests: []workv1alpha1.Manifest{

@@ -116,7 +116,7 @@ func BenchmarkRestart(b *testing.B) {
 	clusters, options := h.inventoryOf(testkit.Size(100))
 	workSets := testkit.Size(*benchWorkSets)
 	first := h.start(options)
-	stop := h.obey()
+	stop := h.simulateAgents()
 	h.place("all")
 	for i := range workSets {
 		h.distribute(fmt.Sprintf("web-%d", i), "all", nil, configMap(fmt.Sprintf("web-%d", i),
@@ -142,10 +142,10 @@ func BenchmarkRestart(b *testing.B) {
 
 		base := heap()
 		top, done := watermark()
-		looked := gathered(b, "controller_runtime_reconcile_total", "muster-workset")
+		reconciles := gathered(b, "controller_runtime_reconcile_total", "muster-workset")
 		started = time.Now()
 		r := h.start(options)
-		for gathered(b, "controller_runtime_reconcile_total", "muster-workset")-looked < float64(workSets) {
+		for gathered(b, "controller_runtime_reconcile_total", "muster-workset")-reconciles < float64(workSets) {
 			<-time.After(time.Millisecond)
 		}
 		spent += time.Since(started)

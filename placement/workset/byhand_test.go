@@ -17,13 +17,13 @@ import (
 	workcrds "github.com/muster-sdk/muster/work/crds"
 )
 
-// TestGeneratedWorkIsDeletedByHand checks that a generated Work that a user deletes is created again, without a change
+// TestGeneratedWork_DeletedByUser checks that a generated Work that a user deletes is created again, without a change
 // on the member, which has a real agent. The deletion of the WorkSet is a request.
-func TestGeneratedWorkIsDeletedByHand(t *testing.T) {
-	testkit.Virtual(t, testGeneratedWorkIsDeletedByHand)
+func TestGeneratedWork_DeletedByUser(t *testing.T) {
+	testkit.Virtual(t, testGeneratedWorkDeletedByUser)
 }
 
-func testGeneratedWorkIsDeletedByHand(t *testing.T) {
+func testGeneratedWorkDeletedByUser(t *testing.T) {
 	h := newHub(t)
 	require.NoError(t, workcrds.InstallOnMember(t.Context(), h.client))
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
@@ -46,19 +46,19 @@ func testGeneratedWorkIsDeletedByHand(t *testing.T) {
 	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, before))
 
 	require.NoError(t, h.client.Delete(t.Context(), work))
-	h.eventually("there is another Work", func() bool {
+	h.eventually("the Work is created again", func() bool {
 		now := h.works("web")["a/web-0"]
 		return now != nil && now.UID != work.UID && now.Status.ObservedGeneration == now.Generation
 	})
 	h.succeeded("web", 1)
 	after := &corev1.ConfigMap{}
 	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(before), after))
-	require.Equal(t, before.UID, after.UID, "it was deleted and created again")
-	require.Equal(t, before.ResourceVersion, after.ResourceVersion, "it was written")
-	h.eventually("nothing is reported any more", func() bool { return a.Orphans().Works == 0 })
+	require.Equal(t, before.UID, after.UID, "the object was deleted and created again")
+	require.Equal(t, before.ResourceVersion, after.ResourceVersion, "the object was written")
+	h.eventually("no orphan is reported any more", func() bool { return a.Orphans().Works == 0 })
 
 	require.NoError(t, h.client.Delete(t.Context(), h.get("web")))
-	h.eventually("a request is carried out", func() bool {
+	h.eventually("the deletion of the WorkSet removes the object", func() bool {
 		return apierrors.IsNotFound(h.client.Get(t.Context(), client.ObjectKeyFromObject(before), after))
 	})
 }

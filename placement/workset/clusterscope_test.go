@@ -27,13 +27,16 @@ import (
 func newClusterScopeHub(t testing.TB) *hub {
 	h := newHub(t)
 	h.clusterScope = true
-	h.obeyClusterScoped()
+	h.simulateAgentsClusterScoped()
 	return h
 }
 
-// obeyClusterScoped reports for all members that all Works of ClusterWorkSets are applied and available.
-func (h *hub) obeyClusterScoped() {
-	testkit.FollowWorks(h.t, h.client, func(ctx context.Context, work *workv1alpha1.Work) { h.answer(ctx, work, nil) },
+// simulateAgentsClusterScoped reports for all members that all Works of ClusterWorkSets are applied and available.
+func (h *hub) simulateAgentsClusterScoped() {
+	testkit.FollowWorks(h.t, h.client, func(ctx context.Context, work *workv1alpha1.Work) {
+		h.simulateAgent(ctx, work,
+			nil)
+	},
 		client.MatchingLabels{v1alpha1.WorkSetNamespaceLabel: ""})
 }
 
@@ -103,7 +106,7 @@ func (h *hub) succeededClusterScoped(name string, clusters int32) {
 		return s.Status.ObservedGeneration == s.Generation && s.Status.Rollout.Phase == v1alpha1.PhaseSucceeded &&
 			s.Status.Rollout.Revision == s.Status.Revision && s.Status.Counts.Total == clusters &&
 			s.Status.Counts.Available == clusters && s.Status.Counts.Leaving == 0
-	}, 2*time.Minute, 20*time.Millisecond, "%s is available on %d clusters", name, clusters)
+	}, 2*time.Minute, 20*time.Millisecond, "want %s to be available on %d clusters", name, clusters)
 }
 
 // sameWorks checks that Works have neither been deleted nor changed.
@@ -134,7 +137,7 @@ func TestClusterWorkSet_OnPlane(t *testing.T) {
 		if work.DeletionTimestamp != nil && len(work.Finalizers) > 0 {
 			requests <- work.Annotations[workv1alpha1.DeletionRequestedByAnnotation]
 		}
-		h.answer(ctx, work, nil)
+		h.simulateAgent(ctx, work, nil)
 	}, client.MatchingLabels{v1alpha1.WorkSetNamespaceLabel: ""})
 	h.members("a", "b")
 	h.start(workset.Options{})
@@ -174,22 +177,22 @@ func TestClusterWorkSet_AbsenceIsNoRequest(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		lose      func(*hub)
-		condition string // why the ClusterWorkSet is degraded meanwhile; empty: it is not
+		condition string // reason of the condition Degraded meanwhile; empty: not degraded
 		restore   func(*hub)
 	}{
-		{"the ClusterWorkSet", func(h *hub) {
+		{"the ClusterWorkSet is missing", func(h *hub) {
 			mustertest.Change(h.t, h.client, h.getClusterScoped("web"), func(s *v1alpha1.ClusterWorkSet) { s.Finalizers = nil })
 			require.NoError(h.t, h.client.Delete(h.t.Context(), h.getClusterScoped("web")))
 		}, "", func(h *hub) { h.distributeClusterScoped("web", "all", nil, configMap("web", nil)) }},
-		{"the ClusterPlacement", func(h *hub) {
+		{"the ClusterPlacement is missing", func(h *hub) {
 			require.NoError(h.t, h.client.Delete(h.t.Context(),
 				&v1alpha1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: "all"}}))
 		}, v1alpha1.ReasonPlacementNotFound, func(h *hub) { h.placeClusterScoped("all") }},
-		{"the decisions", func(h *hub) {
+		{"the decisions are missing", func(h *hub) {
 			require.NoError(h.t, h.client.DeleteAllOf(h.t.Context(), &v1alpha1.PlacementDecision{},
 				client.InNamespace(v1alpha1.ClusterScopeNamespace)))
 		}, "", func(*hub) {}},
-		{"the namespace", func(h *hub) {
+		{"the namespace of the decisions is missing", func(h *hub) {
 			n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterScopeNamespace}}
 			require.NoError(h.t, h.client.Delete(h.t.Context(), n))
 			h.eventually("the namespace is gone", func() bool {
@@ -223,7 +226,9 @@ func TestClusterWorkSet_AbsenceIsNoRequest(t *testing.T) {
 				r.quiet(t)
 				sameWorks(t, before, h.clusterScopedWorks("web"))
 				require.NoError(t, h.client.Delete(t.Context(), h.getClusterScoped("web")))
-				h.eventually("a request is carried out", func() bool { return len(h.clusterScopedWorks("web")) == 0 })
+				h.eventually("the deletion of the ClusterWorkSet deletes the Works", func() bool {
+					return len(h.clusterScopedWorks("web")) == 0
+				})
 			})
 		})
 	}
@@ -270,7 +275,7 @@ func testClusterWorkSetSameNames(t *testing.T) {
 	h.distributeClusterScoped("web", "all", nil, configMap("web", nil))
 	h.succeededClusterScoped("web", 1)
 	same := &hub{t: t, client: h.client, config: h.config, namespace: v1alpha1.ClusterScopeNamespace}
-	same.obey()
+	same.simulateAgents()
 	place := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: same.namespace, Name: "all"}}
 	h.chooseClusterScoped(&place.Spec)
 	require.NoError(t, h.client.Create(t.Context(), place))
@@ -345,7 +350,7 @@ func testClusterWorkSetSelection(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "ca"},
 	}))
 	h.start(workset.Options{Allow: func(types.NamespacedName, workset.Target) error {
-		return nil // It is not asked about ClusterWorkSets.
+		return nil // Allow is not called for ClusterWorkSets.
 	}})
 	h.placeClusterScoped("all")
 	h.distributeClusterScoped("web", "all", func(s *v1alpha1.WorkSetSpec) {
@@ -370,7 +375,7 @@ func testClusterWorkSetSelection(t *testing.T) {
 		h.distributeClusterScoped(name, "all", func(s *v1alpha1.WorkSetSpec) {
 			s.Resources = []v1alpha1.ResourceSelector{selector}
 		})
-		h.eventually(name+" is refused", func() bool {
+		h.eventually("the selection of "+name+" fails", func() bool {
 			c := meta.FindStatusCondition(h.getClusterScoped(name).Status.Conditions, v1alpha1.ConditionDegraded)
 			return c != nil && c.Reason == v1alpha1.ReasonSelectionFailed
 		})
@@ -384,7 +389,7 @@ func TestClusterWorkSet_Deliveries(t *testing.T) { testkit.Virtual(t, testCluste
 
 func testClusterWorkSetDeliveries(t *testing.T) {
 	h := newClusterScopeHub(t)
-	h.obey()
+	h.simulateAgents()
 	h.members("a", "b")
 	h.start(workset.Options{})
 	h.placeClusterScoped("all", "a")
@@ -408,7 +413,7 @@ func TestClusterWorkSet_Tenancy(t *testing.T) { testkit.Virtual(t, testClusterWo
 
 func testClusterWorkSetTenancy(t *testing.T) {
 	h := newTenantHub(t)
-	h.obeyClusterScoped()
+	h.simulateAgentsClusterScoped()
 	h.members("a")
 	p := h.placeClusterScoped("all")
 	set := h.distributeClusterScoped("web", "all", nil, configMap("web", map[string]string{"color": "blue"}))

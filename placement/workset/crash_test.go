@@ -32,10 +32,10 @@ func TestCrash(t *testing.T) {
 			writes = whole.Writes()
 		})
 	})
-	t.Logf("a life has %d writes", writes)
+	t.Logf("a lifecycle has %d writes", writes)
 	require.Greater(t, writes, 20)
-	t.Run("answers are lost while nothing can be watched", func(t *testing.T) {
-		testkit.Virtual(t, func(t *testing.T) { newHollowsInMemory(t, 4).losesAnswers(t) })
+	t.Run("responses are lost while no watch works", func(t *testing.T) {
+		testkit.Virtual(t, func(t *testing.T) { newHollowsInMemory(t, 4).losesResponses(t) })
 	})
 	for at := 1; at <= writes; at++ {
 		for _, how := range []mustertest.Loss{mustertest.ResponseLost, mustertest.RequestLost} {
@@ -52,29 +52,29 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// lifeTest is the life of a WorkSet in its own namespace, in parallel with other ones.
+// lifeTest is the lifecycle of a WorkSet in its own namespace, in parallel with other ones.
 type lifeTest struct {
 	*hub
 
 	fleet *hollows
-	uids  map[string]string // of the Works, and of the objects on the members
-	look  func()            // called whenever something is waited for; may be nil
+	uids  map[string]string // the UIDs of the Works, and of the objects on the members
+	poll  func()            // called in each poll of until; may be nil
 }
 
-// live runs the life of a WorkSet from its creation to its deletion, and checks the objects after each step.
+// live runs the lifecycle of a WorkSet from its creation to its deletion, and checks the objects after each step.
 func (f *hollows) live(t *testing.T, name string, c *mustertest.Crash) {
 	l := &lifeTest{fleet: f, hub: &hub{t: t, client: f.client, config: f.config, namespace: name}}
 	require.NoError(t, l.client.Create(t.Context(), namespace(name)))
 	var w traffic
-	w.forget()
+	w.reset()
 	stop := f.control(t, name, &w, c.Wrap)
 	defer func() { stop() }()
-	l.look = func() { // has others go on
+	l.poll = func() { // starts new controllers after the crash
 		select {
 		case <-c.Done():
-			t.Logf("died at %s", c.Request())
+			t.Logf("crashed at %s", c.Request())
 			stop()
-			stop, l.look = f.control(t, name, &w, nil), nil
+			stop, l.poll = f.control(t, name, &w, nil), nil
 		default:
 		}
 	}
@@ -83,26 +83,26 @@ func (f *hollows) live(t *testing.T, name string, c *mustertest.Crash) {
 	l.distribute("web", "some", func(s *v1alpha1.WorkSetSpec) {
 		s.Rollout = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(1))}
 	}, l.object("blue"))
-	l.exactly(1, 1, counts{"m000 blue": 1, "m001 blue": 1})
+	l.requireExactly(1, 1, counts{"m000 blue": 1, "m001 blue": 1})
 	l.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = l.object("green") })
-	l.exactly(2, 2, counts{"m000 green": 2, "m001 green": 2})
+	l.requireExactly(2, 2, counts{"m000 green": 2, "m001 green": 2})
 	l.choose("m000", "m002", "m003")
-	l.exactly(2, 2, counts{"m000 green": 2, "m002 green": 1, "m003 green": 1})
+	l.requireExactly(2, 2, counts{"m000 green": 2, "m002 green": 1, "m003 green": 1})
 	l.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Revision = s.Status.Revisions[1].Name })
-	l.exactly(2, 1, counts{"m000 blue": 3, "m002 blue": 2, "m003 blue": 2})
+	l.requireExactly(2, 1, counts{"m000 blue": 3, "m002 blue": 2, "m003 blue": 2})
 
 	require.NoError(t, l.client.Delete(t.Context(), l.get("web")))
-	l.until("all is gone", func() error {
+	l.until("all objects are deleted", func() error {
 		set := &v1alpha1.WorkSet{}
 		if err := l.client.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "web"}, set); !apierrors.IsNotFound(err) {
-			return errors.Join(errors.New("the WorkSet is there"), err)
+			return errors.Join(errors.New("the WorkSet exists"), err)
 		}
 		var list workv1alpha1.AppliedWorkList
 		require.NoError(t, f.members.List(t.Context(), &list))
 		kept := slices.ContainsFunc(list.Items, func(a workv1alpha1.AppliedWork) bool {
 			return strings.HasPrefix(a.Spec.Work.Name, name+".")
 		})
-		if works, objects := f.seen.of(name), f.objects(t, name); kept || len(works) > 0 || len(objects) > 0 {
+		if works, objects := f.observed.of(name), f.objects(t, name); kept || len(works) > 0 || len(objects) > 0 {
 			return fmt.Errorf("%d Works, %d objects, AppliedWorks: %t", len(works), len(objects), kept)
 		}
 		return nil
@@ -129,44 +129,44 @@ func (l *lifeTest) choose(members ...string) {
 	require.NoError(l.t, l.client.Patch(l.t.Context(), p, client.MergeFrom(before)))
 }
 
-// exactly waits until the number of revisions is right and the current one has the given number, the members have
-// exactly the wanted objects, each Work has been written as often as given since its creation, and the WorkSet reports
-// success. It fails if an object or a Work was created again.
-func (l *lifeTest) exactly(revisions, number int, want counts) {
+// requireExactly waits until the number of revisions is right and the current one has the given number, the members
+// have exactly the wanted objects, each Work has been written as often as given since its creation, and the WorkSet
+// reports success. It fails if an object or a Work was created again.
+func (l *lifeTest) requireExactly(revisions, number int, want counts) {
 	l.t.Helper()
-	l.until(fmt.Sprint("there is exactly ", want), func() error {
+	l.until(fmt.Sprint("want exactly ", want), func() error {
 		found, uids := counts{}, map[string]string{}
 		for member, o := range l.fleet.objects(l.t, l.namespace) {
 			found[member+" "+o.Data["color"]] = 0
 			uids["object on "+member] = string(o.UID)
 		}
-		for _, w := range l.fleet.seen.of(l.namespace) {
+		for _, w := range l.fleet.observed.of(l.namespace) {
 			member := strings.TrimPrefix(w.Namespace, "member-")
 			for object := range found {
-				if strings.HasPrefix(object, member+" ") && well(w) && w.Name == l.namespace+".web-0" {
+				if strings.HasPrefix(object, member+" ") && isAvailable(w) && w.Name == l.namespace+".web-0" {
 					found[object] = int(w.Generation)
 				}
 			}
-			uids["Work of "+member] += string(w.UID) // of two it is another one
+			uids["Work of "+member] += string(w.UID) // the UIDs of two Works differ from that of one
 		}
 		if !maps.Equal(want, found) {
-			return fmt.Errorf("there is %v", found)
+			return fmt.Errorf("got %v", found)
 		}
-		for what, uid := range uids {
-			if was := l.uids[what]; was != "" && was != uid {
-				return fmt.Errorf("the %s was made anew", what)
+		for object, uid := range uids {
+			if was := l.uids[object]; was != "" && was != uid {
+				return fmt.Errorf("the %s was created again", object)
 			}
 		}
 		if len(uids) != 2*len(want) {
-			return fmt.Errorf("there is more than that: %v", slices.Sorted(maps.Keys(uids)))
+			return fmt.Errorf("unexpected objects: %v", slices.Sorted(maps.Keys(uids)))
 		}
 		l.uids = uids
-		return l.saysSo(revisions, number, int32(len(want)))
+		return l.checkStatus(revisions, number, int32(len(want)))
 	})
 }
 
-// saysSo returns an error if the status of the WorkSet does not match the wanted state.
-func (l *lifeTest) saysSo(revisions, number int, clusters int32) error {
+// checkStatus returns an error if the status of the WorkSet does not match the wanted state.
+func (l *lifeTest) checkStatus(revisions, number int, clusters int32) error {
 	set := &v1alpha1.WorkSet{}
 	if err := l.client.Get(l.t.Context(), client.ObjectKey{Namespace: l.namespace, Name: "web"}, set); err != nil {
 		return err
@@ -175,7 +175,7 @@ func (l *lifeTest) saysSo(revisions, number int, clusters int32) error {
 	wanted := v1alpha1.ClusterCounts{Total: clusters, Updated: clusters, Applied: clusters, Available: clusters}
 	if s.ObservedGeneration != set.Generation || s.Counts != wanted || s.Rollout.Phase != v1alpha1.PhaseSucceeded ||
 		s.Rollout.Revision != s.Revision {
-		return fmt.Errorf("the message is: %s", s.Message)
+		return fmt.Errorf("status does not match, message: %s", s.Message)
 	}
 	var kept v1alpha1.WorkSetRevisionList
 	if err := l.client.List(l.t.Context(), &kept, client.InNamespace(l.namespace)); err != nil {
@@ -184,12 +184,12 @@ func (l *lifeTest) saysSo(revisions, number int, clusters int32) error {
 	var numbers []int
 	for _, r := range s.Revisions {
 		if numbers = append(numbers, int(r.Number)); int(r.Number) == number && r.Name != s.Revision {
-			return fmt.Errorf("revision %d is not the one to have", number)
+			return fmt.Errorf("revision %d is not the current one", number)
 		}
 	}
 	want := []int{2, 1}[2-revisions:]
 	if !slices.Equal(want, numbers) || len(kept.Items) != revisions {
-		return fmt.Errorf("there are revisions %v, of which %d are kept", numbers, len(kept.Items))
+		return fmt.Errorf("got revisions %v in the status, and %d WorkSetRevisions", numbers, len(kept.Items))
 	}
 	return nil
 }
@@ -198,8 +198,8 @@ func (l *lifeTest) saysSo(revisions, number int, clusters int32) error {
 func (l *lifeTest) until(what string, wrong func() error) {
 	l.t.Helper()
 	mustertest.Eventually(l.t, pollInterval, what, func() error {
-		if l.look != nil {
-			l.look()
+		if l.poll != nil {
+			l.poll()
 		}
 		return wrong()
 	})

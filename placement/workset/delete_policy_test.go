@@ -14,11 +14,11 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestPartsAsTheWorkSetSays checks that deletions follow the current value of spec.work.delete, and not the value in
-// the Works.
-func TestPartsAsTheWorkSetSays(t *testing.T) { testkit.Virtual(t, testPartsAsTheWorkSetSays) }
+// TestDeletePolicy_CurrentValue checks that deletions follow the current value of spec.work.delete, and not the value
+// in the Works.
+func TestDeletePolicy_CurrentValue(t *testing.T) { testkit.Virtual(t, testDeletePolicyCurrentValue) }
 
-func testPartsAsTheWorkSetSays(t *testing.T) {
+func testDeletePolicyCurrentValue(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	var broken atomic.Bool
@@ -38,20 +38,22 @@ func testPartsAsTheWorkSetSays(t *testing.T) {
 	for _, c := range []struct {
 		name, reason  string
 		before, after func(*v1alpha1.WorkSet)
-		works         string // that go
+		deleted       string // the Works that are deleted
 		do            func(name string)
 	}{
-		{"pinned", "a revision that is held has the options of then", func(s *v1alpha1.WorkSet) {
+		{"pinned", "the options are the current ones, not those of the pinned revision", func(s *v1alpha1.WorkSet) {
 			s.Spec.Revision = s.Status.Revision
-		}, orphan, "[a/pinned-0 b/pinned-0]", h.end},
-		{"paused", "a rollout that waits brings nobody the options", pause, orphan, "[a/paused-0 b/paused-0]", h.end},
-		{"hasty", "nobody has brought them by the time of the deletion", none, orphan, "[a/hasty-0 b/hasty-0]", h.end},
-		{"same", "what says so already gets the request alone", none, none, "[a/same-0 b/same-0]", h.end},
-		{"unchosen", "a cluster that is chosen no longer is not told a revision any more", pause, orphan, "[b/unchosen-0]",
+		}, orphan, "[a/pinned-0 b/pinned-0]", h.deleteWorkSet},
+		{"paused", "a paused rollout does not deliver the options", pause, orphan, "[a/paused-0 b/paused-0]",
+			h.deleteWorkSet},
+		{"hasty", "the options are not delivered before the deletion", none, orphan, "[a/hasty-0 b/hasty-0]",
+			h.deleteWorkSet},
+		{"same", "unchanged options: each Work gets only the request", none, none, "[a/same-0 b/same-0]", h.deleteWorkSet},
+		{"unchosen", "a cluster that is not selected any more gets no revision", pause, orphan, "[b/unchosen-0]",
 			func(name string) { h.choose(name, "a") }},
-		{"crashed", "who goes on has only to delete", pause, orphan, "[a/crashed-0 b/crashed-0]", func(name string) {
+		{"crashed", "the restarted controller only deletes", pause, orphan, "[a/crashed-0 b/crashed-0]", func(name string) {
 			broken.Store(true)
-			h.end(name)
+			h.deleteWorkSet(name)
 			h.eventually("Works are not deleted", func() bool { return failed.Load() > 1 })
 			r.stop()
 			broken.Store(false)
@@ -68,7 +70,7 @@ func testPartsAsTheWorkSetSays(t *testing.T) {
 			writes, uid := r.wire.Count("PATCH works"), h.get(c.name).UID
 			h.change(c.name, c.after)
 			c.do(c.name)
-			going := func() map[string]*workv1alpha1.Work {
+			deleting := func() map[string]*workv1alpha1.Work {
 				found := h.works(c.name)
 				for name, w := range found {
 					if w.DeletionTimestamp == nil {
@@ -77,7 +79,7 @@ func testPartsAsTheWorkSetSays(t *testing.T) {
 				}
 				return found
 			}
-			h.eventually("they go: "+c.works, func() bool { return keys(going()) == c.works })
+			h.eventually("these Works are deleted: "+c.deleted, func() bool { return keys(deleting()) == c.deleted })
 			want := workv1alpha1.OrphanObject
 			if c.name == "crashed" {
 				require.Zero(t, r.wire.Count("PATCH works"), c.reason)
@@ -86,21 +88,22 @@ func testPartsAsTheWorkSetSays(t *testing.T) {
 				want = workv1alpha1.DeleteObject
 				require.Equal(t, writes+2, r.wire.Count("PATCH works"), c.reason)
 			}
-			for name, w := range going() {
+			for name, w := range deleting() {
 				require.Equal(t, want, w.Spec.Delete.Action, "%s: %s", name, c.reason)
 				require.Equal(t, string(uid), w.Annotations[workv1alpha1.DeletionRequestedByAnnotation], "%s: %s", name, c.reason)
 			}
 			for name, w := range h.works(c.name) {
 				if w.DeletionTimestamp == nil {
-					require.Equal(t, workv1alpha1.DeleteObject, w.Spec.Delete.Action, "%s is told in its turn", name)
+					require.Equal(t, workv1alpha1.DeleteObject, w.Spec.Delete.Action, "%s: the rollout delivers the options later",
+						name)
 				}
 			}
 		})
 	}
 }
 
-// end deletes a WorkSet.
-func (h *hub) end(name string) {
+// deleteWorkSet deletes a WorkSet.
+func (h *hub) deleteWorkSet(name string) {
 	h.t.Helper()
 	require.NoError(h.t, h.client.Delete(h.t.Context(), h.get(name)))
 }

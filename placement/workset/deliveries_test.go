@@ -67,7 +67,7 @@ func TestDeliveries(t *testing.T) {
 	create(ended)
 	require.NoError(t, c.Delete(ctx, ended))
 
-	noted := func(namespace, placements string) *workv1alpha1.Work {
+	naming := func(namespace, placements string) *workv1alpha1.Work {
 		w := work(namespace, "shop/pair")
 		w.Annotations[v1alpha1.PlacementsAnnotation] = placements
 		return w
@@ -80,7 +80,7 @@ func TestDeliveries(t *testing.T) {
 		work("member-a", "shop/web"), work("elsewhere", "shop/web"), deleted, work("member-b", "other/web"),
 		work("member-a", "shop/shared"), work("member-b", "shop/shared"), work("member-c", "shop/shared"),
 		work("member-a", "shop/ended"),
-		noted("member-a", "left"), second, noted("member-b", "left,right"), noted("member-c", "of-an-earlier-spec"),
+		naming("member-a", "left"), second, naming("member-b", "left,right"), naming("member-c", "of-an-earlier-spec"),
 	} {
 		create(w)
 	}
@@ -103,21 +103,21 @@ func TestDeliveries(t *testing.T) {
 	for _, test := range []struct {
 		namespace, name string
 		want            []string
-		why             string
+		reason          string
 	}{
-		{"shop", "single", []string{"a"}, "neither Works that are being deleted nor namespaces of no cluster"},
-		{"other", "single", []string{"b"}, "not the WorkSet with its name in another namespace"},
-		{"shop", "first", []string{"a", "c"}, "not the cluster that the other Placement has selected"},
+		{"shop", "single", []string{"a"}, "Works that are being deleted and namespaces of no cluster are ignored"},
+		{"other", "single", []string{"b"}, "a WorkSet with the same name in another namespace is ignored"},
+		{"shop", "first", []string{"a", "c"}, "a cluster that the other Placement has selected is ignored"},
 		{"shop", "second", []string{"a", "b", "c"}, "the other Placement has no decisions"},
-		{"shop", "left", []string{"a", "b", "c"}, "Works that name it, and Works that name no Placement of the WorkSet"},
-		{"shop", "right", []string{"b", "c"}, "not Works that name another Placement, which has no decisions either"},
+		{"shop", "left", []string{"a", "b", "c"}, "Works that name the Placement, or no Placement of the WorkSet"},
+		{"shop", "right", []string{"b", "c"}, "Works that only name another Placement are ignored"},
 		{"shop", "ended", []string{}, "the WorkSet is being deleted"},
 		{"shop", "empty", []string{}, "the WorkSet has no Works"},
-		{"shop", "unknown", []string{}, "no WorkSet refers to it"},
+		{"shop", "unknown", []string{}, "no WorkSet refers to the Placement"},
 	} {
 		got, err := deliveries.ClustersOf(ctx, types.NamespacedName{Namespace: test.namespace, Name: test.name})
 		require.NoError(t, err)
-		require.Equal(t, test.want, got, "%s/%s: %s", test.namespace, test.name, test.why)
+		require.Equal(t, test.want, got, "%s/%s: %s", test.namespace, test.name, test.reason)
 	}
 	deliveries.ClusterOf = func(context.Context, string) (string, error) { return "", errors.New("timeout") }
 	_, err := deliveries.ClustersOf(ctx, types.NamespacedName{Namespace: "shop", Name: "single"})

@@ -28,8 +28,8 @@ func TestDivide_Clusters(t *testing.T) {
 		}}},
 	})
 	require.NoError(t, err)
-	// has is a cluster that was told the revision, and has a Work with so many replicas.
-	has := func(name string, n int32, change ...func(*target)) *target {
+	// withReplicas returns a cluster that is assigned the revision, and has a Work with n replicas.
+	withReplicas := func(name string, n int32, change ...func(*target)) *target {
 		t := &target{
 			name: name, namespace: "member-" + name, cluster: &scheduler.Cluster{Name: name},
 			assigned: assignment{revision: "web-1"}, reading: r,
@@ -40,41 +40,45 @@ func TestDivide_Clusters(t *testing.T) {
 		}
 		return t
 	}
-	none := func(t *target) { t.existing, t.assigned, t.reading = existing{}, assignment{}, nil }
-	leaves := func(t *target) { t.cluster = &scheduler.Cluster{Name: t.name, Leaving: true} }
-	away := func(t *target) { t.cluster = nil }
+	unassigned := func(t *target) { t.existing, t.assigned, t.reading = existing{}, assignment{}, nil }
+	leaving := func(t *target) { t.cluster = &scheduler.Cluster{Name: t.name, Leaving: true} }
+	notInFleet := func(t *target) { t.cluster = nil }
 	unlocated := func(t *target) { t.namespace = "" }
-	going := func(t *target) { t.existing.records[0].DeletionTimestamp = &metav1.Time{} }
+	deleting := func(t *target) { t.existing.records[0].DeletionTimestamp = &metav1.Time{} }
 	for _, test := range []struct {
 		reason, stable string
 		clusters       []*target
 		want           map[string]int32
 	}{
-		{"all that were told", "", []*target{has("a", 12), has("b", 0)}, map[string]int32{"a": 6, "b": 6}},
-		{"the first of a new WorkSet leaves their parts to those after it", "", []*target{has("a", 0), has("b", 0, none),
-			has("c", 0, none)}, map[string]int32{"a": 4}},
-		{"what runs is not given up for them", "", []*target{has("a", 6), has("b", 6), has("c", 0, none)},
+		{"all clusters have the revision", "",
+			[]*target{withReplicas("a", 12), withReplicas("b", 0)}, map[string]int32{"a": 6, "b": 6}},
+		{"the first cluster of a new WorkSet gets only its share", "",
+			[]*target{withReplicas("a", 0), withReplicas("b", 0, unassigned), withReplicas("c", 0, unassigned)},
+			map[string]int32{"a": 4}},
+		{"running replicas are not reduced for clusters without the revision", "",
+			[]*target{withReplicas("a", 6), withReplicas("b", 6), withReplicas("c", 0, unassigned)},
 			map[string]int32{"a": 6, "b": 6}},
-		{"once a revision was everywhere all is to run, whoever comes", "web-1", []*target{has("a", 4), has("b", 0, none),
-			has("c", 0, none)}, map[string]int32{"a": 12}},
-		{"one that leaves the fleet counts with what it has", "web-1", []*target{has("a", 6), has("b", 6, leaves)},
-			map[string]int32{"a": 6}},
-		{"until its leave takes that back", "web-1", []*target{has("a", 6), has("b", 6, leaves, going)},
+		{"after a stable revision, clusters with the revision run all replicas", "web-1",
+			[]*target{withReplicas("a", 4), withReplicas("b", 0, unassigned), withReplicas("c", 0, unassigned)},
 			map[string]int32{"a": 12}},
-		{"one whose namespace is not known for a while does as well", "web-1", []*target{has("a", 6), has("b", 6, unlocated)},
-			map[string]int32{"a": 6}},
-		{"one that has no namespace yet has nothing", "web-1", []*target{has("a", 12), has("b", 0, none, unlocated)},
-			map[string]int32{"a": 12}},
-		{"not even a place, before a revision was everywhere: nobody knows when it comes", "",
-			[]*target{has("a", 0), has("b", 0, none, unlocated)}, map[string]int32{"a": 12}},
-		{"one that is not in the fleet counts with what it has", "web-1", []*target{has("a", 6), has("b", 6, away)},
-			map[string]int32{"a": 6}},
-		{"one that an override fails for keeps what it has, which is not given twice", "web-1",
-			[]*target{has("a", 4), has("b", 4), has("wrong", 4)}, map[string]int32{"a": 4, "b": 4}},
-		{"if it has anything", "web-1", []*target{has("a", 4), has("b", 4), has("wrong", 0)},
-			map[string]int32{"a": 6, "b": 6}},
-		{"a third one was chosen, and leaves its part to who can take it", "web-1", []*target{has("a", 4), has("wrong", 4)},
-			map[string]int32{"a": 8}},
+		{"replicas of a leaving cluster are not assigned again", "web-1",
+			[]*target{withReplicas("a", 6), withReplicas("b", 6, leaving)}, map[string]int32{"a": 6}},
+		{"replicas of a leaving cluster are assigned again when its Work is being deleted", "web-1",
+			[]*target{withReplicas("a", 6), withReplicas("b", 6, leaving, deleting)}, map[string]int32{"a": 12}},
+		{"replicas of a cluster with an unknown namespace are not assigned again", "web-1",
+			[]*target{withReplicas("a", 6), withReplicas("b", 6, unlocated)}, map[string]int32{"a": 6}},
+		{"a new cluster without a namespace gets no replicas", "web-1",
+			[]*target{withReplicas("a", 12), withReplicas("b", 0, unassigned, unlocated)}, map[string]int32{"a": 12}},
+		{"a new cluster without a namespace has no share before a stable revision", "",
+			[]*target{withReplicas("a", 0), withReplicas("b", 0, unassigned, unlocated)}, map[string]int32{"a": 12}},
+		{"replicas of a cluster that is not in the fleet are not assigned again", "web-1",
+			[]*target{withReplicas("a", 6), withReplicas("b", 6, notInFleet)}, map[string]int32{"a": 6}},
+		{"replicas of a cluster with a failed override are not assigned again", "web-1",
+			[]*target{withReplicas("a", 4), withReplicas("b", 4), withReplicas("wrong", 4)}, map[string]int32{"a": 4, "b": 4}},
+		{"a cluster with a failed override and no replicas has no share", "web-1",
+			[]*target{withReplicas("a", 4), withReplicas("b", 4), withReplicas("wrong", 0)}, map[string]int32{"a": 6, "b": 6}},
+		{"replicas of a removed cluster go to the cluster without a failed override", "web-1",
+			[]*target{withReplicas("a", 4), withReplicas("wrong", 4)}, map[string]int32{"a": 8}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			estimator := replicas.EstimatorFunc(func(_ context.Context, _ replicas.Requirements,
@@ -90,7 +94,7 @@ func TestDivide_Clusters(t *testing.T) {
 				set: &v1alpha1.WorkSet{Status: v1alpha1.WorkSetStatus{Rollout: v1alpha1.RolloutStatus{
 					StableRevision: test.stable}}}, clusters: test.clusters,
 			}
-			for range 2 { // and again by what was given
+			for range 2 { // the second division starts from the result of the first one
 				l.divide(t.Context())
 				got := map[string]int32{}
 				for _, c := range l.clusters {

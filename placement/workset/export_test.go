@@ -1,4 +1,4 @@
 package workset
 
-// Gist exports gist for tests of the frequency of status writes.
-var Gist = urgentParts
+// UrgentParts exports urgentParts for tests of the frequency of status writes.
+var UrgentParts = urgentParts

@@ -18,21 +18,21 @@ import (
 	"github.com/muster-sdk/muster/placement/workset"
 )
 
-// backAtOnce configures a rollback when a single cluster fails.
-func backAtOnce(s *v1alpha1.WorkSetSpec) {
+// rollBackOnFirstFailure configures a rollback when a single cluster fails.
+func rollBackOnFirstFailure(s *v1alpha1.WorkSetSpec) {
 	s.Rollout = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(1)),
 		OnFailure: v1alpha1.FailureRollBack}
 }
 
-// TestMoveIsNoFailure checks that an object that is too large for its Work moves to another Work. The move takes two
-// updates by the member, and is not a failure.
-func TestMoveIsNoFailure(t *testing.T) { testkit.Virtual(t, testMoveIsNoFailure) }
+// TestMovedObject_NoFailure checks that an object that is too large for its Work moves to another Work. The move takes
+// two updates by the member, and is not a failure.
+func TestMovedObject_NoFailure(t *testing.T) { testkit.Virtual(t, testMovedObjectNoFailure) }
 
-func testMoveIsNoFailure(t *testing.T) {
+func testMovedObjectNoFailure(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")
-	h.obey()
+	h.simulateAgents()
 	h.start(workset.Options{})
 	object := func(name string, size int) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name,
@@ -42,7 +42,7 @@ func testMoveIsNoFailure(t *testing.T) {
 	require.NoError(t, h.client.Create(t.Context(), growing))
 	require.NoError(t, h.client.Create(t.Context(), object("steady", 200<<10)))
 	h.distribute("web", "all", func(s *v1alpha1.WorkSetSpec) {
-		backAtOnce(s)
+		rollBackOnFirstFailure(s)
 		s.Resources = []v1alpha1.ResourceSelector{{Kind: "ConfigMap",
 			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
 	})
@@ -50,7 +50,7 @@ func testMoveIsNoFailure(t *testing.T) {
 	require.Equal(t, "[a/web-0 b/web-0]", keys(h.works("web")))
 	growing.Data["x"] = strings.Repeat("x", 600<<10)
 	require.NoError(t, h.client.Update(t.Context(), growing))
-	h.eventually("there is another Work", func() bool {
+	h.eventually("each cluster has a second Work", func() bool {
 		return keys(h.works("web")) == "[a/web-0 a/web-1 b/web-0 b/web-1]"
 	})
 	h.succeeded("web", 2)
@@ -67,13 +67,13 @@ func failing(fail func(*http.Request) bool, status int, body string) func(http.R
 			if !fail(r) {
 				return next.RoundTrip(r)
 			}
-			answer := &http.Response{StatusCode: status, Header: http.Header{"Content-Type": []string{"application/json"}},
+			response := &http.Response{StatusCode: status, Header: http.Header{"Content-Type": []string{"application/json"}},
 				Request: r}
-			answer.Body = http.NoBody
+			response.Body = http.NoBody
 			if body != "" {
-				answer.Body = readCloser{strings.NewReader(body)}
+				response.Body = readCloser{strings.NewReader(body)}
 			}
-			return answer, nil
+			return response, nil
 		})
 	}
 }
@@ -86,14 +86,15 @@ func writesWorks(r *http.Request) bool {
 	return (r.Method == http.MethodPatch || r.Method == http.MethodPost) && mustertest.AttributesOf(r).Resource == "works"
 }
 
-// TestHubFailsForAWhile checks that temporarily failing writes on the hub do not count as a failure of the revision.
-func TestHubFailsForAWhile(t *testing.T) { testkit.Virtual(t, testHubFailsForAWhile) }
+// TestHubWrites_FailTemporarily checks that temporarily failing writes on the hub do not count as a failure of the
+// revision.
+func TestHubWrites_FailTemporarily(t *testing.T) { testkit.Virtual(t, testHubWritesFailTemporarily) }
 
-func testHubFailsForAWhile(t *testing.T) {
+func testHubWritesFailTemporarily(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")
-	h.obey()
+	h.simulateAgents()
 	var failed atomic.Int32
 	var broken atomic.Bool
 	h.wrap = failing(func(r *http.Request) bool {
@@ -105,14 +106,14 @@ func testHubFailsForAWhile(t *testing.T) {
 	}, http.StatusInternalServerError, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"etcdserver: `+
 		`leader changed","reason":"InternalError","code":500}`)
 	h.start(workset.Options{})
-	h.distribute("web", "all", backAtOnce, configMap("web", map[string]string{"color": "blue"}))
+	h.distribute("web", "all", rollBackOnFirstFailure, configMap("web", map[string]string{"color": "blue"}))
 	h.succeeded("web", 2)
 	broken.Store(true)
 	h.change("web", func(s *v1alpha1.WorkSet) {
 		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"})
 	})
-	h.eventually("it is tried again", func() bool { return failed.Load() > 3 })
-	h.eventually("it says why", func() bool {
+	h.eventually("the write is tried again", func() bool { return failed.Load() > 3 })
+	h.eventually("the cluster reports the error", func() bool {
 		c := h.cluster("web", "a")
 		return c.State == v1alpha1.ClusterProgressing && strings.Contains(c.Message, "leader changed")
 	})
@@ -123,15 +124,17 @@ func testHubFailsForAWhile(t *testing.T) {
 	}
 }
 
-// TestNotesAreSeen checks that a revision that does not change the content of a cluster is recorded in its Works, and
-// that the rollout continues even if this takes long.
-func TestNotesAreSeen(t *testing.T) { testkit.Virtual(t, testNotesAreSeen) }
+// TestRevisionWithoutChanges_Recorded checks that a revision that does not change the content of a cluster is recorded
+// in its Works, and that the rollout continues even if this takes long.
+func TestRevisionWithoutChanges_Recorded(t *testing.T) {
+	testkit.Virtual(t, testRevisionWithoutChangesRecorded)
+}
 
-func testNotesAreSeen(t *testing.T) {
+func testRevisionWithoutChangesRecorded(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")
-	h.obey()
+	h.simulateAgents()
 	slow := make(chan struct{})
 	h.wrap = func(next http.RoundTripper) http.RoundTripper {
 		return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
@@ -150,21 +153,23 @@ func testNotesAreSeen(t *testing.T) {
 			MergePatch: &runtime.RawExtension{Raw: []byte(`{"data":{"a":"b"}}`)},
 		}}}
 	})
-	h.eventually("the revision is there", func() bool { return len(h.get("web").Status.Revisions) == 2 })
+	h.eventually("the revision exists", func() bool { return len(h.get("web").Status.Revisions) == 2 })
 	r.quiet(t)
 	close(slow)
 	h.succeeded("web", 2)
 }
 
-// TestOverrideFailsForOne checks that a cluster whose override fails keeps its objects and its replicas, and that the
-// other clusters are updated.
-func TestOverrideFailsForOne(t *testing.T) { testkit.Virtual(t, testOverrideFailsForOne) }
+// TestOverride_FailsForOneCluster checks that a cluster whose override fails keeps its objects and its replicas, and
+// that the other clusters are updated.
+func TestOverride_FailsForOneCluster(t *testing.T) {
+	testkit.Virtual(t, testOverrideFailsForOneCluster)
+}
 
-func testOverrideFailsForOne(t *testing.T) {
+func testOverrideFailsForOneCluster(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")
-	h.obey()
+	h.simulateAgents()
 	r := h.start(workset.Options{})
 	h.distribute("web", "all", func(s *v1alpha1.WorkSetSpec) {
 		s.Replicas = &v1alpha1.ReplicaDivision{Strategy: v1alpha1.DivisionStaticWeight}
@@ -177,29 +182,30 @@ func testOverrideFailsForOne(t *testing.T) {
 			JSONPatch: []v1alpha1.JSONPatchOperation{{Op: "remove", Path: "/spec/nothing"}},
 		}}}
 	})
-	h.eventually("it says so", func() bool {
+	h.eventually("the cluster reports the failed override", func() bool {
 		c := h.cluster("web", "a")
 		return c.State == v1alpha1.ClusterFailed && strings.Contains(c.Message, "the path does not exist")
 	})
-	h.eventually("the other one has the revision", func() bool {
+	h.eventually("the other cluster has the revision", func() bool {
 		s := h.get("web").Status
 		return h.works("web")["b/web-0"].Annotations[v1alpha1.RevisionAnnotation] == s.Revision
 	})
 	r.quiet(t)
 	require.Equal(t, map[string]int64{"a/web-0": 2, "b/web-0": 4}, h.replicas("web"),
-		"what one keeps is not given to the other as well")
+		"replicas that one cluster keeps are not assigned to the other cluster")
 	require.Zero(t, r.wire.Count("DELETE works"))
 	require.Equal(t, "[a/web-0 b/web-0]", keys(h.works("web")))
 }
 
-// TestPinnedRevisionIsGone checks that a revision that a user deleted is not rolled out, and that no status reports it.
-func TestPinnedRevisionIsGone(t *testing.T) { testkit.Virtual(t, testPinnedRevisionIsGone) }
+// TestPinnedRevision_Deleted checks that a revision that a user deleted is not rolled out, and that no status reports
+// it.
+func TestPinnedRevision_Deleted(t *testing.T) { testkit.Virtual(t, testPinnedRevisionDeleted) }
 
-func testPinnedRevisionIsGone(t *testing.T) {
+func testPinnedRevisionDeleted(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("some", "a")
-	h.obey()
+	h.simulateAgents()
 	r := h.start(workset.Options{})
 	h.distribute("web", "some", nil, configMap("web", map[string]string{"color": "blue"}))
 	h.succeeded("web", 1)
@@ -215,10 +221,10 @@ func testPinnedRevisionIsGone(t *testing.T) {
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Revision = blue })
 	h.choose("some", "a", "b")
 	h.start(workset.Options{})
-	h.eventually("it says so", func() bool {
+	h.eventually("the WorkSet reports the missing revision", func() bool {
 		return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonRevisionNotFound
 	})
-	h.eventually("the new cluster has what the others have", func() bool {
+	h.eventually("the new cluster has the revision of the other cluster", func() bool {
 		b := h.works("web")["b/web-0"]
 		return b != nil && strings.Contains(string(b.Spec.Manifests[0].Raw), "green") &&
 			b.Annotations[v1alpha1.RevisionAnnotation] == green
@@ -227,30 +233,30 @@ func testPinnedRevisionIsGone(t *testing.T) {
 	h.succeeded("web", 2)
 }
 
-// TestNoWayBack checks a rollback to a revision that a user deleted: clusters stay unchanged, and the WorkSet reports
-// the reason.
-func TestNoWayBack(t *testing.T) { testkit.Virtual(t, testNoWayBack) }
+// TestRollback_RevisionDeleted checks a rollback to a revision that a user deleted: clusters stay unchanged, and the
+// WorkSet reports the reason.
+func TestRollback_RevisionDeleted(t *testing.T) { testkit.Virtual(t, testRollbackRevisionDeleted) }
 
-func testNoWayBack(t *testing.T) {
+func testRollbackRevisionDeleted(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")
-	obey := h.obey()
+	stopAgents := h.simulateAgents()
 	r := h.start(workset.Options{})
-	h.distribute("web", "all", backAtOnce, configMap("web", map[string]string{"color": "blue"}))
+	h.distribute("web", "all", rollBackOnFirstFailure, configMap("web", map[string]string{"color": "blue"}))
 	h.succeeded("web", 2)
 	blue := h.get("web").Status.Revision
-	obey()
+	stopAgents()
 	h.change("web", func(s *v1alpha1.WorkSet) {
 		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "red"})
 	})
-	h.eventually("the first is told", func() bool { return h.get("web").Status.Counts.Updated == 1 })
+	h.eventually("the first cluster is updated", func() bool { return h.get("web").Status.Counts.Updated == 1 })
 	r.stop()
 	require.NoError(t, h.client.Delete(t.Context(),
 		&v1alpha1.WorkSetRevision{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: blue}}))
-	h.say(t.Context(), h.works("web")["a/web-0"], metav1.ConditionFalse)
+	h.reportStatus(t.Context(), h.works("web")["a/web-0"], metav1.ConditionFalse)
 	r = h.start(workset.Options{})
-	h.eventually("it says so", func() bool {
+	h.eventually("the WorkSet reports the missing revision", func() bool {
 		return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonRevisionNotFound
 	})
 	r.quiet(t)

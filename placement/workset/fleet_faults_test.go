@@ -28,30 +28,30 @@ func (f *fleetTest) decided() map[string]string {
 	return found
 }
 
-func (f *fleetTest) restarts() {
+func (f *fleetTest) stepRestart() {
 	f.stop()
-	before, decided := f.seen.all(), f.decided()
+	before, decided := f.observed.all(), f.decided()
 	f.begin()
 	f.stop = f.control(f.root, f.namespace, &f.writes, nil)
-	f.wait("it looks", func() bool { return f.writes.read("worksetrevisions") > 0 })
+	f.wait("the controller reads the revisions", func() bool { return f.writes.read("worksetrevisions") > 0 })
 	require.Empty(f.t, f.quiet())
-	require.Empty(f.t, f.writes.counts(), "nor is any status written")
+	require.Empty(f.t, f.writes.counts(), "no status is written")
 	require.Empty(f.t, f.writes.failures())
 	f.untouched(before, 0)
 	require.Equal(f.t, decided, f.decided())
 }
 
-// isKilled distributes a change with a series of controllers. Each of them stops at one of its first writes, before or
-// after the API server carries it out.
-func (f *fleetTest) isKilled() {
-	before := f.seen.all()
+// stepCrashes distributes a change with a series of controllers. Each of them stops at one of its first writes, before
+// or after the API server carries it out.
+func (f *fleetTest) stepCrashes() {
+	before := f.observed.all()
 	revisions := len(f.get("web").Status.Revisions)
 	decided := f.decided()
 	delete(decided, "web")
 	f.stop()
-	f.paint("black", nil)
+	f.setColor("black", nil)
 	f.begin()
-	deaths, stable := counts{}, f.get("web").Status.Revision
+	crashes, stable := counts{}, f.get("web").Status.Revision
 	for i, at := range []int{1, 1, 2, 2, 3, 5, 8, 13, 21, 34} {
 		how := mustertest.RequestLost
 		if i%2 == 0 {
@@ -59,25 +59,25 @@ func (f *fleetTest) isKilled() {
 		}
 		c := mustertest.NewCrash(max(1, at*len(f.names)/200), how)
 		stop := f.control(f.root, f.namespace, &f.writes, c.Wrap)
-		f.wait("it dies", func() bool {
+		f.wait("the controllers crash", func() bool {
 			select {
 			case <-c.Done():
-				deaths[c.Request()]++
+				crashes[c.Request()]++
 				return true
 			default:
-				return len(f.updated(stable)) == len(f.names) // those before have left too little to do
+				return len(f.updated(stable)) == len(f.names) // earlier controllers have done too much for a crash
 			}
 		})
 		stop()
 	}
-	f.t.Logf("died at %v", deaths)
-	require.NotZero(f.t, deaths["POST worksetrevisions"])
-	require.NotZero(f.t, deaths["PATCH works"])
+	f.t.Logf("crashed at %v", crashes)
+	require.NotZero(f.t, crashes["POST worksetrevisions"])
+	require.NotZero(f.t, crashes["PATCH works"])
 	f.stop = f.control(f.root, f.namespace, &f.writes, nil)
-	f.settles(len(f.names))
+	f.waitAvailable(len(f.names))
 	require.Equal(f.t, len(f.names), f.writes.counts()["PATCH works"])
 	require.Empty(f.t, f.writes.twice())
-	f.onceMore(before)
+	f.requireChangedOnce(before)
 	require.Equal(f.t, counts{"black": len(f.names)}, f.colors())
 	require.Len(f.t, f.get("web").Status.Revisions, revisions+1)
 	after := f.decided()
@@ -91,7 +91,7 @@ func taint(key string) membershipv1alpha1.Taint {
 
 // chosen returns the members that have a Work which is not being deleted.
 func (f *fleetTest) chosen() (names []string) {
-	works := f.seen.of(f.namespace)
+	works := f.observed.of(f.namespace)
 	for _, name := range f.names {
 		for _, w := range works {
 			if w.Namespace == onHub(name) && w.DeletionTimestamp == nil {
@@ -102,51 +102,51 @@ func (f *fleetTest) chosen() (names []string) {
 	return names
 }
 
-// atLeast returns a check that at least n clusters are available at all times.
-func atLeast(n int) func(map[string]*workv1alpha1.Work) error {
+// atLeastAvailable returns a check that at least n clusters are available at all times.
+func atLeastAvailable(n int) func(map[string]*workv1alpha1.Work) error {
 	return func(works map[string]*workv1alpha1.Work) error {
-		fine := 0
+		available := 0
 		for _, w := range works {
-			if well(w) {
-				fine++
+			if isAvailable(w) {
+				available++
 			}
 		}
-		if fine < n {
-			return fmt.Errorf("%d clusters are well, and %d must be", fine, n)
+		if available < n {
+			return fmt.Errorf("%d clusters are available, want at least %d", available, n)
 		}
 		return nil
 	}
 }
 
-func (f *fleetTest) evicts() {
+func (f *fleetTest) stepEviction() {
 	chosen := f.chosen()
-	two := []string{chosen[0], chosen[len(chosen)/2]}
-	enough := f.seen.whether(atLeast(len(chosen)))
-	for _, name := range two {
+	tainted := []string{chosen[0], chosen[len(chosen)/2]}
+	availability := f.observed.check(atLeastAvailable(len(chosen)))
+	for _, name := range tainted {
 		f.taint(name, taint("example.com/maintenance"))
 	}
-	f.wait("one is left", func() bool { return len(f.left(two)) == 1 })
+	f.wait("one member is evicted", func() bool { return len(f.withoutWork(tainted)) == 1 })
 	n := f.quiet()
 	require.Equal(f.t, counts{"POST works": 2, "PATCH works": 1, "DELETE works": 1}, n,
-		"the other one has to wait for its turn")
+		"the eviction of the other member waits")
 	require.Len(f.t, f.chosen(), len(chosen)+1)
-	require.NoError(f.t, enough())
+	require.NoError(f.t, availability())
 
 	f.begin()
-	enough = f.seen.whether(atLeast(len(chosen)))
+	availability = f.observed.check(atLeastAvailable(len(chosen)))
 	f.policy(func(p *v1alpha1.PlacementSpec) { p.Failover.MaxEvictions = new(int32(1000)) })
-	require.Equal(f.t, counts{"PATCH works": 1, "DELETE works": 1}, f.settles(len(chosen)))
-	require.NoError(f.t, enough())
-	require.Len(f.t, f.left(two), 2)
-	for _, name := range two {
+	require.Equal(f.t, counts{"PATCH works": 1, "DELETE works": 1}, f.waitAvailable(len(chosen)))
+	require.NoError(f.t, availability())
+	require.Len(f.t, f.withoutWork(tainted), 2)
+	for _, name := range tainted {
 		f.taint(name)
 	}
 	f.begin()
-	require.Empty(f.t, f.settles(len(chosen)), "they do not go back")
+	require.Empty(f.t, f.waitAvailable(len(chosen)), "evicted members are not selected again")
 }
 
-// left returns those of the given members that have no Work any more.
-func (f *fleetTest) left(some []string) []string {
+// withoutWork returns those of the given members that have no Work any more.
+func (f *fleetTest) withoutWork(some []string) []string {
 	chosen := f.chosen()
 	return slices.DeleteFunc(slices.Clone(some), func(name string) bool { return slices.Contains(chosen, name) })
 }
@@ -156,56 +156,58 @@ func (f *fleetTest) taint(name string, taints ...membershipv1alpha1.Taint) {
 	f.member(name, func(m *membershipv1alpha1.MemberCluster) { m.Spec.Taints = taints })
 }
 
-// losesMember stops the agent of a member, as if its network were partitioned, and updates the hub as its monitor
+// stepMemberLost stops the agent of a member, as if its network were partitioned, and updates the hub as its monitor
 // would.
-func (f *fleetTest) losesMember() {
+func (f *fleetTest) stepMemberLost() {
 	chosen := f.chosen()
 	lost := chosen[1]
 	f.stopAgent(lost)
 	f.health(lost, metav1.ConditionUnknown)
 	f.taint(lost, taint("membership.muster.dev/unreachable"))
-	f.wait("another one has it", func() bool { return len(f.left([]string{lost})) == 1 && len(f.chosen()) == len(chosen) })
-	f.status("it is to be available elsewhere", func(s *v1alpha1.WorkSetStatus) bool {
+	f.wait("another member has a Work", func() bool {
+		return len(f.withoutWork([]string{lost})) == 1 && len(f.chosen()) == len(chosen)
+	})
+	f.status("the WorkSet is available on the other members", func(s *v1alpha1.WorkSetStatus) bool {
 		return int(s.Counts.Available) == len(chosen) && int(s.Counts.Total) == len(chosen) && s.Counts.Leaving == 1
 	})
 	require.Equal(f.t, counts{"POST works": 1, "PATCH works": 1, "DELETE works": 1}, f.quiet())
-	require.Contains(f.t, f.has("web"), lost, "nobody can take it away")
+	require.Contains(f.t, f.dataOf("web"), lost, "an unreachable member keeps the object")
 
 	f.health(lost, metav1.ConditionTrue)
 	f.taint(lost)
 	f.startAgent(lost)
-	f.wait("it is given back", func() bool { return len(f.has("web")) == len(chosen) })
-	require.NotContains(f.t, f.has("web"), lost)
-	f.settles(len(chosen))
+	f.wait("the member deletes the object", func() bool { return len(f.dataOf("web")) == len(chosen) })
+	require.NotContains(f.t, f.dataOf("web"), lost)
+	f.waitAvailable(len(chosen))
 }
 
-func (f *fleetTest) ends() {
+func (f *fleetTest) stepDelete() {
 	chosen := f.chosen()
-	dead := chosen[2]
-	f.stopAgent(dead)
+	unreachable := chosen[2]
+	f.stopAgent(unreachable)
 	set := f.get("web")
 	require.NoError(f.t, f.client.Delete(f.t.Context(), set))
-	f.wait("the WorkSet goes", func() bool {
+	f.wait("the WorkSet is deleted", func() bool {
 		return apierrors.IsNotFound(f.client.Get(f.t.Context(), client.ObjectKeyFromObject(set), set))
 	})
-	f.wait("all but the dead one give it back", func() bool {
-		return len(f.has("web")) == 1 && len(f.seen.of(f.namespace)) == 1
+	f.wait("all reachable members delete the objects", func() bool {
+		return len(f.dataOf("web")) == 1 && len(f.observed.of(f.namespace)) == 1
 	})
-	require.Contains(f.t, f.has("web"), dead)
+	require.Contains(f.t, f.dataOf("web"), unreachable)
 	n := f.quiet()
 	require.Equal(f.t, counts{"PATCH works": len(chosen), "DELETE works": len(chosen), "PATCH worksets": 1}, n)
 	require.Equal(f.t, "PATCH worksets", f.writes.last(),
-		"the WorkSet goes when the deletion of all its Works has begun, and not before")
+		"the WorkSet is deleted after the deletion of all its Works has begun")
 
-	f.startAgent(dead)
+	f.startAgent(unreachable)
 	f.wait("nothing is left on the hub", func() bool {
 		var list v1alpha1.WorkSetRevisionList
 		require.NoError(f.t, f.client.List(f.t.Context(), &list, client.InNamespace(f.namespace)))
-		return len(f.seen.all()) == 0 && len(list.Items) == 0
+		return len(f.observed.all()) == 0 && len(list.Items) == 0
 	})
-	require.Empty(f.t, f.has("web"))
-	require.Empty(f.t, f.has("motd"))
-	f.wait("nor on the members", func() bool {
+	require.Empty(f.t, f.dataOf("web"))
+	require.Empty(f.t, f.dataOf("motd"))
+	f.wait("nothing is left on the members", func() bool {
 		var list workv1alpha1.AppliedWorkList
 		require.NoError(f.t, f.members.List(f.t.Context(), &list))
 		return !slices.ContainsFunc(list.Items, func(a workv1alpha1.AppliedWork) bool {

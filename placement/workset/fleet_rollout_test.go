@@ -32,7 +32,7 @@ func (f *fleetTest) refused() ([]string, *v1alpha1.Overrides) {
 
 // updated returns the Works that have another revision than the given one.
 func (f *fleetTest) updated(revision string) (names []string) {
-	for name, work := range f.seen.of(f.namespace) {
+	for name, work := range f.observed.of(f.namespace) {
 		if work.Annotations[v1alpha1.RevisionAnnotation] != revision {
 			names = append(names, name)
 		}
@@ -40,32 +40,34 @@ func (f *fleetTest) updated(revision string) (names []string) {
 	return names
 }
 
-func (f *fleetTest) rollsOut() {
+func (f *fleetTest) stepFailedRollout() {
 	f.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Overrides = nil })
-	f.settles(len(f.names))
+	f.waitAvailable(len(f.names))
 	stable := f.get("web").Status.Revision
 	some, refusal := f.refused()
 
 	f.begin()
-	bounded := f.seen.whether(onTheWay(f.namespace, stable, f.slots()))
-	f.paint("red", func(s *v1alpha1.WorkSetSpec) { s.Overrides, s.Rollout = refusal, progressive(v1alpha1.FailureHalt) })
-	f.status("it is to stop", func(s *v1alpha1.WorkSetStatus) bool {
+	bounded := f.observed.check(atMostProgressing(f.namespace, stable, f.slots()))
+	f.setColor("red", func(s *v1alpha1.WorkSetSpec) {
+		s.Overrides, s.Rollout = refusal,
+			progressive(v1alpha1.FailureHalt)
+	})
+	f.status("the rollout has failed", func(s *v1alpha1.WorkSetStatus) bool {
 		return s.Rollout.Phase == v1alpha1.PhaseFailed && s.Rollout.Progressing == 0
 	})
 	n := f.quiet()
 	failed := f.get("web").Status.Counts.Failed
 	updated := f.updated(stable)
 	require.GreaterOrEqual(f.t, int(failed), 3)
-	require.Less(f.t, int(failed), len(some), "it goes on after too many have failed")
+	require.Less(f.t, int(failed), len(some), "the rollout continues after too many failures")
 	require.Less(f.t, len(updated), len(f.names))
 	require.Equal(f.t, counts{"PATCH works": len(updated), "POST worksetrevisions": 1}, n)
 	require.Empty(f.t, f.writes.twice())
 	require.Equal(f.t, counts{"green": len(f.names) - len(updated) + int(failed), "red": len(updated) - int(failed)},
-		f.colors(),
-		"who cannot have it keeps what it has")
+		f.colors(), "a member that rejects the object keeps the former one")
 
 	f.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout.MaxFailures = new(intstr.FromInt32(5)) })
-	f.status("it is to go on", func(s *v1alpha1.WorkSetStatus) bool {
+	f.status("the rollout continues", func(s *v1alpha1.WorkSetStatus) bool {
 		return s.Rollout.Phase == v1alpha1.PhaseSucceeded && int(s.Counts.Updated) == len(f.names) &&
 			int(s.Counts.Failed) == len(some)
 	})
@@ -73,22 +75,22 @@ func (f *fleetTest) rollsOut() {
 	require.Empty(f.t, f.writes.twice())
 	require.NoError(f.t, bounded())
 
-	before := f.seen.all()
+	before := f.observed.all()
 	f.begin()
 	f.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Overrides = nil })
-	require.Equal(f.t, counts{"PATCH works": len(f.names), "POST worksetrevisions": 1}, f.settles(len(f.names)))
-	require.Len(f.t, f.changed(before), len(some), "nothing is changed where nothing was wrong")
+	require.Equal(f.t, counts{"PATCH works": len(f.names), "POST worksetrevisions": 1}, f.waitAvailable(len(f.names)))
+	require.Len(f.t, f.changed(before), len(some), "only the Works of failed members change")
 	require.Equal(f.t, counts{"red": len(f.names)}, f.colors())
 }
 
-func (f *fleetTest) rollsBack() {
+func (f *fleetTest) stepRollback() {
 	stable := f.get("web").Status.Revision
 	_, refusal := f.refused()
-	bounded := f.seen.whether(onTheWay(f.namespace, stable, f.slots()))
-	f.paint("purple", func(s *v1alpha1.WorkSetSpec) {
+	bounded := f.observed.check(atMostProgressing(f.namespace, stable, f.slots()))
+	f.setColor("purple", func(s *v1alpha1.WorkSetSpec) {
 		s.Overrides, s.Rollout = refusal, progressive(v1alpha1.FailureRollBack)
 	})
-	f.status("it is to be taken back", func(s *v1alpha1.WorkSetStatus) bool {
+	f.status("the rollout is rolled back", func(s *v1alpha1.WorkSetStatus) bool {
 		return s.Rollout.Phase == v1alpha1.PhaseRolledBack && int(s.Counts.Available) == len(f.names)
 	})
 	n := f.quiet()
@@ -99,52 +101,52 @@ func (f *fleetTest) rollsBack() {
 	require.NotEmpty(f.t, twice)
 	require.Less(f.t, len(twice), len(f.names))
 	require.Equal(f.t, counts{"PATCH works": 2 * len(twice), "POST worksetrevisions": 1}, n,
-		"there and back again, and the others are left alone")
+		"two writes for each updated Work, none for the others")
 
 	f.begin()
-	f.paint("red", func(s *v1alpha1.WorkSetSpec) { s.Overrides = nil })
-	n = f.settles(len(f.names))
-	require.Zero(f.t, n["PATCH works"]+n["POST works"], "all have it already: %v", n)
+	f.setColor("red", func(s *v1alpha1.WorkSetSpec) { s.Overrides = nil })
+	n = f.waitAvailable(len(f.names))
+	require.Zero(f.t, n["PATCH works"]+n["POST works"], "all members have the revision already: %v", n)
 	require.Equal(f.t, stable, f.get("web").Status.Revision)
 }
 
-func (f *fleetTest) goesBack() {
+func (f *fleetTest) stepPinRevision() {
 	newest := f.get("web").Status.Revision
 	f.change("web", func(s *v1alpha1.WorkSet) {
 		s.Spec.Revision, s.Spec.Rollout = f.first, v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutAll}
 	})
-	require.Equal(f.t, counts{"PATCH works": len(f.names)}, f.settles(len(f.names)))
+	require.Equal(f.t, counts{"PATCH works": len(f.names)}, f.waitAvailable(len(f.names)))
 	require.Equal(f.t, counts{"blue": len(f.names)}, f.colors())
 	require.Equal(f.t, f.first, f.get("web").Status.Revision)
 	f.begin()
 	f.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Revision = "" })
-	require.Equal(f.t, counts{"PATCH works": len(f.names)}, f.settles(len(f.names)))
+	require.Equal(f.t, counts{"PATCH works": len(f.names)}, f.waitAvailable(len(f.names)))
 	require.Equal(f.t, counts{"red": len(f.names)}, f.colors())
 	require.Equal(f.t, newest, f.get("web").Status.Revision)
 }
 
-// losesHub stops the API server of the hub during a rollout, and starts it again.
-func (f *fleetTest) losesHub() {
-	before, stable := f.seen.all(), f.get("web").Status.Revision
-	bounded := f.seen.whether(onTheWay(f.namespace, stable, f.slots()))
-	f.paint("white", func(s *v1alpha1.WorkSetSpec) { s.Rollout = progressive(v1alpha1.FailureHalt) })
-	f.wait("some are told", func() bool { return len(f.updated(stable)) > len(f.names)/4 })
+// stepHubOutage stops the API server of the hub during a rollout, and starts it again.
+func (f *fleetTest) stepHubOutage() {
+	before, stable := f.observed.all(), f.get("web").Status.Revision
+	bounded := f.observed.check(atMostProgressing(f.namespace, stable, f.slots()))
+	f.setColor("white", func(s *v1alpha1.WorkSetSpec) { s.Rollout = progressive(v1alpha1.FailureHalt) })
+	f.wait("a part of the members is updated", func() bool { return len(f.updated(stable)) > len(f.names)/4 })
 	require.NoError(f.t, f.plane.KillAPIServer())
-	// once it is back, who knows how far it is
-	require.Less(f.t, len(f.updated(stable)), len(f.names), "it was killed too late")
+	// check before the restart, the rollout continues after it
+	require.Less(f.t, len(f.updated(stable)), len(f.names), "the API server was killed too late")
 	require.NoError(f.t, f.plane.StartAPIServer(f.t.Context()))
-	f.settles(len(f.names))
+	f.waitAvailable(len(f.names))
 	require.NoError(f.t, bounded())
 	require.Equal(f.t, counts{"white": len(f.names)}, f.colors())
-	f.onceMore(before)
+	f.requireChangedOnce(before)
 	f.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutAll} })
-	f.settles(len(f.names))
+	f.waitAvailable(len(f.names))
 }
 
-// onceMore requires that the Works are the same as before, and that each has changed once.
-func (f *fleetTest) onceMore(before map[string]*workv1alpha1.Work) {
+// requireChangedOnce requires that the Works are the same as before, and that each has changed once.
+func (f *fleetTest) requireChangedOnce(before map[string]*workv1alpha1.Work) {
 	f.t.Helper()
-	now := f.seen.all()
+	now := f.observed.all()
 	require.Len(f.t, now, len(before))
 	for name, was := range before {
 		require.NotNil(f.t, now[name], name)

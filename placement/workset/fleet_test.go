@@ -34,26 +34,26 @@ type fleetTest struct {
 // clusters and the number of requests.
 func TestFleet(t *testing.T) {
 	f := &fleetTest{hollows: newHollows(t, fleetSize)}
-	f.writes.forget()
+	f.writes.reset()
 	f.stop = f.control(f.root, f.namespace, &f.writes, nil)
 	for _, step := range []struct {
 		name string
 		do   func()
 	}{
-		{"all get it", f.spreads},
-		{"one field changes", f.changes},
-		{"an override for some changes", f.overrides},
-		{"a cluster is chosen no longer, and again", f.labels},
-		{"a rollout fails, goes on, and is mended", f.rollsOut},
-		{"a rollout is taken back", f.rollsBack},
-		{"a person goes back", f.goesBack},
-		{"the controllers are restarted", f.restarts},
-		{"the controllers are killed over and over", f.isKilled},
-		{"the hub is killed during a rollout", f.losesHub},
-		{"fewer are chosen", f.picks},
-		{"members are to be left", f.evicts},
-		{"a member is lost", f.losesMember},
-		{"it is deleted while a member is lost", f.ends},
+		{"all members receive the WorkSet", f.stepDistribute},
+		{"a field of one manifest changes", f.stepChange},
+		{"an override for some members changes", f.stepOverride},
+		{"a member is deselected and selected again", f.stepDeselect},
+		{"a rollout fails, continues and is repaired", f.stepFailedRollout},
+		{"a failed rollout is rolled back", f.stepRollback},
+		{"a user pins the first revision", f.stepPinRevision},
+		{"the controllers are restarted", f.stepRestart},
+		{"the controllers crash repeatedly", f.stepCrashes},
+		{"the API server of the hub is killed during a rollout", f.stepHubOutage},
+		{"the Placement selects fewer members", f.stepPickN},
+		{"members with a taint are evicted", f.stepEviction},
+		{"a member becomes unreachable", f.stepMemberLost},
+		{"the WorkSet is deleted while a member is unreachable", f.stepDelete},
 	} {
 		ok := t.Run(step.name, func(t *testing.T) {
 			f.t = t
@@ -69,15 +69,15 @@ func TestFleet(t *testing.T) {
 
 // begin resets the counts of requests.
 func (f *fleetTest) begin() {
-	f.writes.forget()
-	f.agents.forget()
+	f.writes.reset()
+	f.agents.reset()
 	f.began = time.Now()
 }
 
 // counts contains numbers of requests, by verb and resource, as in "PATCH works".
 type counts = map[string]int
 
-func (f *fleetTest) spreads() {
+func (f *fleetTest) stepDistribute() {
 	f.policy(func(p *v1alpha1.PlacementSpec) {
 		p.Policy.Affinity = &v1alpha1.ClusterAffinity{Required: []v1alpha1.ClusterSelectorTerm{
 			{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"hub": f.namespace}}},
@@ -85,66 +85,68 @@ func (f *fleetTest) spreads() {
 	})
 	f.distribute("web", "all", nil, configMap("web", map[string]string{"color": "blue"}),
 		configMap("motd", map[string]string{"text": "hello"}))
-	f.wait("each has a Work", func() bool { return len(f.seen.of(f.namespace)) == len(f.names) })
+	f.wait("each has a Work", func() bool { return len(f.observed.of(f.namespace)) == len(f.names) })
 	f.t.Logf("the last Work was there after %.1fs", time.Since(f.began).Seconds())
 	require.Equal(f.t, counts{"POST works": len(f.names), "PATCH worksets": 1, "POST worksetrevisions": 1},
-		f.settles(len(f.names)))
+		f.waitAvailable(len(f.names)))
 	require.Empty(f.t, f.writes.twice())
 	require.Equal(f.t, counts{"blue": len(f.names)}, f.colors())
-	require.Len(f.t, f.has("motd"), len(f.names))
+	require.Len(f.t, f.dataOf("motd"), len(f.names))
 	require.Zero(f.t, f.agents.counts()["PATCH works"], "Works have the finalizer from the beginning")
-	require.Empty(f.t, f.agents.failures(), "agents may do what they have to")
+	require.Empty(f.t, f.agents.failures(), "the role of the agents is sufficient")
 	f.first = f.get("web").Status.Revision
 }
 
-func (f *fleetTest) changes() {
-	f.paint("green", nil)
-	require.Equal(f.t, counts{"PATCH works": len(f.names), "POST worksetrevisions": 1}, f.settles(len(f.names)))
+func (f *fleetTest) stepChange() {
+	f.setColor("green", nil)
+	require.Equal(f.t, counts{"PATCH works": len(f.names), "POST worksetrevisions": 1}, f.waitAvailable(len(f.names)))
 	require.Empty(f.t, f.writes.twice())
 	require.Equal(f.t, counts{"green": len(f.names)}, f.colors())
 }
 
-func (f *fleetTest) overrides() {
-	before, some := f.seen.all(), f.names[:len(f.names)/10]
+func (f *fleetTest) stepOverride() {
+	before, some := f.observed.all(), f.names[:len(f.names)/10]
 	f.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Overrides = override(some, `{"data":{"color":"yellow"}}`) })
-	// The others are told of the revision alone.
-	require.Equal(f.t, counts{"PATCH works": len(f.names), "POST worksetrevisions": 1}, f.settles(len(f.names)))
+	// The other Works only get the annotations of the revision.
+	require.Equal(f.t, counts{"PATCH works": len(f.names), "POST worksetrevisions": 1}, f.waitAvailable(len(f.names)))
 	require.Empty(f.t, f.writes.twice())
 	require.Equal(f.t, counts{"green": len(f.names) - len(some), "yellow": len(some)}, f.colors())
-	require.Len(f.t, f.changed(before), len(some), "the content of the others is as it was")
+	require.Len(f.t, f.changed(before), len(some), "the content of the other Works is unchanged")
 }
 
-func (f *fleetTest) labels() {
+func (f *fleetTest) stepDeselect() {
 	one := f.names[len(f.names)/2]
-	before := f.seen.all()
+	before := f.observed.all()
 	f.label(one, "elsewhere")
-	require.Equal(f.t, counts{"PATCH works": 1, "DELETE works": 1}, f.settles(len(f.names)-1))
-	f.wait("the cluster gives it back", func() bool {
-		return len(f.has("web")) == len(f.names)-1 && len(f.has("motd")) == len(f.names)-1
+	require.Equal(f.t, counts{"PATCH works": 1, "DELETE works": 1}, f.waitAvailable(len(f.names)-1))
+	f.wait("the member deletes the objects", func() bool {
+		return len(f.dataOf("web")) == len(f.names)-1 && len(f.dataOf("motd")) == len(f.names)-1
 	})
-	require.NotContains(f.t, f.has("web"), one)
+	require.NotContains(f.t, f.dataOf("web"), one)
 	f.untouched(before, 1)
 
-	before = f.seen.all()
+	before = f.observed.all()
 	f.begin()
 	f.label(one, f.namespace)
-	require.Equal(f.t, counts{"POST works": 1}, f.settles(len(f.names)))
-	require.Contains(f.t, f.has("web"), one)
+	require.Equal(f.t, counts{"POST works": 1}, f.waitAvailable(len(f.names)))
+	require.Contains(f.t, f.dataOf("web"), one)
 	f.untouched(before, 0)
 }
 
-// picks reduces the selection to a quarter of the members.
-func (f *fleetTest) picks() {
+// stepPickN reduces the selection to a quarter of the members.
+func (f *fleetTest) stepPickN() {
 	n := len(f.names) / 4
-	before := f.seen.all()
+	before := f.observed.all()
 	f.policy(func(p *v1alpha1.PlacementSpec) {
 		p.Policy.Type, p.Policy.NumberOfClusters = v1alpha1.PickN, new(int32(n))
 		p.Failover = &v1alpha1.FailoverPolicy{MaxEvictions: new(int32(1)), PeriodSeconds: new(int32(86400))}
 	})
-	require.Equal(f.t, counts{"PATCH works": len(f.names) - n, "DELETE works": len(f.names) - n}, f.settles(n),
-		"what a person asks for is not bounded by evictions")
+	require.Equal(f.t, counts{"PATCH works": len(f.names) - n, "DELETE works": len(f.names) - n}, f.waitAvailable(n),
+		"a change of the Placement is not limited by maxEvictions")
 	require.Empty(f.t, f.writes.twice())
-	f.wait("the others give it back", func() bool { return len(f.has("web")) == n && len(f.has("motd")) == n })
+	f.wait("the other members delete the objects", func() bool {
+		return len(f.dataOf("web")) == n && len(f.dataOf("motd")) == n
+	})
 	f.untouched(before, len(f.names)-n)
 }
 
@@ -178,8 +180,8 @@ func (f *fleetTest) member(name string, change func(*membershipv1alpha1.MemberCl
 	require.NoError(f.t, f.client.Patch(f.t.Context(), m, client.MergeFrom(before)))
 }
 
-// paint changes the color in the object, together with other changes of the WorkSet.
-func (f *fleetTest) paint(color string, also func(*v1alpha1.WorkSetSpec)) {
+// setColor changes the color in the object, together with other changes of the WorkSet.
+func (f *fleetTest) setColor(color string, also func(*v1alpha1.WorkSetSpec)) {
 	f.t.Helper()
 	f.change("web", func(s *v1alpha1.WorkSet) {
 		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": color})
@@ -202,7 +204,7 @@ func override(members []string, patch string) *v1alpha1.Overrides {
 func (f *fleetTest) colors() counts {
 	f.t.Helper()
 	n := counts{}
-	for _, data := range f.has("web") {
+	for _, data := range f.dataOf("web") {
 		n[data["color"]]++
 	}
 	return n
@@ -210,7 +212,7 @@ func (f *fleetTest) colors() counts {
 
 // changed returns the Works whose content has changed, and the new ones.
 func (f *fleetTest) changed(before map[string]*workv1alpha1.Work) (names []string) {
-	for name, work := range f.seen.all() {
+	for name, work := range f.observed.all() {
 		if was := before[name]; was == nil || was.UID != work.UID || was.Generation != work.Generation {
 			names = append(names, name)
 		}
@@ -222,7 +224,7 @@ func (f *fleetTest) changed(before map[string]*workv1alpha1.Work) (names []strin
 // more. It ignores new Works.
 func (f *fleetTest) untouched(before map[string]*workv1alpha1.Work, gone int) {
 	f.t.Helper()
-	now := f.seen.all()
+	now := f.observed.all()
 	for name, was := range before {
 		if work := now[name]; work == nil {
 			gone--
@@ -233,11 +235,12 @@ func (f *fleetTest) untouched(before map[string]*workv1alpha1.Work, gone int) {
 	require.Zero(f.t, gone)
 }
 
-// settles waits until the WorkSet is available on the given number of clusters and writes have stopped. It returns the
-// writes since the step began, without those of the status, whose number it checks, and without those of the Placement.
-func (f *fleetTest) settles(clusters int) counts {
+// waitAvailable waits until the WorkSet is available on the given number of clusters and writes have stopped. It
+// returns the writes since the step began, without those of the status, whose number it checks, and without those of
+// the Placement.
+func (f *fleetTest) waitAvailable(clusters int) counts {
 	f.t.Helper()
-	f.status(fmt.Sprintf("it is to be available on %d clusters", clusters), func(s *v1alpha1.WorkSetStatus) bool {
+	f.status(fmt.Sprintf("the WorkSet is available on %d clusters", clusters), func(s *v1alpha1.WorkSetStatus) bool {
 		return s.Rollout.Phase == v1alpha1.PhaseSucceeded && s.Rollout.Revision == s.Revision &&
 			s.Counts == v1alpha1.ClusterCounts{
 				Total: int32(clusters), Updated: int32(clusters), Applied: int32(clusters), Available: int32(clusters),
@@ -256,16 +259,16 @@ func (f *fleetTest) status(what string, holds func(*v1alpha1.WorkSetStatus) bool
 	})
 }
 
-// turns is how many status writes may follow each other without a delay, because users wait for their content. A
-// rollback needs twice as many as a rollout that succeeds. One for each member would be too many.
-const turns = 20
+// immediateWrites is how many status writes may follow each other without a delay, because users wait for their
+// content. A rollback needs twice as many as a rollout that succeeds. One for each member would be too many.
+const immediateWrites = 20
 
-// quiet waits until writes have stopped, and returns the same counts as settles.
+// quiet waits until writes have stopped, and returns the same counts as waitAvailable.
 func (f *fleetTest) quiet() counts {
 	f.t.Helper()
 	last, since := fmt.Sprint(f.writes.counts()), time.Now()
 	took := since.Sub(f.began)
-	f.wait("there is no end to it", func() bool {
+	f.wait("writes have stopped", func() bool {
 		if now := fmt.Sprint(f.writes.counts()); now != last {
 			last, since = now, time.Now()
 			took = since.Sub(f.began)
@@ -273,14 +276,14 @@ func (f *fleetTest) quiet() counts {
 		return time.Since(since) > 1500*time.Millisecond
 	})
 	n := f.writes.counts()
-	f.t.Logf("%d members, %.1fs: %v; not carried out: %v; agents: %v", len(f.names), took.Seconds(), n,
+	f.t.Logf("%d members, %.1fs: %v; failed: %v; agents: %v", len(f.names), took.Seconds(), n,
 		f.writes.failures(), f.agents.counts())
-	// One for each second; the first may come at once, and the last one's second may have begun before the step.
+	// One write for each second. The first may be immediate, and the second of the last may have begun before the step.
 	paced := f.writes.pacedWrites()
 	require.LessOrEqual(f.t, paced, 2+int(took.Seconds()))
-	require.LessOrEqual(f.t, n["PATCH worksets/status"]-paced, turns)
-	maps.DeleteFunc(n, func(what string, _ int) bool {
-		switch what {
+	require.LessOrEqual(f.t, n["PATCH worksets/status"]-paced, immediateWrites)
+	maps.DeleteFunc(n, func(request string, _ int) bool {
+		switch request {
 		case "PATCH worksets/status", "PATCH placements/status", "POST placementdecisions", "PATCH placementdecisions",
 			"PUT placementdecisions", "DELETE placementdecisions":
 			return true

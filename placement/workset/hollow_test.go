@@ -34,14 +34,14 @@ import (
 // hollows are members of a separate hub. Each has a real agent with the permissions of an agent on the hub only. The
 // cluster of each member is a part of one control plane (see ownCluster). The status of Works comes from real objects.
 type hollows struct {
-	*hub // of the step that is under way
+	*hub // of the current step
 
-	root    *testing.T        // the test as a whole
-	plane   *localplane.Plane // of the hub
-	shared  *rest.Config      // of the members' plane
-	members client.Client     // of all of them
-	names   []string
-	seen    *worksSeen
+	root     *testing.T        // the test as a whole
+	plane    *localplane.Plane // of the hub
+	shared   *rest.Config      // of the members' plane
+	members  client.Client     // of all of them
+	names    []string
+	observed *worksObserved
 
 	agents traffic // of all agents to the hub
 
@@ -106,7 +106,7 @@ func newHollowsOn(t *testing.T, size int, own, shared *rest.Config, installs ...
 		f.names = append(f.names, fmt.Sprintf("m%03d", i))
 	}
 	require.NoError(t, testkit.InParallel(f.names, func(name string) error {
-		// Another test may have had members of these names, and have failed before it took back their objects.
+		// An earlier test with members of these names may have failed before it deleted their objects.
 		shop := ownCluster{member: name}.namespace()
 		err := f.members.Create(t.Context(), namespace(shop))
 		if !apierrors.IsAlreadyExists(err) {
@@ -115,8 +115,8 @@ func newHollowsOn(t *testing.T, size int, own, shared *rest.Config, installs ...
 		applied := client.MatchingLabels{workv1alpha1.AppliedLabel: "true"}
 		return f.members.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(shop), applied)
 	}))
-	f.agents.forget()
-	f.seen = f.watchWorks()
+	f.agents.reset()
+	f.observed = f.watchWorks()
 	return f
 }
 
@@ -160,14 +160,14 @@ func (f *hollows) startAgent(name string) {
 	f.t.Helper()
 	toHub := rest.CopyConfig(f.config)
 	toHub.Impersonate.UserName = onHub(name)
-	toHub.Wrap(f.agents.over)
+	toHub.Wrap(f.agents.wrap)
 	a, err := agent.New(agent.Options{Hub: toHub, Namespace: onHub(name), Member: f.clusterOf(name), HubName: name})
 	require.NoError(f.t, err)
-	f.runs(name, a.Start)
+	f.runAgent(name, a.Start)
 }
 
-// runs starts the agent of a member. It runs until the test ends, or stopAgent is called.
-func (f *hollows) runs(name string, start func(context.Context) error) {
+// runAgent starts the agent of a member. It runs until the test ends, or stopAgent is called.
+func (f *hollows) runAgent(name string, start func(context.Context) error) {
 	stop := mustertest.Run(f.root, "the agent of "+name, start)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -195,18 +195,18 @@ func (f *hollows) objects(t testing.TB, name string) map[string]*corev1.ConfigMa
 	var list corev1.ConfigMapList
 	require.NoError(t, f.members.List(context.Background(), &list,
 		client.MatchingLabels{workv1alpha1.AppliedLabel: "true"}))
-	found := map[string]*corev1.ConfigMap{}
+	objects := map[string]*corev1.ConfigMap{}
 	for i := range list.Items {
-		member, is := strings.CutPrefix(list.Items[i].Namespace, shopNamespace+"-")
-		if is && list.Items[i].Name == name && slices.Contains(f.names, member) {
-			found[member] = &list.Items[i]
+		member, found := strings.CutPrefix(list.Items[i].Namespace, shopNamespace+"-")
+		if found && list.Items[i].Name == name && slices.Contains(f.names, member) {
+			objects[member] = &list.Items[i]
 		}
 	}
-	return found
+	return objects
 }
 
-// has returns the data of the ConfigMaps with the name, by member.
-func (f *hollows) has(object string) map[string]map[string]string {
+// dataOf returns the data of the ConfigMaps with the name, by member.
+func (f *hollows) dataOf(object string) map[string]map[string]string {
 	f.t.Helper()
 	found := map[string]map[string]string{}
 	for member, o := range f.objects(f.t, object) {

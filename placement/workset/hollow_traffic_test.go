@@ -29,31 +29,31 @@ import (
 // traffic records the writes of controllers, over all controllers that run one after the other.
 type traffic struct {
 	mu      sync.Mutex
-	done    map[string]int // what was carried out, as in "PATCH works"
-	refused map[string]int // what was not, with its code
-	each    map[string]int // what was carried out, with its path
+	done    map[string]int // the successful writes, as in "PATCH works"
+	refused map[string]int // the failed writes, with the code
+	byPath  map[string]int // the successful writes, with their paths
 	reads   map[string]int
-	order   []string // what was carried out, in the order of the answers
-	paced   int      // the writes of a WorkSet's status that repeat its gist
-	gists   map[string]v1alpha1.WorkSetStatus
+	order   []string // the successful writes, in the order of the responses
+	paced   int      // the writes of the status of a WorkSet without a change of its urgent parts
+	urgent  map[string]v1alpha1.WorkSetStatus
 }
 
-func (w *traffic) forget() {
+func (w *traffic) reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.done, w.refused, w.each, w.reads, w.order = map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{},
+	w.done, w.refused, w.byPath, w.reads, w.order = map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{},
 		nil
-	w.paced = 0 // The gists stay: the next status is compared with the last one.
+	w.paced = 0 // The urgent parts stay: the next status is compared with the last one.
 }
 
-func (w *traffic) over(next http.RoundTripper) http.RoundTripper {
+func (w *traffic) wrap(next http.RoundTripper) http.RoundTripper {
 	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodGet {
-			r = r.WithContext(context.WithoutCancel(r.Context())) // what is sent arrives, also if the sender dies
+			r = r.WithContext(context.WithoutCancel(r.Context())) // a request that was sent arrives, also if the sender stops
 		}
 		response, err := next.RoundTrip(r)
 		resource := mustertest.AttributesOf(r).Resource
-		what := r.Method + " " + resource
+		request := r.Method + " " + resource
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		switch {
@@ -61,18 +61,18 @@ func (w *traffic) over(next http.RoundTripper) http.RoundTripper {
 			w.reads["one of "+resource]++
 		case r.Method == http.MethodGet:
 			w.reads[resource]++
-		case resource == "events": // what is told to people is no part of what a controller has to write
+		case resource == "events": // Events are not counted
 		case err != nil:
-			w.refused[what+": "+err.Error()]++
+			w.refused[request+": "+err.Error()]++
 		case response.StatusCode == http.StatusTooManyRequests:
 			// The API server is overloaded. The client sends the request again, which is counted then.
 		case response.StatusCode >= http.StatusBadRequest:
-			w.refused[what+": "+response.Status]++
+			w.refused[request+": "+response.Status]++
 		default:
-			w.done[what]++
-			w.order = append(w.order, what)
-			w.each[r.Method+" "+r.URL.Path]++
-			if what == "PATCH worksets/status" {
+			w.done[request]++
+			w.order = append(w.order, request)
+			w.byPath[r.Method+" "+r.URL.Path]++
+			if request == "PATCH worksets/status" {
 				err = w.status(r.URL.Path, response)
 			}
 		}
@@ -91,14 +91,14 @@ func (w *traffic) status(path string, response *http.Response) error {
 	if _, _, err := serializer.NewCodecFactory(scheme).UniversalDeserializer().Decode(text, nil, &set); err != nil {
 		return err
 	}
-	now := *workset.Gist(&set.Status)
-	if last, known := w.gists[path]; known && equality.Semantic.DeepEqual(last, now) {
+	now := *workset.UrgentParts(&set.Status)
+	if last, known := w.urgent[path]; known && equality.Semantic.DeepEqual(last, now) {
 		w.paced++
 	}
-	if w.gists == nil {
-		w.gists = map[string]v1alpha1.WorkSetStatus{}
+	if w.urgent == nil {
+		w.urgent = map[string]v1alpha1.WorkSetStatus{}
 	}
-	w.gists[path] = now
+	w.urgent[path] = now
 	return nil
 }
 
@@ -120,9 +120,11 @@ func (w *traffic) counts() map[string]int {
 func (w *traffic) twice() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	often := maps.Clone(w.each)
-	maps.DeleteFunc(often, func(what string, n int) bool { return n < 2 || !strings.Contains(what, "/works/") })
-	return often
+	counts := maps.Clone(w.byPath)
+	maps.DeleteFunc(counts, func(request string, n int) bool {
+		return n < 2 || !strings.Contains(request, "/works/")
+	})
+	return counts
 }
 
 // last returns the last successful write.
@@ -139,21 +141,21 @@ func (w *traffic) failures() map[string]int {
 }
 
 // read returns how often a resource, or one object of a resource, was read.
-func (w *traffic) read(what string) int {
+func (w *traffic) read(resource string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.reads[what]
+	return w.reads[resource]
 }
 
 // control runs a manager with the controllers of Placements and of WorkSets, until the test ends or stop is called.
-// between wraps their transport to the API server, and may be nil.
-func (f *hollows) control(t testing.TB, namespace string, w *traffic, between transport.WrapperFunc,
+// wrap wraps their transport to the API server, and may be nil.
+func (f *hollows) control(t testing.TB, namespace string, w *traffic, wrap transport.WrapperFunc,
 	also ...func(manager.Manager) error) (stop func()) {
 	t.Helper()
 	config := rest.CopyConfig(f.config)
-	config.Wrap(w.over)
-	if between != nil {
-		config.Wrap(between)
+	config.Wrap(w.wrap)
+	if wrap != nil {
+		config.Wrap(wrap)
 	}
 	options := manager.Options{
 		Scheme: scheme, GracefulShutdownTimeout: new(time.Minute),

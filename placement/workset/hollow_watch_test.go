@@ -15,25 +15,25 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// worksSeen contains the Works on the hub as a watch reports them, in the order of their changes. Invariants are
+// worksObserved contains the Works on the hub as a watch reports them, in the order of their changes. Invariants are
 // checked after each event.
-type worksSeen struct {
+type worksObserved struct {
 	mu     sync.Mutex
 	now    map[string]*workv1alpha1.Work // by <namespace>/<name>; they are not changed
 	always func(map[string]*workv1alpha1.Work) error
-	broken error // the first that always has said
+	broken error // the first violation of always
 }
 
 // watchWorks watches the Works of the hub until the test ends.
-func (f *hollows) watchWorks() *worksSeen {
+func (f *hollows) watchWorks() *worksObserved {
 	f.t.Helper()
-	s := &worksSeen{}
+	s := &worksObserved{}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			s.follow(ctx, f.client) // a hub that is not there is asked again: the client waits for the connection
+			s.follow(ctx, f.client) // repeated while the hub is down: the client waits for the connection
 		}
 	}()
 	f.root.Cleanup(func() { cancel(); <-done })
@@ -41,7 +41,7 @@ func (f *hollows) watchWorks() *worksSeen {
 }
 
 // follow lists and watches Works until the watch ends.
-func (s *worksSeen) follow(ctx context.Context, c client.WithWatch) {
+func (s *worksObserved) follow(ctx context.Context, c client.WithWatch) {
 	var list workv1alpha1.WorkList
 	if c.List(ctx, &list) != nil {
 		return
@@ -60,8 +60,8 @@ func (s *worksSeen) follow(ctx context.Context, c client.WithWatch) {
 	}
 	defer events.Stop()
 	for event := range events.ResultChan() {
-		work, is := event.Object.(*workv1alpha1.Work)
-		if !is {
+		work, ok := event.Object.(*workv1alpha1.Work)
+		if !ok {
 			return
 		}
 		s.mu.Lock()
@@ -77,14 +77,14 @@ func (s *worksSeen) follow(ctx context.Context, c client.WithWatch) {
 
 func nameOf(o client.Object) string { return o.GetNamespace() + "/" + o.GetName() }
 
-func (s *worksSeen) evaluate() {
+func (s *worksObserved) evaluate() {
 	if s.always != nil && s.broken == nil {
 		s.broken = s.always(s.now)
 	}
 }
 
-// whether checks an invariant from now on. The returned function ends the check, and returns the first violation.
-func (s *worksSeen) whether(always func(map[string]*workv1alpha1.Work) error) (end func() error) {
+// check checks an invariant from now on. The returned function ends the check, and returns the first violation.
+func (s *worksObserved) check(always func(map[string]*workv1alpha1.Work) error) (end func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.always, s.broken = always, nil
@@ -98,14 +98,14 @@ func (s *worksSeen) whether(always func(map[string]*workv1alpha1.Work) error) (e
 }
 
 // all returns the current Works.
-func (s *worksSeen) all() map[string]*workv1alpha1.Work {
+func (s *worksObserved) all() map[string]*workv1alpha1.Work {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.now)
 }
 
 // of returns the Works of the WorkSets in a namespace.
-func (s *worksSeen) of(namespace string) map[string]*workv1alpha1.Work {
+func (s *worksObserved) of(namespace string) map[string]*workv1alpha1.Work {
 	all := s.all()
 	maps.DeleteFunc(all, func(_ string, w *workv1alpha1.Work) bool {
 		return w.Labels[v1alpha1.WorkSetNamespaceLabel] != namespace
@@ -113,33 +113,33 @@ func (s *worksSeen) of(namespace string) map[string]*workv1alpha1.Work {
 	return all
 }
 
-// well reports whether the member has applied the current generation of a Work completely, and its objects are
+// isAvailable reports whether the member has applied the current generation of a Work completely, and its objects are
 // available.
-func well(w *workv1alpha1.Work) bool {
-	return w.DeletionTimestamp == nil && says(w, workv1alpha1.ConditionApplied) &&
-		says(w, workv1alpha1.ConditionAvailable) && !says(w, workv1alpha1.ConditionDegraded)
+func isAvailable(w *workv1alpha1.Work) bool {
+	return w.DeletionTimestamp == nil && conditionTrue(w, workv1alpha1.ConditionApplied) &&
+		conditionTrue(w, workv1alpha1.ConditionAvailable) && !conditionTrue(w, workv1alpha1.ConditionDegraded)
 }
 
-// says reports whether a condition is True for the current generation of a Work.
-func says(w *workv1alpha1.Work, kind string) bool {
+// conditionTrue reports whether a condition is True for the current generation of a Work.
+func conditionTrue(w *workv1alpha1.Work, kind string) bool {
 	c := meta.FindStatusCondition(w.Status.Conditions, kind)
 	return w.Status.ObservedGeneration == w.Generation && c != nil && c.Status == metav1.ConditionTrue &&
 		c.ObservedGeneration == w.Generation
 }
 
-// onTheWay returns a check that at most this many Works of a revision are in progress at the same time: written, and
-// neither available nor failed.
-func onTheWay(namespace, revision string, most int) func(map[string]*workv1alpha1.Work) error {
+// atMostProgressing returns a check that at most this many Works of a revision are in progress at the same time:
+// written, and neither available nor failed.
+func atMostProgressing(namespace, revision string, most int) func(map[string]*workv1alpha1.Work) error {
 	return func(works map[string]*workv1alpha1.Work) error {
 		n := 0
 		for _, w := range works {
 			if w.Labels[v1alpha1.WorkSetNamespaceLabel] == namespace && w.Annotations[v1alpha1.RevisionAnnotation] != revision &&
-				!well(w) && !says(w, workv1alpha1.ConditionDegraded) {
+				!isAvailable(w) && !conditionTrue(w, workv1alpha1.ConditionDegraded) {
 				n++
 			}
 		}
 		if n > most {
-			return fmt.Errorf("%d clusters are on their way to another revision than %s, and %d may be", n, revision, most)
+			return fmt.Errorf("%d clusters progress to another revision than %s, want at most %d", n, revision, most)
 		}
 		return nil
 	}

@@ -69,7 +69,7 @@ func field(namespace string) []byte { return fmt.Appendf(nil, `"namespace":%q`, 
 // path returns the path on the control plane for a path in the member's cluster.
 func (o ownCluster) path(path string) (string, error) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	root := map[string]int{"api": 2, "apis": 3}[parts[0]] // what is before the resource
+	root := map[string]int{"api": 2, "apis": 3}[parts[0]] // number of segments before the resource
 	switch {
 	case root == 0 || len(parts) <= root || parts[root] == "appliedworks":
 		return path, nil
@@ -78,7 +78,7 @@ func (o ownCluster) path(path string) (string, error) {
 	case parts[root] == "namespaces" && len(parts) > root+2 && parts[root+1] == shopNamespace:
 		parts[root+1] = o.namespace()
 	default:
-		return "", fmt.Errorf("%s is not in the namespace %s, and would be all members' at once", path, shopNamespace)
+		return "", fmt.Errorf("%s is not in the namespace %s, and would affect all members", path, shopNamespace)
 	}
 	return "/" + strings.Join(parts, "/"), nil
 }

@@ -40,7 +40,7 @@ func TestJoined(t *testing.T) {
 	members := mustertest.StartPlane(t, localplane.Options{Name: "joined"})
 	j := &joined{hollows: newHubAndPlane(t, size, members), stores: map[string]*testkit.MemoryStore{}}
 	var w traffic
-	w.forget()
+	w.reset()
 	stop := j.control(t, j.namespace, &w, nil, func(mgr manager.Manager) error {
 		return membershiphub.SetupWithManager(mgr, membershiphub.Options{Gates: []membership.LeaveGate{leave.Gate(j.client)},
 			AgentRules: agent.HubRules()})
@@ -52,30 +52,30 @@ func TestJoined(t *testing.T) {
 	p.Spec.Failover = &v1alpha1.FailoverPolicy{}
 	require.NoError(t, j.client.Create(t.Context(), p))
 	j.distribute("web", "some", nil, configMap("web", map[string]string{"color": "blue"}))
-	j.are("all who are chosen have it", chosen)
+	j.availableOn("all selected members have the object", chosen)
 	first := j.withWork()
 
 	silent := first[0]
 	j.stopAgent(silent)
-	j.wait("the hub takes notice", func() bool {
+	j.wait("the hub adds a taint", func() bool {
 		return slices.ContainsFunc(j.cluster(silent).Spec.Taints, func(t membershipv1alpha1.Taint) bool {
 			return t.Key == membership.TaintUnreachable
 		})
 	})
-	j.wait("another one has its place", func() bool {
+	j.wait("another member replaces the silent one", func() bool {
 		now := j.withWork()
 		return len(now) == chosen && !slices.Contains(now, silent)
 	})
-	require.Contains(t, j.has("web"), silent, "nobody can take it away")
+	require.Contains(t, j.dataOf("web"), silent, "an unreachable member keeps the object")
 	j.startAgent(silent)
-	j.are("it gives back what it has when it is there again", chosen)
-	require.NotContains(t, j.has("web"), silent)
+	j.availableOn("the agent deletes the object when it runs again", chosen)
+	require.NotContains(t, j.dataOf("web"), silent)
 
 	j.leave(first[1], membershipv1alpha1.DeleteResources)
-	require.NotContains(t, j.has("web"), first[1], "it leaves when it has given back everything, and not before")
-	j.are("another one has its place", chosen)
+	require.NotContains(t, j.dataOf("web"), first[1], "the member leaves after its objects are deleted")
+	j.availableOn("another member replaces the one that left", chosen)
 
-	// What it has is its own, whatever the WorkSet says of those who are chosen no longer.
+	// The policy of the leave applies, whatever the WorkSet specifies for clusters that are not selected any more.
 	orphaned := first[2:5]
 	t.Cleanup(func() {
 		for _, name := range orphaned {
@@ -86,19 +86,21 @@ func TestJoined(t *testing.T) {
 	for _, name := range orphaned {
 		j.leave(name, membershipv1alpha1.OrphanResources)
 	}
-	j.wait("others have their places", func() bool { return len(j.withWork()) == chosen })
+	j.wait("other members replace those that left", func() bool { return len(j.withWork()) == chosen })
 	for _, name := range orphaned {
 		require.NoError(t, j.members.Get(t.Context(), client.ObjectKey{Namespace: ownCluster{member: name}.namespace(),
 			Name: "web"}, &corev1.ConfigMap{}))
 	}
 
-	// What the others were told was never told again, and the Works of those who leave were left to the gate.
+	// The Works of the other members were not written again, and the gate deletes the Works of leaving members.
 	n := w.counts()
 	require.Equal(t, []int{chosen + 5, 1, 1}, []int{n["POST works"], n["PATCH works"], n["DELETE works"]},
-		"a deletion is noted on the Work before")
+		"the Work gets the request before its deletion")
 
 	require.NoError(t, j.client.Delete(t.Context(), j.get("web")))
-	j.wait("all is given back", func() bool { return len(j.has("web")) == 0 && len(j.seen.all()) == 0 })
+	j.wait("all members delete the objects", func() bool {
+		return len(j.dataOf("web")) == 0 && len(j.observed.all()) == 0
+	})
 	stop()
 }
 
@@ -116,7 +118,7 @@ func (j *joined) join() {
 	token := &membershipv1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace,
 		Name: "fleet"}}
 	token.Spec.AutoAccept = true
-	j.wait("there is a place for tokens", func() bool {
+	j.wait("the namespace of the tokens exists", func() bool {
 		return client.IgnoreAlreadyExists(j.client.Create(j.t.Context(), token)) == nil
 	})
 	j.wait("the token has a credential", func() bool {
@@ -186,7 +188,7 @@ func (j *joined) startAgent(name string) {
 		func(mgr manager.Manager) error {
 			return memberagent.SetupWithManager(mgr, options)
 		})
-	j.runs(name, func(ctx context.Context) error {
+	j.runAgent(name, func(ctx context.Context) error {
 		if err := mgr.Start(ctx); !errors.Is(err, context.Canceled) {
 			return err
 		}
@@ -196,7 +198,7 @@ func (j *joined) startAgent(name string) {
 
 // withWork returns the members that have a Work which is not being deleted.
 func (j *joined) withWork() (names []string) {
-	works := j.seen.of(j.namespace)
+	works := j.observed.of(j.namespace)
 	for _, name := range j.names {
 		for _, w := range works {
 			if w.Namespace == onHub(name) && w.DeletionTimestamp == nil {
@@ -207,18 +209,18 @@ func (j *joined) withWork() (names []string) {
 	return names
 }
 
-// are waits until the given number of members have the object, each from a Work, and the WorkSet reports that they are
-// available.
-func (j *joined) are(what string, n int) {
+// availableOn waits until the given number of members have the object, each from a Work, and the WorkSet reports that
+// they are available.
+func (j *joined) availableOn(what string, n int) {
 	j.t.Helper()
 	mustertest.Eventually(j.t, pollInterval, what, func() error {
-		s, has, works := j.get("web").Status, j.has("web"), j.withWork()
-		lacks := slices.DeleteFunc(slices.Clone(works), func(name string) bool { return has[name] != nil })
-		is := []int{len(has), len(works), int(s.Counts.Available), int(s.Counts.Total), len(lacks)}
-		if slices.Equal(is, []int{n, n, n, n, 0}) {
+		s, objects, works := j.get("web").Status, j.dataOf("web"), j.withWork()
+		missing := slices.DeleteFunc(slices.Clone(works), func(name string) bool { return objects[name] != nil })
+		got := []int{len(objects), len(works), int(s.Counts.Available), int(s.Counts.Total), len(missing)}
+		if slices.Equal(got, []int{n, n, n, n, 0}) {
 			return nil
 		}
 		return fmt.Errorf("objects on %v, Works of %v, objects missing on %v; status: %+v",
-			slices.Sorted(maps.Keys(has)), works, lacks, s)
+			slices.Sorted(maps.Keys(objects)), works, missing, s)
 	})
 }

@@ -32,9 +32,9 @@ func (c fakeCache) List(ctx context.Context, into client.ObjectList, options ...
 	return c.Reader.List(ctx, into, options...)
 }
 
-// TestNamespaceIsAwaited checks that the WorkSet is reconciled when the namespace of a cluster becomes known, although
-// a custom ClusterSource does not report that.
-func TestNamespaceIsAwaited(t *testing.T) {
+// TestObserveClusters_UnknownNamespace checks that the WorkSet is reconciled when the namespace of a cluster becomes
+// known, although a custom ClusterSource does not report that.
+func TestObserveClusters_UnknownNamespace(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	placed := &v1alpha1.Placement{
@@ -68,24 +68,23 @@ func TestNamespaceIsAwaited(t *testing.T) {
 	c.fleet.Set(&scheduler.Cluster{Name: "solo"})
 	for _, step := range []struct {
 		reason, namespace string
-		untold            bool
-		after             time.Duration
-		news              int
+		polls             bool
+		requeueAfter      time.Duration
+		notifications     int
 	}{
-		{"a watch tells of MemberClusters", "", false, 0, 0},
-		{"nobody tells of others", "", true, pollInterval, 0},
-		{"what has become known is told to all WorkSets, and one that is not in the fleet is set when it comes",
-			"member-solo", true, 0, 1},
-		{"once", "member-solo", true, 0, 0},
-		{"it may move", "member-duo", true, 0, 1},
-		{"it may be unknown once more", "", true, pollInterval, 0},
+		{"the namespaces of MemberClusters are watched", "", false, 0, 0},
+		{"the unknown namespace of a custom ClusterSource is polled", "", true, pollInterval, 0},
+		{"a namespace that becomes known notifies the WorkSets", "member-solo", true, 0, 1},
+		{"a known namespace does not notify again", "member-solo", true, 0, 0},
+		{"another namespace notifies the WorkSets", "member-duo", true, 0, 1},
+		{"a namespace that is not known any more is polled", "", true, pollInterval, 0},
 	} {
-		changed, namespace, c.pollsNamespaces = 0, step.namespace, step.untold
+		changed, namespace, c.pollsNamespaces = 0, step.namespace, step.polls
 		l := &reconciliation{controller: c, set: set, state: newState(client.ObjectKeyFromObject(set))}
 		require.NoError(t, l.observeClusters(t.Context()))
 		require.Len(t, l.clusters, 2, step.reason)
-		require.Equal(t, step.after, l.after, step.reason)
-		require.Equal(t, step.news, changed, step.reason)
+		require.Equal(t, step.requeueAfter, l.after, step.reason)
+		require.Equal(t, step.notifications, changed, step.reason)
 		if namespace != "" {
 			name, known := c.fleet.in(namespace)
 			require.Equal(t, "solo", name, step.reason)

@@ -14,15 +14,15 @@ import (
 // TestBaseName_ClusterScope checks that the names of the Works of a ClusterWorkSet differ from those of every WorkSet
 // and every other ClusterWorkSet.
 func TestBaseName_ClusterScope(t *testing.T) {
-	seen := map[string]types.NamespacedName{}
+	bases := map[string]types.NamespacedName{}
 	for _, name := range []string{"web", "a.b", "a-b", "a.b.c", strings.Repeat("a", 253), strings.Repeat("a.", 126) + "b",
 		strings.Repeat("a", 230)} {
 		for _, namespace := range []string{"", "clusterworkset", strings.Repeat("n", 63)} {
 			set := types.NamespacedName{Namespace: namespace, Name: name}
 			base := baseName(set)
 			require.Empty(t, validation.IsDNS1123Subdomain(base+"-12345"), set)
-			require.NotContains(t, seen, base, set)
-			seen[base] = set
+			require.NotContains(t, bases, base, set)
+			bases[base] = set
 			require.Equal(t, namespace == "", !strings.Contains(base, "."), base)
 		}
 	}
@@ -37,15 +37,17 @@ func TestSetOf_ClusterScope(t *testing.T) {
 		labels, annotations marks
 		want                types.NamespacedName
 	}{
-		{"the annotation decides", marks{v1alpha1.WorkSetLabel: "hash", v1alpha1.WorkSetNamespaceLabel: "apps"},
+		{"the annotation takes precedence over the label", marks{v1alpha1.WorkSetLabel: "hash",
+			v1alpha1.WorkSetNamespaceLabel: "apps"},
 			marks{v1alpha1.WorkSetAnnotation: "apps/web"}, types.NamespacedName{Namespace: "apps", Name: "web"}},
 		{"the annotation of a ClusterWorkSet", marks{v1alpha1.WorkSetLabel: "hash", v1alpha1.WorkSetNamespaceLabel: ""},
 			marks{v1alpha1.WorkSetAnnotation: "/web"}, types.NamespacedName{Name: "web"}},
-		{"without the annotation the labels decide", marks{v1alpha1.WorkSetLabel: "web",
+		{"the labels of a WorkSet without the annotation", marks{v1alpha1.WorkSetLabel: "web",
 			v1alpha1.WorkSetNamespaceLabel: "apps"}, nil, types.NamespacedName{Namespace: "apps", Name: "web"}},
-		{"the labels of a ClusterWorkSet", marks{v1alpha1.WorkSetLabel: "web", v1alpha1.WorkSetNamespaceLabel: ""}, nil,
+		{"the labels of a ClusterWorkSet without the annotation", marks{v1alpha1.WorkSetLabel: "web",
+			v1alpha1.WorkSetNamespaceLabel: ""}, nil,
 			types.NamespacedName{Name: "web"}},
-		{"without a namespace label it is unknown whose Work it is", marks{v1alpha1.WorkSetLabel: "web"}, nil,
+		{"without a namespace label the owner is unknown", marks{v1alpha1.WorkSetLabel: "web"}, nil,
 			types.NamespacedName{}},
 		{"an annotation without a namespace names no ClusterWorkSet", marks{v1alpha1.WorkSetLabel: "web"},
 			marks{v1alpha1.WorkSetAnnotation: "web"}, types.NamespacedName{}},

@@ -22,10 +22,10 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// fixed is a ClusterSource whose clusters do not change.
-type fixed []*scheduler.Cluster
+// fixedClusters is a ClusterSource whose clusters do not change.
+type fixedClusters []*scheduler.Cluster
 
-func (f fixed) Run(ctx context.Context, fleet placement.Fleet) error {
+func (f fixedClusters) Run(ctx context.Context, fleet placement.Fleet) error {
 	for _, c := range f {
 		fleet.Set(c)
 	}
@@ -39,16 +39,16 @@ func cluster(name string) *scheduler.Cluster {
 	return &scheduler.Cluster{Name: name, Labels: map[string]string{"hub": "test-" + hub}, Joined: true, Healthy: true}
 }
 
-// TestNamespaceIsNotKnown checks that a chosen cluster keeps its Works while its namespace is unknown.
-func TestNamespaceIsNotKnown(t *testing.T) { testkit.Virtual(t, testNamespaceIsNotKnown) }
+// TestMemberNamespace_Unknown checks that a chosen cluster keeps its Works while its namespace is unknown.
+func TestMemberNamespace_Unknown(t *testing.T) { testkit.Virtual(t, testMemberNamespaceUnknown) }
 
-func testNamespaceIsNotKnown(t *testing.T) {
+func testMemberNamespaceUnknown(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")
-	h.obey()
+	h.simulateAgents()
 	var unknown, panics atomic.Bool
-	options := workset.Options{Clusters: fixed{cluster(h.member("a")), cluster(h.member("b"))},
+	options := workset.Options{Clusters: fixedClusters{cluster(h.member("a")), cluster(h.member("b"))},
 		Namespace: func(cluster string) string {
 			if cluster == h.member("a") && unknown.Load() {
 				if panics.Load() {
@@ -59,7 +59,7 @@ func testNamespaceIsNotKnown(t *testing.T) {
 			return "member-" + cluster
 		}}
 	r := h.start(options)
-	h.distribute("web", "all", backAtOnce, configMap("web", map[string]string{"color": "blue"}))
+	h.distribute("web", "all", rollBackOnFirstFailure, configMap("web", map[string]string{"color": "blue"}))
 	h.succeeded("web", 2)
 	for _, panicking := range []bool{false, true} {
 		unknown.Store(true)
@@ -67,7 +67,7 @@ func testNamespaceIsNotKnown(t *testing.T) {
 		h.change("web", func(s *v1alpha1.WorkSet) {
 			s.Spec.Manifests = append(s.Spec.Manifests, configMap("more"+map[bool]string{true: "2"}[panicking], nil))
 		})
-		h.eventually("the other one has it", func() bool {
+		h.eventually("the other cluster has the new revision", func() bool {
 			s := h.get("web").Status
 			return len(s.Revisions) > 1 && h.works("web")["b/web-0"].Annotations[v1alpha1.RevisionAnnotation] == s.Revision
 		})
@@ -79,14 +79,14 @@ func testNamespaceIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestEstimatorFails checks that an estimator that fails, panics or never returns does not block other WorkSets.
-func TestEstimatorFails(t *testing.T) { testkit.Virtual(t, testEstimatorFails) }
+// TestEstimator_Fails checks that an estimator that fails, panics or never returns does not block other WorkSets.
+func TestEstimator_Fails(t *testing.T) { testkit.Virtual(t, testEstimatorFails) }
 
 func testEstimatorFails(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")
-	h.obey()
+	h.simulateAgents()
 	var mode atomic.Value
 	mode.Store("well")
 	release := make(chan struct{})
@@ -117,7 +117,7 @@ func testEstimatorFails(t *testing.T) {
 	for i, now := range []string{"error", "panic", "short", "hang"} {
 		mode.Store(now)
 		h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = deployment("web", 10+i) })
-		h.eventually(now+": it says so", func() bool {
+		h.eventually(now+": the WorkSet reports the failed division", func() bool {
 			return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonDivisionFailed
 		})
 		h.distribute("other-"+now, "all", nil, configMap("other-"+now, nil))
@@ -126,16 +126,17 @@ func testEstimatorFails(t *testing.T) {
 	}
 }
 
-// TestNamespaceIsGone checks that a WorkSet reports the missing namespace of a member, without sending many requests.
-func TestNamespaceIsGone(t *testing.T) { testkit.Virtual(t, testNamespaceIsGone) }
+// TestMemberNamespace_Deleted checks that a WorkSet reports the missing namespace of a member, without sending many
+// requests.
+func TestMemberNamespace_Deleted(t *testing.T) { testkit.Virtual(t, testMemberNamespaceDeleted) }
 
-func testNamespaceIsGone(t *testing.T) {
+func testMemberNamespaceDeleted(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	require.NoError(t, h.client.Delete(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-" + h.member("a")}}))
 	h.place("all")
-	h.obey()
+	h.simulateAgents()
 	r := h.start(workset.Options{})
 	h.distribute("web", "all", nil, configMap("web", nil))
 	h.eventually("the cluster is reported as failed", func() bool {
@@ -143,28 +144,30 @@ func testNamespaceIsGone(t *testing.T) {
 		return c.State == v1alpha1.ClusterProgressing && strings.Contains(c.Message, "member-"+h.member("a"))
 	})
 	h.eventually("the other cluster is available", func() bool { return h.get("web").Status.Counts.Available == 1 })
-	for range 5 { // what happens to others does not have it tried more often
+	for range 5 { // changes of another cluster cause no additional attempts
 		before := r.wire.Count("POST works")
 		work := h.works("web")["b/web-0"].DeepCopy()
 		work.Labels["touched"] = "yes" + work.ResourceVersion
 		require.NoError(t, h.client.Patch(t.Context(), work, client.MergeFrom(h.works("web")["b/web-0"])))
-		h.eventually("it is seen", func() bool { return r.wire.Count("POST works") <= before+1 })
+		h.eventually("the change is observed", func() bool { return r.wire.Count("POST works") <= before+1 })
 	}
 	require.Less(t, r.wire.Count("POST works"), 15)
 }
 
-// TestMarksAndNames checks that annotations of a Work that a user changed are restored, and that an object of another
-// owner with the name of a Work stays unchanged.
-func TestMarksAndNames(t *testing.T) { testkit.Virtual(t, testMarksAndNames) }
+// TestWorks_EditedAnnotationsAndTakenNames checks that annotations of a Work that a user changed are restored, and that
+// an object of another owner with the name of a Work stays unchanged.
+func TestWorks_EditedAnnotationsAndTakenNames(t *testing.T) {
+	testkit.Virtual(t, testWorksEditedAnnotationsAndTakenNames)
+}
 
-func testMarksAndNames(t *testing.T) {
+func testWorksEditedAnnotationsAndTakenNames(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	taken := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + h.member("b"), Name: h.namespace +
 		".web-0"}, Spec: workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{configMap("mine", nil)}}}
 	require.NoError(t, h.client.Create(t.Context(), taken))
 	h.place("all")
-	h.obey()
+	h.simulateAgents()
 	h.start(workset.Options{})
 	h.distribute("web", "all", nil, configMap("web", nil))
 	h.eventually("the cluster is reported as failed", func() bool {
@@ -180,36 +183,39 @@ func testMarksAndNames(t *testing.T) {
 	bare := h.works("web")["a/web-0"].DeepCopy()
 	bare.Annotations = nil
 	require.NoError(t, h.client.Patch(t.Context(), bare, client.MergeFrom(h.works("web")["a/web-0"])))
-	h.eventually("the annotations are back", func() bool {
+	h.eventually("the removed annotations are restored", func() bool {
 		return h.works("web")["a/web-0"].Annotations[v1alpha1.RevisionAnnotation] == h.get("web").Status.Revision
 	})
 	edited := h.works("web")["a/web-0"].DeepCopy()
 	edited.Annotations[v1alpha1.RevisionAnnotation], edited.Annotations[v1alpha1.RevisionSinceAnnotation] = "evil",
 		"2099-01-01T00:00:00Z"
 	require.NoError(t, h.client.Patch(t.Context(), edited, client.MergeFrom(h.works("web")["a/web-0"])))
-	h.eventually("they are put right", func() bool {
+	h.eventually("the edited annotations are restored", func() bool {
 		return h.works("web")["a/web-0"].Annotations[v1alpha1.RevisionAnnotation] == h.get("web").Status.Revision
 	})
 	h.succeeded("web", 2)
 }
 
-// TestAnew checks that a WorkSet that is deleted and immediately created again gets its clusters back.
-func TestAnew(t *testing.T) { testkit.Virtual(t, testAnew) }
+// TestWorkSet_DeletedAndCreatedAgain checks that a WorkSet that is deleted and immediately created again gets its
+// clusters back.
+func TestWorkSet_DeletedAndCreatedAgain(t *testing.T) {
+	testkit.Virtual(t, testWorkSetDeletedAndCreatedAgain)
+}
 
-func testAnew(t *testing.T) {
+func testWorkSetDeletedAndCreatedAgain(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")
-	h.obey()
+	h.simulateAgents()
 	h.start(workset.Options{})
 	for _, color := range []string{"blue", "green", "red"} {
 		h.distribute("web", "all", nil, configMap("web", map[string]string{"color": color}))
-		if color != "green" { // that one is deleted before any member has it
+		if color != "green" { // the green WorkSet is deleted before a member has applied it
 			h.succeeded("web", 2)
 		}
 		set := h.get("web")
 		require.NoError(t, h.client.Delete(t.Context(), set))
-		h.eventually("it is gone", func() bool {
+		h.eventually("the WorkSet is deleted", func() bool {
 			return apierrors.IsNotFound(h.client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
 		})
 	}
@@ -217,14 +223,16 @@ func testAnew(t *testing.T) {
 	h.succeeded("web", 2)
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Finalizers = append(s.Finalizers, "test.muster.dev/mine") })
 	require.NoError(t, h.client.Delete(t.Context(), h.get("web")))
-	h.eventually("its Works are gone", func() bool { return len(h.works("web")) == 0 })
+	h.eventually("the Works are deleted", func() bool { return len(h.works("web")) == 0 })
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Finalizers = nil })
 }
 
-// TestGroupsAreNotKnown checks that a rollout does not continue while its decision groups are unknown.
-func TestGroupsAreNotKnown(t *testing.T) { testkit.Virtual(t, testGroupsAreNotKnown) }
+// TestRollout_UnknownDecisionGroups checks that a rollout does not continue while its decision groups are unknown.
+func TestRollout_UnknownDecisionGroups(t *testing.T) {
+	testkit.Virtual(t, testRolloutUnknownDecisionGroups)
+}
 
-func testGroupsAreNotKnown(t *testing.T) {
+func testRolloutUnknownDecisionGroups(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	groups := []v1alpha1.DecisionGroup{{Name: "canary",
@@ -234,19 +242,19 @@ func testGroupsAreNotKnown(t *testing.T) {
 	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "all"}, grouped))
 	grouped.Spec.DecisionGroups = groups
 	require.NoError(t, h.client.Update(t.Context(), grouped))
-	h.obey()
+	h.simulateAgents()
 	r := h.start(workset.Options{})
 	h.distribute("web", "all", func(s *v1alpha1.WorkSetSpec) {
 		s.Rollout = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressivePerGroup}
 	}, configMap("web", map[string]string{"color": "blue"}))
 	h.succeeded("web", 2)
 	r.stop()
-	h.unplace("all")
+	h.deletePlacement("all")
 	h.change("web", func(s *v1alpha1.WorkSet) {
 		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"})
 	})
 	r = h.start(workset.Options{})
-	h.eventually("it says why", func() bool {
+	h.eventually("the WorkSet reports the missing Placement", func() bool {
 		return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonPlacementNotFound
 	})
 	r.quiet(t)

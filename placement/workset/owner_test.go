@@ -21,19 +21,19 @@ func TestOwner_ClaimsAny(t *testing.T) {
 		}
 		return r
 	}
-	is := owner{uid: "now", created: at(5)}
+	current := owner{uid: "now", created: at(5)}
 	for _, test := range []struct {
 		reason string
 		works  []*record
 		want   bool
 	}{
-		{"no Work is there to keep", nil, true},
-		{"written for this WorkSet", []*record{work("now", 1)}, true},
+		{"no Works", nil, true},
+		{"a Work of the current WorkSet", []*record{work("now", 1)}, true},
 		{"one Work names the owner for all", []*record{work("", 1), work("now", 1), work("", 1)}, true},
-		{"of an earlier WorkSet", []*record{work("before", 9), work("", 9)}, false},
-		{"of an earlier release, restored before the WorkSet", []*record{work("", 4), work("", 4)}, false},
-		{"of an earlier release, written by it", []*record{work("", 5), work("", 6)}, true},
+		{"Works of an earlier WorkSet", []*record{work("before", 9), work("", 9)}, false},
+		{"Works of an earlier release, created before the WorkSet", []*record{work("", 4), work("", 4)}, false},
+		{"Works of an earlier release, created after the WorkSet", []*record{work("", 5), work("", 6)}, true},
 	} {
-		require.Equal(t, test.want, is.claimsAny(existing{records: test.works}), test.reason)
+		require.Equal(t, test.want, current.claimsAny(existing{records: test.works}), test.reason)
 	}
 }

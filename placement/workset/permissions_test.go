@@ -25,14 +25,14 @@ import (
 // permission to read ConfigMaps in this namespace, and no other permissions.
 func (h *hub) restricted() *rest.Config {
 	h.t.Helper()
-	ours, theirs := mustertest.ClusterRole(h.t, "rbac/role.yaml"), mustertest.ClusterRole(h.t, "../rbac/role.yaml")
-	ours.Name, theirs.Name = ours.Name+"-"+h.namespace, theirs.Name+"-"+h.namespace
+	own, placements := mustertest.ClusterRole(h.t, "rbac/role.yaml"), mustertest.ClusterRole(h.t, "../rbac/role.yaml")
+	own.Name, placements.Name = own.Name+"-"+h.namespace, placements.Name+"-"+h.namespace
 	selected := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "selected"},
 		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"},
 			Verbs: []string{"list", "watch"}}},
 	}
-	require.NoError(h.t, mustertest.Grant(h.t.Context(), h.client, h.namespace, ours, theirs, selected))
+	require.NoError(h.t, mustertest.Grant(h.t.Context(), h.client, h.namespace, own, placements, selected))
 	return plane.ForTest(h.t).User(h.namespace)
 }
 
@@ -42,12 +42,12 @@ func TestPermissions(t *testing.T) {
 	h := newHubOnPlane(t)
 	h.members("a", "b")
 	h.place("some", "a", "b")
-	h.obey()
+	h.simulateAgents()
 	config := h.restricted()
-	as := *h
-	as.config = rest.CopyConfig(config)
-	as.config.QPS, as.config.Burst = 1000, 1000
-	r := as.start(workset.Options{})
+	limited := *h
+	limited.config = rest.CopyConfig(config)
+	limited.config.QPS, limited.config.Burst = 1000, 1000
+	r := limited.start(workset.Options{})
 	colors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "colors"},
 		Data: map[string]string{"sky": "blue"}}
 	require.NoError(t, h.client.Create(t.Context(), colors))
@@ -58,14 +58,14 @@ func TestPermissions(t *testing.T) {
 	h.succeeded("web", 2)
 	colors.Data["sky"] = "red"
 	require.NoError(t, h.client.Update(t.Context(), colors))
-	h.eventually("it updates, and deletes revisions", func() bool {
+	h.eventually("Works are updated, and the old revision is deleted", func() bool {
 		revisions := h.get("web").Status.Revisions
 		return len(revisions) == 1 && revisions[0].Number == 2 &&
 			strings.Contains(string(h.works("web")["a/web-0"].Spec.Manifests[0].Raw), "red")
 	})
 	h.choose("some", "a")
-	h.eventually("it deletes Works", func() bool { return keys(h.works("web")) == "[a/web-0]" })
-	h.eventually("it tells", func() bool {
+	h.eventually("the Work is deleted", func() bool { return keys(h.works("web")) == "[a/web-0]" })
+	h.eventually("an Event is recorded", func() bool {
 		var list eventsv1.EventList
 		require.NoError(t, h.client.List(t.Context(), &list, client.InNamespace(h.namespace)))
 		for i := range list.Items {
@@ -78,7 +78,7 @@ func TestPermissions(t *testing.T) {
 	h.distribute("secrets", "some", func(s *v1alpha1.WorkSetSpec) {
 		s.Resources = []v1alpha1.ResourceSelector{{Kind: "Secret", Name: "s"}}
 	})
-	h.eventually("what it may not read it says", func() bool {
+	h.eventually("the WorkSet reports the missing permission", func() bool {
 		c := h.condition("secrets", v1alpha1.ConditionDegraded)
 		return c.Reason == v1alpha1.ReasonSelectionFailed && strings.Contains(c.Message, "grant list and watch on secrets")
 	})
@@ -91,7 +91,7 @@ func TestPermissions(t *testing.T) {
 	c := mustertest.Client(t, config, scheme)
 	in, nothing := metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}, client.RawPatch("application/merge-patch+json",
 		[]byte("{}"))
-	for what, err := range map[string]error{
+	for request, err := range map[string]error{
 		"create WorkSets":           c.Create(t.Context(), &v1alpha1.WorkSet{ObjectMeta: in}),
 		"delete WorkSets":           c.Delete(t.Context(), &v1alpha1.WorkSet{ObjectMeta: in}),
 		"write the status of Works": c.Status().Patch(t.Context(), &workv1alpha1.Work{ObjectMeta: in}, nothing),
@@ -102,10 +102,10 @@ func TestPermissions(t *testing.T) {
 			&membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}),
 		"read ConfigMaps elsewhere": c.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace("kube-system")),
 		"read Secrets":              c.List(t.Context(), &corev1.SecretList{}, client.InNamespace(h.namespace)),
-		"write what is selected":    c.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: in}, nothing),
+		"write selected objects":    c.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: in}, nothing),
 		"read roles":                c.List(t.Context(), &rbacv1.ClusterRoleList{}),
 	} {
-		require.True(t, apierrors.IsForbidden(err), "%s: %v", what, err)
+		require.True(t, apierrors.IsForbidden(err), "%s: want Forbidden, got %v", request, err)
 	}
 }
 
@@ -119,7 +119,7 @@ func testForeignNamespaces(t *testing.T) {
 	for _, h := range []*hub{theirs, ours} {
 		h.members("a")
 		h.place("all")
-		h.obey()
+		h.simulateAgents()
 	}
 	first := theirs.start(workset.Options{})
 	theirs.distribute("web", "all", nil, configMap("web", nil))
@@ -131,12 +131,12 @@ func testForeignNamespaces(t *testing.T) {
 	r.quiet(t)
 	before, reads := r.wire.Writes(), r.wire.Count("GET worksets")
 	work := theirs.works("web")["a/web-0"].DeepCopy()
-	theirs.say(t.Context(), work, metav1.ConditionFalse)
+	theirs.reportStatus(t.Context(), work, metav1.ConditionFalse)
 	ours.change("web", func(s *v1alpha1.WorkSet) { s.Spec.RevisionHistoryLimit = new(int32(3)) })
 	ours.succeeded("web", 1)
 	r.quiet(t)
 	require.Contains(t, theirs.works("web"), "a/web-0")
 	require.Equal(t, before["DELETE works"], r.wire.Count("DELETE works"))
 	require.Equal(t, before["PATCH works"], r.wire.Count("PATCH works"))
-	require.Equal(t, reads, r.wire.Count("GET worksets"), "no WorkSet of others is read")
+	require.Equal(t, reads, r.wire.Count("GET worksets"), "no WorkSet of another namespace is read")
 }

@@ -43,7 +43,7 @@ type hub struct {
 	client    client.WithWatch
 	config    *rest.Config
 	namespace string
-	wrap      func(http.RoundTripper) http.RoundTripper // what the managers' requests go through before they are counted
+	wrap      func(http.RoundTripper) http.RoundTripper // wraps the transport of the managers, before requests are counted
 	// clusterScope lets managers observe the namespace of cluster-scoped objects as well.
 	clusterScope bool
 }
@@ -187,14 +187,14 @@ func (h *hub) works(set string) map[string]*workv1alpha1.Work {
 	return found
 }
 
-// obey reports for the members that all Works are applied and available, as long as the test runs.
-func (h *hub) obey(except ...string) (stop func()) {
+// simulateAgents reports for the members that all Works are applied and available, as long as the test runs.
+func (h *hub) simulateAgents(except ...string) (stop func()) {
 	return testkit.FollowWorks(h.t, h.client, func(ctx context.Context, work *workv1alpha1.Work) {
-		h.answer(ctx, work, except)
+		h.simulateAgent(ctx, work, except)
 	}, client.MatchingLabels{v1alpha1.WorkSetNamespaceLabel: h.namespace})
 }
 
-func (h *hub) answer(ctx context.Context, work *workv1alpha1.Work, except []string) {
+func (h *hub) simulateAgent(ctx context.Context, work *workv1alpha1.Work, except []string) {
 	for _, name := range except {
 		if work.Namespace == "member-"+h.member(name) {
 			return
@@ -209,26 +209,26 @@ func (h *hub) answer(ctx context.Context, work *workv1alpha1.Work, except []stri
 	if work.Status.ObservedGeneration == work.Generation {
 		return
 	}
-	h.say(ctx, work, metav1.ConditionTrue)
+	h.reportStatus(ctx, work, metav1.ConditionTrue)
 }
 
-// say reports for a member that a Work is available, or that it has failed.
-func (h *hub) say(ctx context.Context, work *workv1alpha1.Work, well metav1.ConditionStatus) {
+// reportStatus reports for a member that a Work is available, or that it has failed.
+func (h *hub) reportStatus(ctx context.Context, work *workv1alpha1.Work, available metav1.ConditionStatus) {
 	before := work.DeepCopy()
 	work.Status.ObservedGeneration = work.Generation
 	degraded, message := metav1.ConditionFalse, "1 of 1 applied"
-	if well != metav1.ConditionTrue {
+	if available != metav1.ConditionTrue {
 		degraded, message = metav1.ConditionTrue, "the ConfigMap shop/web is refused"
 	}
 	for kind, status := range map[string]metav1.ConditionStatus{
-		workv1alpha1.ConditionApplied: well, workv1alpha1.ConditionAvailable: well,
+		workv1alpha1.ConditionApplied: available, workv1alpha1.ConditionAvailable: available,
 		workv1alpha1.ConditionProgressing: metav1.ConditionFalse, workv1alpha1.ConditionDegraded: degraded,
 	} {
 		meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: "Test",
 			ObservedGeneration: work.Generation})
 	}
 	work.Status.Message = message
-	_ = h.client.Status().Patch(ctx, work, client.MergeFrom(before)) // a newer one comes by the watch
+	_ = h.client.Status().Patch(ctx, work, client.MergeFrom(before)) // on a conflict the watch delivers the newer Work
 }
 
 func (h *hub) condition(name, kind string) metav1.Condition {
@@ -270,11 +270,14 @@ func (h *hub) succeeded(name string, clusters int32) {
 			s.Status.Rollout.Revision == s.Status.Revision &&
 			s.Status.Counts.Total == clusters && s.Status.Counts.Available == clusters && s.Status.Counts.Updated == clusters &&
 			s.Status.Counts.Leaving == 0
-	}, 2*time.Minute, 20*time.Millisecond, "%s is to be available on %d clusters", name, clusters)
+	}, 2*time.Minute, 20*time.Millisecond, "want %s to be available on %d clusters", name, clusters)
 }
 
-// succeededAt is succeeded for a WorkSet with another problem.
-func (h *hub) succeededAt(name string, clusters int32) { h.t.Helper(); h.succeeded(name, clusters) }
+// succeededWhileDegraded is succeeded for a WorkSet with another problem.
+func (h *hub) succeededWhileDegraded(name string, clusters int32) {
+	h.t.Helper()
+	h.succeeded(name, clusters)
+}
 
 // quiet waits until writes have stopped.
 func (r *running) quiet(t testing.TB) {
@@ -282,10 +285,10 @@ func (r *running) quiet(t testing.TB) {
 	mustertest.Quiet(t, 1500*time.Millisecond, func() string { return fmt.Sprint(r.wire.Writes()) })
 }
 
-// looked waits until the controllers of a new manager have begun to list or watch Works.
-func (r *running) looked(t testing.TB, h *hub) {
+// waitForWatch waits until the controllers of a new manager have begun to list or watch Works.
+func (r *running) waitForWatch(t testing.TB, h *hub) {
 	t.Helper()
-	h.eventually("it watches", func() bool { return r.wire.Count("GET works") > 0 })
+	h.eventually("the manager watches Works", func() bool { return r.wire.Count("GET works") > 0 })
 }
 
 func (h *hub) choose(name string, members ...string) {
@@ -297,7 +300,7 @@ func (h *hub) choose(name string, members ...string) {
 	require.NoError(h.t, h.client.Patch(h.t.Context(), p, client.MergeFrom(before)))
 }
 
-func (h *hub) unplace(name string) {
+func (h *hub) deletePlacement(name string) {
 	h.t.Helper()
 	require.NoError(h.t, h.client.Delete(h.t.Context(),
 		&v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}))

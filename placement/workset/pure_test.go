@@ -31,7 +31,7 @@ func TestBaseName(t *testing.T) {
 		name := baseName(set) + "-12345"
 		require.Empty(t, validation.IsDNS1123Subdomain(name), name)
 		if other, known := seen[name]; known {
-			require.Equal(t, other, set, "two have one name")
+			require.Equal(t, other, set, "two WorkSets with the same name for their Works")
 		}
 		seen[name] = set
 	})
@@ -45,37 +45,42 @@ func TestSince(t *testing.T) {
 	current := assignment{"web-1", at(10)}
 	now := func(health rollout.Health) healthSince { return healthSince{"web-1", health, at(100)} }
 	for _, test := range []struct {
-		reason  string
-		before  healthSince
-		is      healthSince
-		changed time.Time
-		want    time.Time
+		reason   string
+		before   healthSince
+		observed healthSince
+		changed  time.Time
+		want     time.Time
 	}{
-		{"it goes on", healthSince{"web-1", rollout.Succeeded, at(20)}, now(rollout.Succeeded), at(90), at(20)},
-		{"it has turned", healthSince{"web-1", rollout.Progressing, at(20)}, now(rollout.Succeeded), at(90), at(100)},
-		{"not to be heard of is no new beginning", healthSince{"web-1", rollout.Progressing, at(20)}, now(rollout.Unknown),
+		{"an unchanged health keeps the timestamp", healthSince{"web-1", rollout.Succeeded, at(20)}, now(rollout.Succeeded),
 			at(90), at(20)},
-		{"it is that of another revision", healthSince{"web-0", rollout.Succeeded, at(20)}, now(rollout.Succeeded), at(90),
+		{"a changed health gets the current time", healthSince{"web-1", rollout.Progressing, at(20)}, now(rollout.Succeeded),
+			at(90), at(100)},
+		{"an unknown health keeps the timestamp", healthSince{"web-1", rollout.Progressing, at(20)}, now(rollout.Unknown),
+			at(90), at(20)},
+		{"the health of another revision is ignored", healthSince{"web-0", rollout.Succeeded, at(20)},
+			now(rollout.Succeeded), at(90),
 			at(100)},
-		{"after a restart the member knows", healthSince{}, now(rollout.Succeeded), at(90), at(90)},
-		{"unless its clock is ahead", healthSince{}, now(rollout.Succeeded), at(110), at(100)},
-		{"or behind", healthSince{}, now(rollout.Succeeded), at(5), at(10)},
-		{"or it has not said", healthSince{}, now(rollout.Progressing), time.Time{}, at(100)},
+		{"after a restart the transition time of the member is used", healthSince{}, now(rollout.Succeeded), at(90), at(90)},
+		{"a transition time in the future is limited to the current time", healthSince{}, now(rollout.Succeeded), at(110),
+			at(100)},
+		{"a transition time before the assignment is limited to the assignment", healthSince{}, now(rollout.Succeeded),
+			at(5), at(10)},
+		{"without a transition time the current time is used", healthSince{}, now(rollout.Progressing), time.Time{}, at(100)},
 	} {
-		require.Equal(t, test.want, since(test.before, test.is, test.changed, current).since, test.reason)
+		require.Equal(t, test.want, since(test.before, test.observed, test.changed, current).since, test.reason)
 	}
 }
 
-func TestAssign(t *testing.T) {
+func TestAssignmentOf(t *testing.T) {
 	s := newState(web)
-	require.Equal(t, assignment{}, s.assignmentOf("a", assignment{}), "nobody knows anything")
-	require.Equal(t, one, s.assignmentOf("a", one), "the Works say it, as after a restart")
-	require.Equal(t, one, s.assignmentOf("a", two), "somebody has edited them")
-	require.Equal(t, one, s.assignmentOf("a", assignment{}), "somebody has deleted them")
+	require.Equal(t, assignment{}, s.assignmentOf("a", assignment{}), "neither a record nor Works")
+	require.Equal(t, one, s.assignmentOf("a", one), "the annotations of the Works, as after a restart")
+	require.Equal(t, one, s.assignmentOf("a", two), "the annotations were edited")
+	require.Equal(t, one, s.assignmentOf("a", assignment{}), "the Works were deleted")
 	s.clusters.assigned["a"] = two
-	require.Equal(t, two, s.assignmentOf("a", one), "what was told now is not written yet")
+	require.Equal(t, two, s.assignmentOf("a", one), "the new assignment is not written yet")
 	s.clusters.drop(func(string) bool { return false })
-	require.Equal(t, assignment{}, s.assignmentOf("a", assignment{}), "it has been away")
+	require.Equal(t, assignment{}, s.assignmentOf("a", assignment{}), "the cluster was dropped")
 }
 
 func TestStamp(t *testing.T) {
@@ -84,11 +89,11 @@ func TestStamp(t *testing.T) {
 			"nanoseconds")))
 		read, err := time.Parse(time.RFC3339Nano, now.Format(time.RFC3339Nano))
 		require.NoError(t, err)
-		require.Equal(t, now, stamp(read), "what was written is what is read")
+		require.Equal(t, now, stamp(read), "a formatted timestamp is read without a change")
 	})
 }
 
-func TestGist(t *testing.T) {
+func TestUrgentParts(t *testing.T) {
 	full := func() *v1alpha1.WorkSetStatus {
 		return &v1alpha1.WorkSetStatus{
 			ObservedGeneration: 1, Message: "m", Revision: "r", Revisions: []v1alpha1.RevisionSummary{{Name: "r", Clusters: 1}},
@@ -103,31 +108,31 @@ func TestGist(t *testing.T) {
 	for _, test := range []struct {
 		reason string
 		change func(*v1alpha1.WorkSetStatus)
-		waits  bool
+		equal  bool
 	}{
-		{"how many are how far", func(s *v1alpha1.WorkSetStatus) { s.Counts.Available++; s.Revisions[0].Clusters++ }, true},
-		{"which they are", func(s *v1alpha1.WorkSetStatus) { s.Clusters, s.OmittedClusters = nil, 3 }, true},
-		{"what they feed back", func(s *v1alpha1.WorkSetStatus) { s.Feedback = nil }, true},
-		{"other words", func(s *v1alpha1.WorkSetStatus) {
+		{"counts of clusters", func(s *v1alpha1.WorkSetStatus) { s.Counts.Available++; s.Revisions[0].Clusters++ }, true},
+		{"listed clusters", func(s *v1alpha1.WorkSetStatus) { s.Clusters, s.OmittedClusters = nil, 3 }, true},
+		{"feedback", func(s *v1alpha1.WorkSetStatus) { s.Feedback = nil }, true},
+		{"messages", func(s *v1alpha1.WorkSetStatus) {
 			s.Message, s.Rollout.Message, s.Conditions[0].Message = "n", "n", "n"
 		}, true},
-		{"how far stages are", func(s *v1alpha1.WorkSetStatus) { s.Rollout.Succeeded++; s.Rollout.Stages[0].Succeeded++ },
+		{"counts of stages", func(s *v1alpha1.WorkSetStatus) { s.Rollout.Succeeded++; s.Rollout.Stages[0].Succeeded++ },
 			true},
-		{"a condition that turns", func(s *v1alpha1.WorkSetStatus) { s.Conditions[0].Status = metav1.ConditionTrue }, false},
-		{"a spec that was seen", func(s *v1alpha1.WorkSetStatus) { s.ObservedGeneration++ }, false},
-		{"a phase", func(s *v1alpha1.WorkSetStatus) { s.Rollout.Phase = v1alpha1.PhaseFailed }, false},
-		{"what the rollout remembers of a stage", func(s *v1alpha1.WorkSetStatus) {
+		{"status of a condition", func(s *v1alpha1.WorkSetStatus) { s.Conditions[0].Status = metav1.ConditionTrue }, false},
+		{"observed generation", func(s *v1alpha1.WorkSetStatus) { s.ObservedGeneration++ }, false},
+		{"phase of the rollout", func(s *v1alpha1.WorkSetStatus) { s.Rollout.Phase = v1alpha1.PhaseFailed }, false},
+		{"time at which a stage was reached", func(s *v1alpha1.WorkSetStatus) {
 			s.Rollout.Stages[0].ReachedAt = &metav1.Time{Time: time.Unix(1, 0)}
 		}, false},
-		{"a revision", func(s *v1alpha1.WorkSetStatus) { s.Revision = "q" }, false},
+		{"revision", func(s *v1alpha1.WorkSetStatus) { s.Revision = "q" }, false},
 	} {
 		changed := full()
 		test.change(changed)
-		require.Equal(t, test.waits, cmp.Equal(urgentParts(full()), urgentParts(changed)), test.reason)
+		require.Equal(t, test.equal, cmp.Equal(urgentParts(full()), urgentParts(changed)), test.reason)
 	}
 }
 
-func TestObserved(t *testing.T) {
+func TestWithdrawalComplete(t *testing.T) {
 	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 	p.Status = v1alpha1.PlacementStatus{ObservedGeneration: 2, DecidedGeneration: 2, SelectedClusters: 3}
 	for _, test := range []struct {
@@ -137,15 +142,15 @@ func TestObserved(t *testing.T) {
 		want   bool
 	}{
 		{"all decisions are known", func(*v1alpha1.Placement) {}, 3, true},
-		{"one is not there yet", func(*v1alpha1.Placement) {}, 2, false},
-		{"one is still there", func(*v1alpha1.Placement) {}, 4, false},
-		{"its spec is not decided", func(p *v1alpha1.Placement) { p.Generation = 3 }, 3, false},
-		{"it goes", func(p *v1alpha1.Placement) { p.DeletionTimestamp = &metav1.Time{} }, 3, false},
-		{"its decision failed", func(p *v1alpha1.Placement) { p.Status.DecidedGeneration = 1 }, 3, false},
-		{"its first decision failed, after it was created again", func(p *v1alpha1.Placement) {
+		{"one decision is missing", func(*v1alpha1.Placement) {}, 2, false},
+		{"one former decision still exists", func(*v1alpha1.Placement) {}, 4, false},
+		{"the new spec is not decided", func(p *v1alpha1.Placement) { p.Generation = 3 }, 3, false},
+		{"the Placement is being deleted", func(p *v1alpha1.Placement) { p.DeletionTimestamp = &metav1.Time{} }, 3, false},
+		{"the decision failed", func(p *v1alpha1.Placement) { p.Status.DecidedGeneration = 1 }, 3, false},
+		{"the first decision of a Placement that was created again failed", func(p *v1alpha1.Placement) {
 			p.Status = v1alpha1.PlacementStatus{ObservedGeneration: 2}
 		}, 0, false},
-		{"it has chosen nobody", func(p *v1alpha1.Placement) { p.Status.SelectedClusters = 0 }, 0, true},
+		{"the Placement has selected no clusters", func(p *v1alpha1.Placement) { p.Status.SelectedClusters = 0 }, 0, true},
 	} {
 		changed := p.DeepCopy()
 		test.change(changed)
@@ -155,13 +160,13 @@ func TestObserved(t *testing.T) {
 
 func TestChangeOf(t *testing.T) {
 	c := &controller{}
-	has := &record{ObjectMeta: metav1.ObjectMeta{Name: "shop.web-0", ResourceVersion: "7"}}
+	existing := &record{ObjectMeta: metav1.ObjectMeta{Name: "shop.web-0", ResourceVersion: "7"}}
 	for _, act := range []bundle.Act{bundle.Update, bundle.Note} {
-		step := &step{bundle.Step{Act: act, First: true}, has}
+		step := &step{bundle.Step{Act: act, First: true}, existing}
 		work := c.object(delivery{web, "a"}, types.NamespacedName{Namespace: east, Name: "shop.web-0"},
 			&want{reading: &reading{content: &revision.Content{}}}, &wanted{assigned: two}, step)
 		change := changeOf(work, step)
-		require.Equal(t, &has.ObjectMeta, change.Known)
+		require.Equal(t, &existing.ObjectMeta, change.Known)
 		require.Equal(t, act == bundle.Update, change.Spec != nil, "a note changes no spec")
 		require.Equal(t, work.Labels, change.Labels)
 		require.Equal(t, two.revision, change.Annotations[v1alpha1.RevisionAnnotation])
@@ -169,21 +174,21 @@ func TestChangeOf(t *testing.T) {
 	}
 }
 
-func TestPartingOf(t *testing.T) {
+func TestDeletePolicyOf(t *testing.T) {
 	for _, test := range []struct {
 		reason string
 		policy workv1alpha1.DeletePolicy
 		want   deletePolicy
 	}{
-		{"what is not said is what the API server puts there", workv1alpha1.DeletePolicy{},
+		{"empty fields get the defaults of the API server", workv1alpha1.DeletePolicy{},
 			deletePolicy{workv1alpha1.DeleteObject, metav1.DeletePropagationForeground}},
-		{"what is there is the same", workv1alpha1.DeletePolicy{Action: workv1alpha1.DeleteObject,
+		{"fields with the values of the defaults", workv1alpha1.DeletePolicy{Action: workv1alpha1.DeleteObject,
 			Propagation: metav1.DeletePropagationForeground}, deletePolicy{workv1alpha1.DeleteObject,
 			metav1.DeletePropagationForeground}},
-		{"all that there is", workv1alpha1.DeletePolicy{Action: workv1alpha1.OrphanObject,
+		{"fields with other values than the defaults", workv1alpha1.DeletePolicy{Action: workv1alpha1.OrphanObject,
 			Propagation: metav1.DeletePropagationBackground}, deletePolicy{workv1alpha1.OrphanObject,
 			metav1.DeletePropagationBackground}},
-		{"what a later release knows is kept", workv1alpha1.DeletePolicy{Action: "Hide", Propagation: "Later"},
+		{"values of a later release are kept", workv1alpha1.DeletePolicy{Action: "Hide", Propagation: "Later"},
 			deletePolicy{"Hide", "Later"}},
 	} {
 		require.Equal(t, test.want, deletePolicyOf(test.policy), test.reason)

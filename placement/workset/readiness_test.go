@@ -29,30 +29,31 @@ func TestReadiness(t *testing.T) {
 		}
 		return s
 	}
-	require.True(t, r.Ready(name("eu"), "east"), "nothing is placed by it")
+	require.True(t, r.Ready(name("eu"), "east"), "no WorkSet refers to the Placement")
 	r.set(name("web"), at("eu", "east"))
 	require.Equal(t, []string{"eu"}, notified)
 	require.True(t, r.Ready(name("eu"), "east"))
-	require.False(t, r.Ready(name("eu"), "west"), "the WorkSet has not reached it")
+	require.False(t, r.Ready(name("eu"), "west"), "the WorkSet is not ready on the cluster")
 	require.True(t, r.Ready(name("us"), "west"), "another placement")
 	r.set(name("db"), at("eu"))
-	require.False(t, r.Ready(name("eu"), "east"), "all WorkSets count")
+	require.False(t, r.Ready(name("eu"), "east"), "one of two WorkSets is not ready on the cluster")
 	r.set(name("db"), at("us"))
 	require.True(t, r.Ready(name("eu"), "east"))
 	require.False(t, r.Ready(name("us"), "east"))
-	require.ElementsMatch(t, []string{"eu", "eu", "eu", "us"}, notified, "who is left hears of it as well")
+	require.ElementsMatch(t, []string{"eu", "eu", "eu", "us"}, notified,
+		"the former Placement of the WorkSet is notified as well")
 	r.set(name("db"), at("us"))
-	require.Len(t, notified, 4, "nothing has changed")
+	require.Len(t, notified, 4, "unchanged readiness")
 	r.set(name("db"), availability{})
-	require.True(t, r.Ready(name("us"), "east"), "it is gone")
+	require.True(t, r.Ready(name("us"), "east"), "the WorkSet does not exist")
 	require.Len(t, notified, 5)
 	stop()
 	r.set(name("web"), availability{})
 	require.Len(t, notified, 5)
 }
 
-// TestReadinessIsKnown checks that decisions use no unknown readiness, and do not wait for it without a limit.
-func TestReadinessIsKnown(t *testing.T) {
+// TestReadiness_NotifyWaits checks that decisions use no unknown readiness, and do not wait for it without a limit.
+func TestReadiness_NotifyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewReadiness()
 		known := make(chan error, 1)

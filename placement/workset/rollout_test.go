@@ -47,8 +47,8 @@ func (h *hub) evict(member string) {
 	require.NoError(h.t, h.client.Patch(h.t.Context(), m, client.MergeFrom(before)))
 }
 
-// paint changes the content of a WorkSet.
-func (h *hub) paint(name, color string, change func(*v1alpha1.WorkSetSpec)) {
+// setColor changes the content of a WorkSet.
+func (h *hub) setColor(name, color string, change func(*v1alpha1.WorkSetSpec)) {
 	h.t.Helper()
 	h.change(name, func(s *v1alpha1.WorkSet) {
 		s.Spec.Manifests[0] = configMap(name, map[string]string{"color": color})
@@ -76,40 +76,42 @@ func canaryFirst(s *v1alpha1.WorkSetSpec) {
 	}
 }
 
-// TestCanaryThatIsLost checks that a revision after which the canary was lost, so that it is not chosen any more, is
-// delivered to no other cluster, unless a user requests it.
-func TestCanaryThatIsLost(t *testing.T) { testkit.Virtual(t, testCanaryThatIsLost) }
+// TestRollout_CanaryIsLost checks that a revision after which the canary was lost, so that it is not chosen any more,
+// is delivered to no other cluster, unless a user requests it.
+func TestRollout_CanaryIsLost(t *testing.T) { testkit.Virtual(t, testRolloutCanaryIsLost) }
 
-func testCanaryThatIsLost(t *testing.T) {
+func testRolloutCanaryIsLost(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.group("all", "canary", "a")
-	stop := h.obey()
+	stop := h.simulateAgents()
 	h.start(workset.Options{})
 	h.distribute("web", "all", canaryFirst, configMap("web", map[string]string{"color": "blue"}))
 	h.succeeded("web", 3)
 	stop()
-	h.paint("web", "bad", nil)
-	h.eventually("the canary has it", func() bool { return h.colors("web") == "a=bad b=blue c=blue" })
-	h.say(t.Context(), h.works("web")["a/web-0"], metav1.ConditionFalse)
-	h.eventually("it is halted", func() bool { return h.get("web").Status.Rollout.Phase == v1alpha1.PhaseFailed })
+	h.setColor("web", "bad", nil)
+	h.eventually("the canary has the new revision", func() bool { return h.colors("web") == "a=bad b=blue c=blue" })
+	h.reportStatus(t.Context(), h.works("web")["a/web-0"], metav1.ConditionFalse)
+	h.eventually("the rollout is halted", func() bool { return h.get("web").Status.Rollout.Phase == v1alpha1.PhaseFailed })
 
 	h.evict("a")
-	h.eventually("it is halted all the same", func() bool {
+	h.eventually("the rollout is halted without the canary", func() bool {
 		s := h.get("web").Status
 		return s.Counts.Total == 2 && s.Rollout.Phase == v1alpha1.PhaseFailed && strings.Contains(s.Message, "a (left)")
 	})
-	h.eventually("nobody else has it", func() bool { return h.colors("web") == "b=blue c=blue" })
+	h.eventually("the other clusters keep the former revision", func() bool { return h.colors("web") == "b=blue c=blue" })
 
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout.State = v1alpha1.RolloutStop })
-	h.eventually("it is stopped", func() bool { return h.get("web").Status.Rollout.Phase == v1alpha1.PhaseStopped })
+	h.eventually("the rollout is stopped", func() bool {
+		return h.get("web").Status.Rollout.Phase == v1alpha1.PhaseStopped
+	})
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout.State = v1alpha1.RolloutRun })
-	h.eventually("it goes on without the canary", func() bool { return h.colors("web") == "b=bad c=bad" })
+	h.eventually("the rollout continues without the canary", func() bool { return h.colors("web") == "b=bad c=bad" })
 }
 
 func TestRollout_PartsOfAGroup(t *testing.T) { testkit.Virtual(t, testRolloutPartsOfAGroup) }
 
-// testRolloutPartsOfAGroup updates one part after the other.
+// testRolloutPartsOfAGroup checks that the parts of a decision group are updated one after the other.
 func testRolloutPartsOfAGroup(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
@@ -118,14 +120,14 @@ func testRolloutPartsOfAGroup(t *testing.T) {
 	mustertest.Change(t, h.client, p, func(p *v1alpha1.Placement) {
 		p.Spec.ClustersPerDecisionGroup = new(intstr.FromInt32(2))
 	})
-	stop := h.obey()
+	stop := h.simulateAgents()
 	h.start(workset.Options{})
 	perGroup := func(s *v1alpha1.WorkSetSpec) { s.Rollout.Type = v1alpha1.RolloutProgressivePerGroup }
 	h.distribute("web", "all", perGroup, configMap("web", map[string]string{"color": "blue"}))
 	h.succeeded("web", 3)
 	stop()
-	h.paint("web", "green", nil)
-	h.eventually("the first part has it", func() bool { return h.colors("web") == "a=green b=green c=blue" })
+	h.setColor("web", "green", nil)
+	h.eventually("the first part has the new revision", func() bool { return h.colors("web") == "a=green b=green c=blue" })
 	stages := func() (names []string) {
 		for _, stage := range h.get("web").Status.Rollout.Stages {
 			names = append(names, stage.Name)
@@ -133,7 +135,7 @@ func testRolloutPartsOfAGroup(t *testing.T) {
 		return names
 	}
 	h.eventually("the parts are stages", func() bool { return slices.Equal(stages(), []string{"0", "0.1"}) })
-	stop = h.obey()
+	stop = h.simulateAgents()
 	defer stop()
 	h.succeeded("web", 3)
 	require.Equal(t, "a=green b=green c=green", h.colors("web"))
@@ -149,17 +151,17 @@ func testFailoverDuringBlockedRollout(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.place("one", "a")
-	h.obey()
+	h.simulateAgents()
 	r := h.start(workset.Options{})
 	h.distribute("web", "one", nil, configMap("web", map[string]string{"color": "blue"}))
 	h.succeeded("web", 1)
 	stable := h.get("web").Status.Revision
-	h.paint("web", "green", func(s *v1alpha1.WorkSetSpec) { s.Rollout.State = v1alpha1.RolloutPause })
-	h.eventually("it is paused", func() bool { return h.get("web").Status.Rollout.Phase == v1alpha1.PhasePaused })
+	h.setColor("web", "green", func(s *v1alpha1.WorkSetSpec) { s.Rollout.State = v1alpha1.RolloutPause })
+	h.eventually("the rollout is paused", func() bool { return h.get("web").Status.Rollout.Phase == v1alpha1.PhasePaused })
 
 	h.evict("a")
 	h.choose("one", "b")
-	h.eventually("another one has what it had", func() bool {
+	h.eventually("the replacement has the revision of the evicted cluster", func() bool {
 		return h.colors("web") == "b=blue" && h.get("web").Status.Counts.Available == 1
 	})
 	require.Equal(t, stable, h.works("web")["b/web-0"].Annotations[v1alpha1.RevisionAnnotation])
@@ -174,27 +176,29 @@ func testFailoverDuringBlockedRollout(t *testing.T) {
 
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout.State = v1alpha1.RolloutPause })
 	h.choose("one", "c")
-	h.eventually("to pause what is done holds nobody who comes", func() bool { return h.colors("web") == "c=green" })
+	h.eventually("a pause after the rollout does not block a new cluster", func() bool {
+		return h.colors("web") == "c=green"
+	})
 }
 
-// TestMandatoryGroupThatIsNotThere checks that a rollout does not guess the mandatory group, neither for a wrong name
-// nor while a Placement is missing that determines the indexes of the other groups.
-func TestMandatoryGroupThatIsNotThere(t *testing.T) {
-	testkit.Virtual(t, testMandatoryGroupThatIsNotThere)
+// TestRollout_MandatoryGroupIsMissing checks that a rollout does not guess the mandatory group, neither for a wrong
+// name nor while a Placement is missing that determines the indexes of the other groups.
+func TestRollout_MandatoryGroupIsMissing(t *testing.T) {
+	testkit.Virtual(t, testRolloutMandatoryGroupIsMissing)
 }
 
-func testMandatoryGroupThatIsNotThere(t *testing.T) {
+func testRolloutMandatoryGroupIsMissing(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.group("canaries", "canry", "a", "a")
 	h.place("prod", "b", "c")
-	h.obey()
+	h.simulateAgents()
 	r := h.start(workset.Options{})
 	h.distribute("web", "canaries", func(s *v1alpha1.WorkSetSpec) {
 		canaryFirst(s)
 		s.Placements = append(s.Placements, v1alpha1.PlacementReference{Name: "prod"})
 	}, configMap("web", map[string]string{"color": "blue"}))
-	h.eventually("it says what is wrong", func() bool {
+	h.eventually("the WorkSet reports the unknown group", func() bool {
 		c := h.condition("web", v1alpha1.ConditionDegraded)
 		return c.Reason == v1alpha1.ReasonInvalid && strings.HasPrefix(c.Message,
 			"spec.rollout.mandatoryGroups[0]: no Placement has a decision group canary:")
@@ -206,14 +210,16 @@ func testMandatoryGroupThatIsNotThere(t *testing.T) {
 	h.change("web", func(s *v1alpha1.WorkSet) {
 		s.Spec.Rollout.MandatoryGroups = []v1alpha1.DecisionGroupReference{{Index: new(int32(0))}}
 	})
-	h.unplace("canaries")
-	h.eventually("it says what is missing", func() bool {
+	h.deletePlacement("canaries")
+	h.eventually("the WorkSet reports the missing Placement", func() bool {
 		return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonPlacementNotFound
 	})
-	h.paint("web", "green", nil)
-	h.eventually("there is a new revision", func() bool { return len(h.get("web").Status.Revisions) == 2 })
+	h.setColor("web", "green", nil)
+	h.eventually("the new revision exists", func() bool { return len(h.get("web").Status.Revisions) == 2 })
 	r.quiet(t)
-	require.Equal(t, "a=blue b=blue c=blue", h.colors("web"), "production is no canary")
+	require.Equal(t, "a=blue b=blue c=blue", h.colors("web"), "the remaining Placement is not the mandatory group")
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Placements = s.Spec.Placements[1:] })
-	h.eventually("production is all that there is", func() bool { return h.colors("web") == "b=green c=green" })
+	h.eventually("the WorkSet refers to the remaining Placement only", func() bool {
+		return h.colors("web") == "b=green c=green"
+	})
 }

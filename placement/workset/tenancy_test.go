@@ -39,7 +39,7 @@ func newTenantHub(t testing.TB) *hub {
 		tenancycrds.Install).Admin()
 	c := mustertest.Client(t, admin, tenantScheme)
 	h := &hub{t: t, client: c, config: admin, namespace: mustertest.Namespace(t, c)}
-	h.obey()
+	h.simulateAgents()
 	mustertest.StartManager(t, admin, manager.Options{
 		Scheme: tenantScheme, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	}, func(mgr manager.Manager) error {
@@ -216,7 +216,7 @@ func testTenancyRandomChanges(t *testing.T) {
 	h.members(members...)
 	h.place("all")
 	h.distribute("web", "all", nil, configMap("web", nil))
-	h.obeyClusterScoped()
+	h.simulateAgentsClusterScoped()
 	h.placeClusterScoped("platform")
 	h.distributeClusterScoped("base", "platform", nil, configMap("base", nil))
 	sets := []string{"red", "blue"}

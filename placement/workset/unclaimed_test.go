@@ -38,8 +38,8 @@ func (h *hub) uids(set string) map[string]types.UID {
 	return found
 }
 
-// vanish removes a WorkSet without a deletion that the controller could observe. No controller may run.
-func (h *hub) vanish(name string) {
+// removeUnobserved removes a WorkSet without a deletion that the controller could observe. No controller may run.
+func (h *hub) removeUnobserved(name string) {
 	h.t.Helper()
 	h.change(name, func(s *v1alpha1.WorkSet) { s.Finalizers = nil })
 	require.NoError(h.t, h.client.Delete(h.t.Context(), h.get(name)))
@@ -53,17 +53,17 @@ func testUnclaimedWorks(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")
-	h.obey()
+	h.simulateAgents()
 	r := h.start(workset.Options{})
 	h.distribute("web", "all", nil, configMap("web", nil))
 	h.succeeded("web", 2)
 	r.quiet(t)
 	r.stop()
 	before := h.works("web")
-	h.vanish("web")
+	h.removeUnobserved("web")
 
 	r = h.start(workset.Options{})
-	h.eventually("an Event says so", func() bool { return h.hasEvent("WorksUnclaimed") })
+	h.eventually("an Event reports the Works", func() bool { return h.hasEvent("WorksUnclaimed") })
 	r.quiet(t)
 	require.Zero(t, r.wire.Count("PATCH works")+r.wire.Count("DELETE works"))
 
@@ -77,7 +77,7 @@ func testUnclaimedWorks(t *testing.T) {
 	}
 	require.Len(t, h.works("web"), 2)
 	require.NoError(t, h.client.Delete(t.Context(), h.get("web")))
-	h.eventually("a request is carried out", func() bool { return len(h.works("web")) == 0 })
+	h.eventually("the deletion of the WorkSet deletes the Works", func() bool { return len(h.works("web")) == 0 })
 }
 
 func (h *hub) hasEvent(reason string) bool {
@@ -92,22 +92,22 @@ func (h *hub) hasEvent(reason string) bool {
 	return false
 }
 
-// TestWorksOfAMissingMember checks that a cluster whose MemberCluster is missing stays chosen, because no request to
+// TestWorks_MissingMember checks that a cluster whose MemberCluster is missing stays chosen, because no request to
 // remove it was observed, and that its Work is kept.
-func TestWorksOfAMissingMember(t *testing.T) { testkit.Virtual(t, testWorksOfAMissingMember) }
+func TestWorks_MissingMember(t *testing.T) { testkit.Virtual(t, testWorksMissingMember) }
 
-func testWorksOfAMissingMember(t *testing.T) {
+func testWorksMissingMember(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")
-	h.obey()
+	h.simulateAgents()
 	r := h.start(workset.Options{})
 	h.distribute("web", "all", nil, configMap("web", nil))
 	h.succeeded("web", 2)
 	before := h.uids("web")
 	member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.member("b")}}
 	require.NoError(t, h.client.Delete(t.Context(), member))
-	h.eventually("the Placement reports that it is missing", func() bool {
+	h.eventually("the Placement reports the missing cluster", func() bool {
 		p := &v1alpha1.Placement{}
 		return h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "all"}, p) == nil &&
 			p.Status.SelectedClusters == 2 &&
@@ -115,13 +115,13 @@ func testWorksOfAMissingMember(t *testing.T) {
 	})
 	r.quiet(t)
 	require.Equal(t, before, h.uids("web"))
-	h.choose2("all", "none")
-	h.eventually("what is not chosen on request is deleted", func() bool { return len(h.uids("web")) == 1 })
+	h.chooseByName("all", "none")
+	h.eventually("the Work of the deselected cluster is deleted", func() bool { return len(h.uids("web")) == 1 })
 	require.Contains(t, h.uids("web"), "b/web-0")
 }
 
-// choose2 changes a Placement so that it selects members by their names.
-func (h *hub) choose2(placement string, names ...string) {
+// chooseByName changes a Placement so that it selects members by their names.
+func (h *hub) chooseByName(placement string, names ...string) {
 	h.t.Helper()
 	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: placement}}
 	mustertest.Change(h.t, h.client, p, func(p *v1alpha1.Placement) {
@@ -139,7 +139,7 @@ func testEmptySelection(t *testing.T) {
 	h := newHub(t)
 	h.members("a")
 	h.place("all")
-	h.obey()
+	h.simulateAgents()
 	r := h.start(workset.Options{})
 	source := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "source",
 		Labels: map[string]string{"app": "web"}}}
@@ -151,7 +151,7 @@ func testEmptySelection(t *testing.T) {
 	h.succeeded("web", 1)
 	before := h.works("web")
 	require.NoError(t, h.client.Delete(t.Context(), source))
-	h.eventually("it says so", func() bool {
+	h.eventually("the WorkSet reports the empty selection", func() bool {
 		return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonSelectionEmpty
 	})
 	require.Contains(t, h.condition("web", v1alpha1.ConditionDegraded).Message, "set spec.allowEmpty to true")
@@ -162,13 +162,13 @@ func testEmptySelection(t *testing.T) {
 	r.stop()
 	r = h.start(workset.Options{})
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Resources[0].LabelSelector.MatchLabels["app"] = "other" })
-	h.eventually("it still says so", func() bool {
+	h.eventually("the WorkSet reports the empty selection again", func() bool {
 		return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonSelectionEmpty
 	})
 	r.quiet(t)
 	require.Equal(t, before["a/web-0"].Generation, h.works("web")["a/web-0"].Generation)
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.AllowEmpty = true })
-	h.eventually("the request is carried out", func() bool { return len(h.works("web")["a/web-0"].Spec.Manifests) == 1 })
+	h.eventually("the object is removed", func() bool { return len(h.works("web")["a/web-0"].Spec.Manifests) == 1 })
 	h.succeeded("web", 1)
 }
 
@@ -183,7 +183,7 @@ func TestWorkSetDefinitionIsRemoved(t *testing.T) {
 	h := &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c)}
 	h.members("a", "b")
 	h.place("all")
-	h.obey()
+	h.simulateAgents()
 	r := h.start(workset.Options{})
 	h.distribute("web", "all", nil, configMap("web", nil))
 	h.succeeded("web", 2)
@@ -194,7 +194,7 @@ func TestWorkSetDefinitionIsRemoved(t *testing.T) {
 		Kind: "CustomResourceDefinition"})
 	definition.SetName("worksets." + v1alpha1.GroupVersion.Group)
 	require.NoError(t, c.Delete(t.Context(), definition))
-	h.eventually("it is gone", func() bool {
+	h.eventually("the definition is deleted", func() bool {
 		return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(definition), definition))
 	})
 	require.Equal(t, before, h.uids("web"))

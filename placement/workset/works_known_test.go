@@ -47,9 +47,9 @@ func (s stored) Watch(_ context.Context, _ client.ObjectList, options ...client.
 	return watch.NewFake(), nil
 }
 
-// TestAllWorksAreKnown checks that the cache is synced only when it contains the records of all Works. Otherwise a
-// cluster with a missing record would be assigned a revision again.
-func TestAllWorksAreKnown(t *testing.T) {
+// TestWorkCache_SyncedWithAllWorks checks that the cache is synced only when it contains the records of all Works.
+// Otherwise a cluster with a missing record would be assigned a revision again.
+func TestWorkCache_SyncedWithAllWorks(t *testing.T) {
 	const many = 20000
 	w := newWorkCache(func(types.NamespacedName) {})
 	informer, known, err := w.informer(stored{works: many})
@@ -77,11 +77,11 @@ func TestWorks_Restored(t *testing.T) {
 	before := current()
 	w.deleted(before)
 	w.observe(version("10"))
-	require.Equal(t, "20", current().ResourceVersion, "an event that is late")
+	require.Equal(t, "20", current().ResourceVersion, "a late event with an older version")
 
 	w.observe(version("30"))
 	w.confirmed(version("10"), before)
-	require.Equal(t, "30", current().ResourceVersion, "the record has changed since")
+	require.Equal(t, "30", current().ResourceVersion, "the record has changed since it was read")
 
 	before = current()
 	w.confirmed(version("10"), before)

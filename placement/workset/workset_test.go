@@ -27,15 +27,15 @@ func sorted(s []string) []string {
 	return s
 }
 
-// TestDistributes checks that a WorkSet reaches the clusters of its Placement, and that its deletion removes its
-// objects.
-func TestDistributes(t *testing.T) { testkit.Virtual(t, testDistributes) }
+// TestWorkSet_Distributes checks that a WorkSet reaches the clusters of its Placement, and that its deletion removes
+// its objects.
+func TestWorkSet_Distributes(t *testing.T) { testkit.Virtual(t, testWorkSetDistributes) }
 
-func testDistributes(t *testing.T) {
+func testWorkSetDistributes(t *testing.T) {
 	h := newHub(t)
 	h.members("east", "west")
 	h.place("all")
-	h.obey()
+	h.simulateAgents()
 	r := h.start(workset.Options{})
 	h.distribute("web", "all", nil, configMap("web", map[string]string{"color": "blue"}))
 	h.eventually("each cluster has a Work", func() bool { return keys(h.works("web")) == "[east/web-0 west/web-0]" })
@@ -60,14 +60,14 @@ func testDistributes(t *testing.T) {
 	h.eventually("nothing is left", func() bool { return len(h.works("web")) == 0 })
 }
 
-// TestRestartIsQuiet checks that a restart without changes writes nothing.
-func TestRestartIsQuiet(t *testing.T) { testkit.Virtual(t, testRestartIsQuiet) }
+// TestRestart_WritesNothing checks that a restart without changes writes nothing.
+func TestRestart_WritesNothing(t *testing.T) { testkit.Virtual(t, testRestartWritesNothing) }
 
-func testRestartIsQuiet(t *testing.T) {
+func testRestartWritesNothing(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.place("all")
-	h.obey()
+	h.simulateAgents()
 	r := h.start(workset.Options{})
 	h.distribute("web", "all", nil, configMap("web", map[string]string{"color": "blue"}))
 	h.succeeded("web", 3)
@@ -76,21 +76,21 @@ func testRestartIsQuiet(t *testing.T) {
 	before := h.get("web")
 
 	r = h.start(workset.Options{})
-	r.looked(t, h)
+	r.waitForWatch(t, h)
 	r.quiet(t)
 	require.Empty(t, r.wire.Writes())
 	require.Equal(t, before.ResourceVersion, h.get("web").ResourceVersion)
 }
 
-// TestFollowsDecisions checks that a newly chosen cluster gets the objects, and that a cluster that is not chosen any
-// more loses them.
-func TestFollowsDecisions(t *testing.T) { testkit.Virtual(t, testFollowsDecisions) }
+// TestWorks_FollowDecisions checks that a newly chosen cluster gets the objects, and that a cluster that is not chosen
+// any more loses them.
+func TestWorks_FollowDecisions(t *testing.T) { testkit.Virtual(t, testWorksFollowDecisions) }
 
-func testFollowsDecisions(t *testing.T) {
+func testWorksFollowDecisions(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.place("some", "a", "b")
-	h.obey()
+	h.simulateAgents()
 	h.start(workset.Options{})
 	h.distribute("web", "some", nil, configMap("web", nil))
 	h.succeeded("web", 2)
@@ -107,22 +107,22 @@ func testMissingPlacement(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("some", "a", "b")
-	h.obey()
+	h.simulateAgents()
 	r := h.start(workset.Options{})
 	h.distribute("web", "some", nil, configMap("web", nil))
 	h.succeeded("web", 2)
-	h.unplace("some")
-	h.eventually("it says so", func() bool {
+	h.deletePlacement("some")
+	h.eventually("the WorkSet reports the missing Placement", func() bool {
 		c := h.condition("web", v1alpha1.ConditionDegraded)
 		return c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonPlacementNotFound
 	})
 	h.change("web", func(s *v1alpha1.WorkSet) {
 		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"})
 	})
-	h.succeededAt("web", 2)
+	h.succeededWhileDegraded("web", 2)
 	require.Zero(t, r.wire.Count("DELETE works"))
 	h.place("some", "b")
-	h.eventually("who is chosen no longer has nothing", func() bool { return keys(h.works("web")) == "[b/web-0]" })
+	h.eventually("the deselected cluster has no Work", func() bool { return keys(h.works("web")) == "[b/web-0]" })
 	h.succeeded("web", 1)
 }
 
@@ -135,7 +135,7 @@ func testWorksNamePlacements(t *testing.T) {
 	h.members("a", "b", "c")
 	h.place("left", "a", "b")
 	h.place("right", "b")
-	h.obey()
+	h.simulateAgents()
 	r := h.start(workset.Options{})
 	h.distribute("web", "right", func(s *v1alpha1.WorkSetSpec) {
 		s.Placements = append(s.Placements, v1alpha1.PlacementReference{Name: "left"})
@@ -150,12 +150,13 @@ func testWorksNamePlacements(t *testing.T) {
 			return maps.Equal(got, want)
 		}
 	}
-	h.eventually("they name the Placements", named(map[string]string{"a/web-0": "left", "b/web-0": "left,right"}))
+	h.eventually("the Works name the Placements", named(map[string]string{"a/web-0": "left", "b/web-0": "left,right"}))
 	h.choose("right", "c")
-	h.eventually("they follow", named(map[string]string{"a/web-0": "left", "b/web-0": "left", "c/web-0": "right"}))
+	h.eventually("the Works name the changed Placements", named(map[string]string{"a/web-0": "left", "b/web-0": "left",
+		"c/web-0": "right"}))
 	h.succeeded("web", 3)
-	h.unplace("left")
-	h.unplace("right")
+	h.deletePlacement("left")
+	h.deletePlacement("right")
 	h.eventually("Placements are missing", func() bool {
 		c := h.condition("web", v1alpha1.ConditionDegraded)
 		return c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonPlacementNotFound
@@ -163,20 +164,20 @@ func testWorksNamePlacements(t *testing.T) {
 	h.change("web", func(s *v1alpha1.WorkSet) {
 		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"})
 	})
-	h.succeededAt("web", 3)
+	h.succeededWhileDegraded("web", 3)
 	require.True(t, named(map[string]string{"a/web-0": "left", "b/web-0": "left", "c/web-0": "right"})())
 	require.Zero(t, r.wire.Count("DELETE works"))
 }
 
-// TestRollsOutAndBack checks that a rollout respects its concurrency, and that too many failures roll back all
+// TestRollout_RollsBack checks that a rollout respects its concurrency, and that too many failures roll back all
 // clusters.
-func TestRollsOutAndBack(t *testing.T) { testkit.Virtual(t, testRollsOutAndBack) }
+func TestRollout_RollsBack(t *testing.T) { testkit.Virtual(t, testRolloutRollsBack) }
 
-func testRollsOutAndBack(t *testing.T) {
+func testRolloutRollsBack(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c", "d")
 	h.place("all")
-	obey := h.obey()
+	stopAgents := h.simulateAgents()
 	h.start(workset.Options{})
 	h.distribute("web", "all", func(s *v1alpha1.WorkSetSpec) {
 		s.Rollout = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(1)),
@@ -184,18 +185,18 @@ func testRollsOutAndBack(t *testing.T) {
 	}, configMap("web", map[string]string{"color": "blue"}))
 	h.succeeded("web", 4)
 	stable := h.get("web").Status.Revision
-	obey()
+	stopAgents()
 
 	h.change("web", func(s *v1alpha1.WorkSet) {
 		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "red"})
 	})
-	h.eventually("the first is told", func() bool { return h.get("web").Status.Counts.Updated == 1 })
-	h.say(t.Context(), h.works("web")["a/web-0"], metav1.ConditionTrue)
-	h.eventually("the second is told", func() bool { return h.get("web").Status.Counts.Updated == 2 })
+	h.eventually("the first cluster is updated", func() bool { return h.get("web").Status.Counts.Updated == 1 })
+	h.reportStatus(t.Context(), h.works("web")["a/web-0"], metav1.ConditionTrue)
+	h.eventually("the second cluster is updated", func() bool { return h.get("web").Status.Counts.Updated == 2 })
 	require.EqualValues(t, 1, h.works("web")["c/web-0"].Generation)
-	h.say(t.Context(), h.works("web")["b/web-0"], metav1.ConditionFalse)
-	h.obey()
-	h.eventually("all are back", func() bool {
+	h.reportStatus(t.Context(), h.works("web")["b/web-0"], metav1.ConditionFalse)
+	h.simulateAgents()
+	h.eventually("all clusters are rolled back", func() bool {
 		s := h.get("web").Status
 		return s.Rollout.Phase == v1alpha1.PhaseRolledBack && s.Counts.Available == 4 ||
 			s.Rollout.Phase == v1alpha1.PhaseRolledBack
@@ -206,14 +207,15 @@ func testRollsOutAndBack(t *testing.T) {
 	}
 }
 
-// TestSelects checks that objects that are selected on the hub are distributed, and their later changes as well.
-func TestSelects(t *testing.T) { testkit.Virtual(t, testSelects) }
+// TestSelection_FollowsChanges checks that objects that are selected on the hub are distributed, and their later
+// changes as well.
+func TestSelection_FollowsChanges(t *testing.T) { testkit.Virtual(t, testSelectionFollowsChanges) }
 
-func testSelects(t *testing.T) {
+func testSelectionFollowsChanges(t *testing.T) {
 	h := newHub(t)
 	h.members("a")
 	h.place("all")
-	h.obey()
+	h.simulateAgents()
 	h.start(workset.Options{})
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "colors"},
 		Data: map[string]string{"sky": "blue"}}
@@ -230,19 +232,19 @@ func testSelects(t *testing.T) {
 	h.succeeded("web", 1)
 	require.Len(t, h.get("web").Status.Revisions, 2)
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Revision = s.Status.Revisions[1].Name })
-	h.eventually("it is back", func() bool {
+	h.eventually("the pinned revision arrives", func() bool {
 		return strings.Contains(string(h.works("web")["a/web-0"].Spec.Manifests[0].Raw), "blue")
 	})
 }
 
-// TestDivides checks that replicas are divided among the clusters, also when the clusters change.
-func TestDivides(t *testing.T) { testkit.Virtual(t, testDivides) }
+// TestDivide_FollowsClusters checks that replicas are divided among the clusters, also when the clusters change.
+func TestDivide_FollowsClusters(t *testing.T) { testkit.Virtual(t, testDivideFollowsClusters) }
 
-func testDivides(t *testing.T) {
+func testDivideFollowsClusters(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.place("some", "a", "b")
-	h.obey()
+	h.simulateAgents()
 	h.start(workset.Options{})
 	h.distribute("web", "some", func(s *v1alpha1.WorkSetSpec) {
 		s.Replicas = &v1alpha1.ReplicaDivision{Strategy: v1alpha1.DivisionStaticWeight}
@@ -287,7 +289,7 @@ func testDivideBlockedClusters(t *testing.T) {
 	h.eventually("half each", func() bool { return reflect.DeepEqual(h.replicas("web"), half) })
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout.State = v1alpha1.RolloutPause })
 	h.choose("some", "a", "b", "c", "d")
-	h.eventually("the others are seen", func() bool { return h.get("web").Status.Counts.Total == 4 })
+	h.eventually("the other clusters are observed", func() bool { return h.get("web").Status.Counts.Total == 4 })
 	r.quiet(t)
 	require.Equal(t, half, h.replicas("web"))
 	require.Equal(t, metav1.ConditionFalse, h.condition("web", v1alpha1.ConditionApplied).Status)
@@ -297,14 +299,14 @@ func testDivideBlockedClusters(t *testing.T) {
 	})
 }
 
-// TestRepairsWorks checks that changes of a Work on the hub by another client are reverted.
-func TestRepairsWorks(t *testing.T) { testkit.Virtual(t, testRepairsWorks) }
+// TestWorks_EditsAreReverted checks that changes of a Work on the hub by another client are reverted.
+func TestWorks_EditsAreReverted(t *testing.T) { testkit.Virtual(t, testWorksEditsAreReverted) }
 
-func testRepairsWorks(t *testing.T) {
+func testWorksEditsAreReverted(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.place("all")
-	h.obey()
+	h.simulateAgents()
 	h.start(workset.Options{})
 	h.distribute("web", "all", nil, configMap("web", map[string]string{"color": "blue"}))
 	h.succeeded("web", 3)
@@ -316,7 +318,7 @@ func testRepairsWorks(t *testing.T) {
 	unlabeled.Labels = nil
 	require.NoError(t, h.client.Patch(t.Context(), unlabeled, client.MergeFrom(works["b/web-0"])))
 	require.NoError(t, h.client.Delete(t.Context(), works["c/web-0"]))
-	h.eventually("all is as it was", func() bool {
+	h.eventually("the Works are restored", func() bool {
 		now := h.works("web")
 		if keys(now) != "[a/web-0 b/web-0 c/web-0]" || now["c/web-0"].UID == works["c/web-0"].UID {
 			return false

@@ -20,10 +20,10 @@ type world struct {
 	set      types.NamespacedName
 	works    map[string]*record
 	versions int
-	watch    []func(*workCache) // what it has not told of yet
+	watch    []func(*workCache) // events that it has not delivered yet
 	cached   *workCache
 	writes   []string
-	applied  map[string][]bundle.Object // what the member has, by Work
+	applied  map[string][]bundle.Object // the objects on the member, by Work
 }
 
 const east = "member-east"
@@ -33,13 +33,13 @@ func newWorld() *world {
 		applied: map[string][]bundle.Object{}, cached: newWorkCache(func(types.NamespacedName) {})}
 }
 
-// filling provides text of any length.
-var filling = make([]byte, workv1alpha1.MaxManifestBytes)
+// padding provides text of any length.
+var padding = make([]byte, workv1alpha1.MaxManifestBytes)
 
 // sized returns an object with a text of the given length.
 func sized(name string, size int) bundle.Object {
 	o := bundle.Object{ResourceIdentifier: workv1alpha1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Name: name},
-		JSON: filling[:size]}
+		JSON: padding[:size]}
 	copy(o.Hash[:], fmt.Sprintf("%s/%d", name, size))
 	return o
 }
@@ -68,7 +68,7 @@ func (w *world) change(name string, change func(*record)) *record {
 }
 
 var (
-	errLost  = errors.New("nobody knows what has become of it")
+	errLost  = errors.New("no response to the write")
 	errStale = errors.New("conflict")
 )
 
@@ -93,10 +93,10 @@ func (w *world) write(s *step, want *wanted) (*record, error) {
 		write(r)
 		return w.put(r), nil
 	}
-	there := w.works[s.Work.Name]
+	existing := w.works[s.Work.Name]
 	switch {
-	case there == nil || there.UID != s.has.UID || s.Act != bundle.Delete &&
-		there.ResourceVersion != s.has.ResourceVersion:
+	case existing == nil || existing.UID != s.has.UID || s.Act != bundle.Delete &&
+		existing.ResourceVersion != s.has.ResourceVersion:
 		return nil, errStale
 	case s.Act == bundle.Delete:
 		return w.change(s.Work.Name, func(r *record) { r.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), nil
@@ -106,9 +106,9 @@ func (w *world) write(s *step, want *wanted) (*record, error) {
 	return w.change(s.Work.Name, write), nil
 }
 
-// take carries out a step, and records it in the cache. lost states whether the request or the response is lost, if
+// execute carries out a step, and records it in the cache. lost states whether the request or the response is lost, if
 // any.
-func (w *world) take(s *step, want *wanted, lost string) error {
+func (w *world) execute(s *step, want *wanted, lost string) error {
 	if lost != "" && s.has != nil {
 		defer w.cached.markUncertain(s.has)
 	}
@@ -122,7 +122,7 @@ func (w *world) take(s *step, want *wanted, lost string) error {
 	switch {
 	case err != nil:
 		end(nil)
-		w.catchUp(s)
+		w.refresh(s)
 		return err
 	case lost == "answer":
 		end(nil)
@@ -140,7 +140,7 @@ func (w *world) take(s *step, want *wanted, lost string) error {
 	return nil
 }
 
-func (w *world) catchUp(s *step) {
+func (w *world) refresh(s *step) {
 	switch {
 	case s.has != nil && w.works[s.has.Name] == nil:
 		w.cached.observeDeletion(s.has)
@@ -151,8 +151,8 @@ func (w *world) catchUp(s *step) {
 	}
 }
 
-// assign delivers up to n events of the watch.
-func (w *world) assign(n int) {
+// deliverEvents delivers up to n events of the watch.
+func (w *world) deliverEvents(n int) {
 	for range min(n, len(w.watch)) {
 		next := w.watch[0]
 		w.watch = w.watch[1:]
@@ -160,8 +160,8 @@ func (w *world) assign(n int) {
 	}
 }
 
-// obey applies one Work in the way of the agent.
-func (w *world) obey(name string) {
+// applyWork applies one Work in the way of the agent.
+func (w *world) applyWork(name string) {
 	r := w.works[name]
 	switch {
 	case r == nil:
@@ -193,8 +193,8 @@ func (w *world) names() []string {
 	return names
 }
 
-// homes returns the Works that contain each object, without Works that are being deleted.
-func (w *world) homes() map[bundle.Key][]string {
+// worksByObject returns the Works that contain each object, without Works that are being deleted.
+func (w *world) worksByObject() map[bundle.Key][]string {
 	homes := map[bundle.Key][]string{}
 	for _, name := range w.names() {
 		if w.works[name].DeletionTimestamp != nil {
@@ -212,38 +212,38 @@ func (w *world) homes() map[bundle.Key][]string {
 func (w *world) deliver(want *wanted, lost func() string) error {
 	for _, r := range w.cached.at(w.set, east).records {
 		if w.cached.isUncertain(r) {
-			w.catchUp(&step{has: r})
+			w.refresh(&step{has: r})
 			w.cached.markCertain(r.key())
 		}
 	}
-	has := w.cached.at(w.set, east)
-	steps, err := arrange(baseName(w.set), has.records, want)
+	existing := w.cached.at(w.set, east)
+	steps, err := arrange(baseName(w.set), existing.records, want)
 	if err != nil {
 		return err
 	}
-	for i, failed := 0, false; i < len(steps) && !failed; i++ { // what failed is tried again
+	for i, failed := 0, false; i < len(steps) && !failed; i++ { // the next delivery repeats a failed step
 		if steps[i].Waits == "" {
-			failed = w.take(&step{steps[i], has.named(steps[i].Work.Name)}, want, lost()) != nil
+			failed = w.execute(&step{steps[i], existing.named(steps[i].Work.Name)}, want, lost()) != nil
 		}
 	}
 	return nil
 }
 
-func nothing() string { return "" }
+func noLoss() string { return "" }
 
 // settle runs deliveries until no step remains, and returns the number of rounds; 0: the steps do not end.
 func (w *world) settle(want *wanted) (rounds int) {
 	for rounds = 1; rounds < 40; rounds++ {
-		w.assign(len(w.watch))
+		w.deliverEvents(len(w.watch))
 		steps, err := arrange(baseName(w.set), w.cached.at(w.set, east).records, want)
 		if err == nil && len(steps) == 0 && len(w.watch) == 0 && w.quiet() {
 			return rounds
 		}
-		if err := w.deliver(want, nothing); err != nil {
+		if err := w.deliver(want, noLoss); err != nil {
 			return 0
 		}
 		for _, name := range w.names() {
-			w.obey(name)
+			w.applyWork(name)
 		}
 	}
 	return 0

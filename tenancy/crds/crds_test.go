@@ -265,24 +265,25 @@ func TestLabels(t *testing.T) {
 		return apierrors.IsForbidden(err) && all.Create(t.Context(), member(map[string]string{"region": "us"}),
 			client.DryRunAll) == nil
 	})
-	require.NoError(t, none.Create(t.Context(), member(map[string]string{"team": "shop"})), "no set is concerned")
+	require.NoError(t, none.Create(t.Context(), member(map[string]string{"team": "shop"})), "no set selects the label")
 	for name, test := range map[string]struct {
 		before, after map[string]string
-		bind          []string // the sets that the user must be allowed to bind
+		bind          []string // the sets that the user needs permission to bind
 		message       string
 	}{
-		"another label":           {nil, map[string]string{"team": "toys"}, nil, ""},
-		"another value, no set":   {map[string]string{"region": "mars"}, map[string]string{"region": "moon"}, nil, ""},
-		"another value, same set": {map[string]string{"region": "us"}, map[string]string{"region": "asia"}, nil, ""},
-		"joins a set": {nil, map[string]string{"region": "eu"}, []string{"europe"},
+		"another label": {nil, map[string]string{"team": "toys"}, nil, ""},
+		"another value that is in no set": {map[string]string{"region": "mars"}, map[string]string{"region": "moon"}, nil,
+			""},
+		"another value of the same set": {map[string]string{"region": "us"}, map[string]string{"region": "asia"}, nil, ""},
+		"a cluster joins a set": {nil, map[string]string{"region": "eu"}, []string{"europe"},
 			`adds the cluster to ClusterSet "europe"`},
-		"leaves a set": {map[string]string{"region": "eu"}, nil, []string{"europe"},
+		"a cluster leaves a set": {map[string]string{"region": "eu"}, nil, []string{"europe"},
 			`removes the cluster from ClusterSet "europe"`},
-		"moves between sets": {map[string]string{"region": "eu"}, map[string]string{"region": "us"},
+		"a cluster moves between sets": {map[string]string{"region": "eu"}, map[string]string{"region": "us"},
 			[]string{"europe", "overseas"}, ""},
 		"a key that must exist": {nil, map[string]string{"large": ""}, []string{"large"},
 			`adds the cluster to ClusterSet "large"`},
-		"a key that must not": {nil, map[string]string{"broken": "x"}, []string{"intact"},
+		"a key that must not exist": {nil, map[string]string{"broken": "x"}, []string{"intact"},
 			`removes the cluster from ClusterSet "intact"`},
 		"a value that is excluded": {
 			map[string]string{"tier": "free"}, map[string]string{"tier": "gold"}, []string{"regular"},
@@ -302,16 +303,16 @@ func TestLabels(t *testing.T) {
 				require.NoError(t, change(none))
 				return
 			}
-			may := user(strings.Join(test.bind, "-"), test.bind...)
+			permitted := user(strings.Join(test.bind, "-"), test.bind...)
 			mustertest.Eventually(t, time.Minute, "a user with each permission changes labels", func() error {
-				return change(may)
+				return change(permitted)
 			})
 			for i := range test.bind {
 				others := slices.Delete(slices.Clone(test.bind), i, i+1)
-				lacks := user("lacks-"+strings.Join(test.bind, "-")+"-"+test.bind[i], others...)
+				limited := user("lacks-"+strings.Join(test.bind, "-")+"-"+test.bind[i], others...)
 				resource := fmt.Sprintf("resourceName %q", test.bind[i])
 				mustertest.Eventually(t, time.Minute, "the API server observes the permissions", func() error {
-					switch err := change(lacks); {
+					switch err := change(limited); {
 					case err == nil:
 						require.Fail(t, "a user without a permission changes labels", test.bind[i])
 					case !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.message) || !strings.Contains(err.Error(),

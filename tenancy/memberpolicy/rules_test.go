@@ -33,16 +33,19 @@ func object(group, kind, namespace, name string) workv1alpha1.ResourceIdentifier
 func TestRules_Reject(t *testing.T) {
 	t.Parallel()
 	shop := memberpolicy.Request{Hub: "west", Object: object("apps", "Deployment", "shop", "web")}
-	but := func(change func(*memberpolicy.Request)) memberpolicy.Request {
+	requestWith := func(change func(*memberpolicy.Request)) memberpolicy.Request {
 		request := shop
 		change(&request)
 		return request
 	}
 	as := func(namespace, name string) memberpolicy.Request {
-		return but(func(r *memberpolicy.Request) { r.Executor = &workv1alpha1.Executor{Namespace: namespace, Name: name} })
+		return requestWith(func(r *memberpolicy.Request) {
+			r.Executor = &workv1alpha1.Executor{Namespace: namespace,
+				Name: name}
+		})
 	}
 	inShop := v1alpha1.MemberPolicyRule{Kinds: kinds(deployments, namespaces), Namespaces: []string{"shop", "team-*"}}
-	with := func(change func(*v1alpha1.MemberPolicyRule)) v1alpha1.MemberPolicyRule {
+	ruleWith := func(change func(*v1alpha1.MemberPolicyRule)) v1alpha1.MemberPolicyRule {
 		rule := inShop
 		change(&rule)
 		return rule
@@ -58,124 +61,125 @@ func TestRules_Reject(t *testing.T) {
 		request memberpolicy.Request
 		want    string
 	}{
-		{"everything applies", inShop, shop, ""},
+		{"an object that the rule accepts", inShop, shop, ""},
 		{
 			"another kind",
 			inShop,
-			but(func(r *memberpolicy.Request) { r.Object.Kind = "StatefulSet" }),
+			requestWith(func(r *memberpolicy.Request) { r.Object.Kind = "StatefulSet" }),
 			no + "StatefulSet.apps in namespace shop from hub west" + ask,
 		},
 		{
 			"another group",
 			inShop,
-			but(func(r *memberpolicy.Request) { r.Object.Group = "" }),
+			requestWith(func(r *memberpolicy.Request) { r.Object.Group = "" }),
 			no + "Deployment in namespace shop from hub west" + ask,
 		},
 		{
 			"another namespace",
 			inShop,
-			but(func(r *memberpolicy.Request) { r.Object.Namespace = "shopping" }),
+			requestWith(func(r *memberpolicy.Request) { r.Object.Namespace = "shopping" }),
 			no + "Deployment.apps in namespace shopping from hub west" + ask,
 		},
 		{
 			"a namespace with the prefix",
 			inShop,
-			but(func(r *memberpolicy.Request) { r.Object.Namespace = "team-a" }),
+			requestWith(func(r *memberpolicy.Request) { r.Object.Namespace = "team-a" }),
 			"",
 		},
 		{
 			"a namespace that is shorter than the prefix",
 			inShop,
-			but(func(r *memberpolicy.Request) { r.Object.Namespace = "team" }),
+			requestWith(func(r *memberpolicy.Request) { r.Object.Namespace = "team" }),
 			no + "Deployment.apps in namespace team from hub west" + ask,
 		},
 		{
-			"the namespace itself",
+			"the Namespace of an accepted namespace",
 			inShop,
 			memberpolicy.Request{Hub: "west", Object: object("", "Namespace", "", "shop")},
 			"",
 		},
 		{
-			"another namespace itself",
+			"the Namespace of another namespace",
 			inShop,
 			memberpolicy.Request{Hub: "west", Object: object("", "Namespace", "", "kube-system")},
 			no + "Namespace kube-system from hub west" + ask,
 		},
 		{
-			"another kind of the name of a namespace", with(func(r *v1alpha1.MemberPolicyRule) { r.Kinds = kinds(everyKind) }),
+			"a cluster-scoped object with the name of a namespace",
+			ruleWith(func(r *v1alpha1.MemberPolicyRule) { r.Kinds = kinds(everyKind) }),
 			memberpolicy.Request{Hub: "west", Object: object("rbac.authorization.k8s.io", "ClusterRole", "", "shop")},
 			no + "ClusterRole.rbac.authorization.k8s.io shop from hub west" + ask,
 		},
 		{
-			"cluster-scoped objects", with(func(r *v1alpha1.MemberPolicyRule) {
+			"cluster-scoped objects", ruleWith(func(r *v1alpha1.MemberPolicyRule) {
 				r.Kinds, r.ClusterScoped = kinds(everyKind), true
 			}),
 			memberpolicy.Request{Hub: "west", Object: object("rbac.authorization.k8s.io", "ClusterRole", "", "shop")}, "",
 		},
 		{
-			"cluster-scoped objects do not include those of namespaces",
+			"a namespaced object with a rule for cluster-scoped objects",
 			v1alpha1.MemberPolicyRule{Kinds: kinds(everyKind), ClusterScoped: true}, shop,
 			no + "Deployment.apps in namespace shop from hub west" + ask,
 		},
 		{
 			"every namespace",
-			with(func(r *v1alpha1.MemberPolicyRule) { r.Namespaces = []string{"*"} }),
-			but(func(r *memberpolicy.Request) { r.Object.Namespace = "any" }),
+			ruleWith(func(r *v1alpha1.MemberPolicyRule) { r.Namespaces = []string{"*"} }),
+			requestWith(func(r *memberpolicy.Request) { r.Object.Namespace = "any" }),
 			"",
 		},
-		{"every kind of a group", with(func(r *v1alpha1.MemberPolicyRule) {
+		{"every kind of a group", ruleWith(func(r *v1alpha1.MemberPolicyRule) {
 			r.Kinds = kinds(v1alpha1.ObjectKind{Group: "apps", Kind: "*"})
 		}), shop, ""},
 		{
 			"every kind of another group",
-			with(func(r *v1alpha1.MemberPolicyRule) { r.Kinds = kinds(v1alpha1.ObjectKind{Kind: "*"}) }), shop,
+			ruleWith(func(r *v1alpha1.MemberPolicyRule) { r.Kinds = kinds(v1alpha1.ObjectKind{Kind: "*"}) }), shop,
 			no + "Deployment.apps in namespace shop from hub west" + ask,
 		},
-		{"its hub", with(func(r *v1alpha1.MemberPolicyRule) { r.Hubs = []string{"eu", "west"} }), shop, ""},
+		{"a hub of the rule", ruleWith(func(r *v1alpha1.MemberPolicyRule) { r.Hubs = []string{"eu", "west"} }), shop, ""},
 		{
 			"another hub",
-			with(func(r *v1alpha1.MemberPolicyRule) { r.Hubs = []string{"eu"} }),
+			ruleWith(func(r *v1alpha1.MemberPolicyRule) { r.Hubs = []string{"eu"} }),
 			shop,
 			no + "Deployment.apps in namespace shop from hub west" + ask,
 		},
-		{"an executor where none is asked for", inShop, as("shop", "deployer"), ""},
+		{"an executor with a rule without ServiceAccounts", inShop, as("shop", "deployer"), ""},
 		{
-			"its executor", with(func(r *v1alpha1.MemberPolicyRule) {
+			"an executor of the rule", ruleWith(func(r *v1alpha1.MemberPolicyRule) {
 				r.ServiceAccounts = []v1alpha1.ServiceAccount{{Namespace: "shop", Name: "deployer"}}
 			}), as("shop", "deployer"), "",
 		},
 		{
-			"an executor of the name in another namespace", with(func(r *v1alpha1.MemberPolicyRule) {
+			"an executor with the same name in another namespace", ruleWith(func(r *v1alpha1.MemberPolicyRule) {
 				r.ServiceAccounts = []v1alpha1.ServiceAccount{{Namespace: "shop", Name: "deployer"}}
 			}), as("kube-system", "deployer"),
 			no + "Deployment.apps in namespace shop from hub west as ServiceAccount kube-system/deployer" + ask,
 		},
 		{
-			"no executor where one is asked for", with(func(r *v1alpha1.MemberPolicyRule) {
+			"no executor with a rule for a ServiceAccount", ruleWith(func(r *v1alpha1.MemberPolicyRule) {
 				r.ServiceAccounts = []v1alpha1.ServiceAccount{{Namespace: "shop", Name: "deployer"}}
 			}), shop, no + "Deployment.apps in namespace shop from hub west" + ask,
 		},
 		{
-			"an add-on without a rule for it",
+			"an add-on with a rule without add-ons",
 			inShop,
-			but(func(r *memberpolicy.Request) { r.Addon = "logs" }),
+			requestWith(func(r *memberpolicy.Request) { r.Addon = "logs" }),
 			no + "Deployment.apps in namespace shop from hub west for add-on logs" + ask,
 		},
 		{
-			"its add-on",
-			with(func(r *v1alpha1.MemberPolicyRule) { r.Addons = []string{"logs"} }),
-			but(func(r *memberpolicy.Request) { r.Addon = "logs" }),
+			"an add-on of the rule",
+			ruleWith(func(r *v1alpha1.MemberPolicyRule) { r.Addons = []string{"logs"} }),
+			requestWith(func(r *memberpolicy.Request) { r.Addon = "logs" }),
 			"",
 		},
 		{
 			"every add-on",
-			with(func(r *v1alpha1.MemberPolicyRule) { r.Addons = []string{"*"} }),
-			but(func(r *memberpolicy.Request) { r.Addon = "logs" }),
+			ruleWith(func(r *v1alpha1.MemberPolicyRule) { r.Addons = []string{"*"} }),
+			requestWith(func(r *memberpolicy.Request) { r.Addon = "logs" }),
 			"",
 		},
 		{
-			"no add-on where one is asked for",
-			with(func(r *v1alpha1.MemberPolicyRule) { r.Addons = []string{"*"} }),
+			"no add-on with a rule for add-ons",
+			ruleWith(func(r *v1alpha1.MemberPolicyRule) { r.Addons = []string{"*"} }),
 			shop,
 			no + "Deployment.apps in namespace shop from hub west" + ask,
 		},
@@ -260,7 +264,7 @@ func TestRules_Properties(t *testing.T) {
 		}
 		return r
 	}
-	request := func() memberpolicy.Request {
+	drawRequest := func() memberpolicy.Request {
 		pick := func(from ...string) string { return from[random.IntN(len(from))] }
 		r := memberpolicy.Request{
 			Hub: pick("a", "b", "c"), Addon: pick("", "", "one", "two"),
@@ -277,24 +281,25 @@ func TestRules_Properties(t *testing.T) {
 	accepted, rejected := 0, 0
 	for range 20_000 {
 		policies := []v1alpha1.MemberPolicy{policy("p", rule(), rule()), policy("q", rule())}
-		asked := request()
-		answer := memberpolicy.NewRules(policies, false).Reject(asked)
-		if answer == "" {
+		request := drawRequest()
+		message := memberpolicy.NewRules(policies, false).Reject(request)
+		if message == "" {
 			accepted++
 		} else {
 			rejected++
 		}
 		reversed := slices.Clone(policies)
 		slices.Reverse(reversed)
-		require.Equal(t, answer, memberpolicy.NewRules(reversed, true).Reject(asked))
-		if more := append(slices.Clone(policies), policy("r", rule())); answer == "" {
-			require.Empty(t, memberpolicy.NewRules(more, false).Reject(asked), "%+v", more)
+		require.Equal(t, message, memberpolicy.NewRules(reversed, true).Reject(request))
+		if more := append(slices.Clone(policies), policy("r", rule())); message == "" {
+			require.Empty(t, memberpolicy.NewRules(more, false).Reject(request), "%+v", more)
 		}
 		one := rule()
 		wider := one
 		wider.Hubs, wider.ServiceAccounts, wider.Kinds, wider.ClusterScoped = nil, nil, kinds(everyKind), true
-		if memberpolicy.NewRules([]v1alpha1.MemberPolicy{policy("p", one)}, false).Reject(asked) == "" {
-			require.Empty(t, memberpolicy.NewRules([]v1alpha1.MemberPolicy{policy("p", wider)}, false).Reject(asked), "%+v", one)
+		if memberpolicy.NewRules([]v1alpha1.MemberPolicy{policy("p", one)}, false).Reject(request) == "" {
+			require.Empty(t, memberpolicy.NewRules([]v1alpha1.MemberPolicy{policy("p", wider)}, false).Reject(request), "%+v",
+				one)
 		}
 	}
 	require.Greater(t, accepted, 2000)
