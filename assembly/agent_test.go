@@ -24,9 +24,9 @@ func TestAgentOptions_EachHubHasItsOwnCleaner(t *testing.T) {
 	for _, test := range []struct {
 		reason   string
 		hubs     []agent.HubOptions
-		cleaners []int // of each hub, and of the agent
+		cleaners []int // numbers of cleaners of each hub, and of the agent
 	}{
-		{"one hub has no name, and the agent has the cleaner", nil, []int{1}},
+		{"without names of hubs, the agent has the cleaner", nil, []int{1}},
 		{"one hub with a name has the cleaner", []agent.HubOptions{{Name: "one"}}, []int{1, 0}},
 		{"two hubs have one cleaner each", []agent.HubOptions{{Name: "one"}, {Name: "two"}}, []int{1, 1, 0}},
 	} {
@@ -48,26 +48,26 @@ func TestAgentOptions_EachHubHasItsOwnCleaner(t *testing.T) {
 // cleaner, that an invalid option is reported instead of an agent without them, and that the options of the caller do
 // not change.
 func TestPushAgent(t *testing.T) {
-	mine := agent.CompanionFunc("mine", func(context.Context, agent.Hub) error { return nil })
-	options := AgentOptions{Membership: agent.Options{Companions: []agent.Companion{mine}}}
+	custom := agent.CompanionFunc("mine", func(context.Context, agent.Hub) error { return nil })
+	options := AgentOptions{Membership: agent.Options{Companions: []agent.Companion{custom}}}
 	for _, host := range []string{"https://east", "https://west"} {
-		is := PushAgent(options)(fleet.Connected{Config: &rest.Config{Host: host}})
-		require.Equal(t, host, is.Member.Host)
-		require.Len(t, is.Companions, 2)
-		require.Equal(t, "works", is.Companions[0].Name())
-		require.Len(t, is.Cleaners, 1)
+		got := PushAgent(options)(fleet.Connected{Config: &rest.Config{Host: host}})
+		require.Equal(t, host, got.Member.Host)
+		require.Len(t, got.Companions, 2)
+		require.Equal(t, "works", got.Companions[0].Name())
+		require.Len(t, got.Cleaners, 1)
 	}
 	require.Len(t, options.Membership.Companions, 1)
 
 	options.WithoutWorks = true
-	is := PushAgent(options)(fleet.Connected{Config: &rest.Config{Host: "https://east"}})
-	require.Len(t, is.Companions, 1)
-	require.Empty(t, is.Cleaners)
+	got := PushAgent(options)(fleet.Connected{Config: &rest.Config{Host: "https://east"}})
+	require.Len(t, got.Companions, 1)
+	require.Empty(t, got.Cleaners)
 
-	is = PushAgent(AgentOptions{Works: workagent.Options{Workers: -1}})(
+	got = PushAgent(AgentOptions{Works: workagent.Options{Workers: -1}})(
 		fleet.Connected{Config: &rest.Config{Host: "https://east"}})
-	require.Error(t, is.Companions[0].Run(t.Context(), agent.Hub{}))
-	_, err := is.Cleaners[0].Remaining(t.Context(), membership.Member{})
+	require.Error(t, got.Companions[0].Run(t.Context(), agent.Hub{}))
+	_, err := got.Cleaners[0].Remaining(t.Context(), membership.Member{})
 	require.Error(t, err, "a leave must not end while the objects cannot be removed")
 }
 

@@ -27,7 +27,7 @@ func TestCustomize_Namespace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before, err := json.Marshal(objects)
 			require.NoError(t, err)
-			require.Contains(t, string(before), `"muster-system"`, "the test covers something")
+			require.Contains(t, string(before), `"muster-system"`, "the manifests contain the former namespace")
 			program := deploy.Customization{Image: "registry.example.com/program:v2", Namespace: "fleet"}
 			got, err := deploy.Customize(objects, program)
 			require.NoError(t, err)
@@ -78,7 +78,7 @@ func TestCustomize_Invalid(t *testing.T) {
 		field         string
 	}{
 		"no image":            {deploy.Customization{}, "Image"},
-		"image with a blank":  {deploy.Customization{Image: "a b"}, "Image"},
+		"image with a space":  {deploy.Customization{Image: "a b"}, "Image"},
 		"namespace in a path": {deploy.Customization{Image: "a", Namespace: "../x"}, "Namespace"},
 	} {
 		t.Run(name, func(t *testing.T) {

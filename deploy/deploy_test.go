@@ -23,7 +23,7 @@ var east = install.Target{Cluster: &v1alpha1.MemberCluster{
 	ObjectMeta: metav1.ObjectMeta{Name: "east"}, Spec: v1alpha1.MemberClusterSpec{ClusterID: "0a1b"},
 }}
 
-// What a hub would install on a member.
+// The objects that a hub installs on a member.
 func ExampleAgent() {
 	agent, err := deploy.Agent(deploy.AgentOptions{Image: "registry.example.com/agent:v1", Layout: deploy.Membership})
 	if err != nil {
@@ -53,16 +53,17 @@ func TestAgentOptions(t *testing.T) {
 	for _, test := range []struct {
 		reason string
 		o      deploy.AgentOptions
-		field  string // that the error names; empty: there is none
+		field  string // field of the error; empty: no error
 	}{
-		{"there is no image that would do for all", deploy.AgentOptions{}, "Image"},
-		{"a typing error", deploy.AgentOptions{Image: "a b"}, "Image"},
-		{"an agent outside of its member is nothing to install there", deploy.AgentOptions{Image: "a", Layout: "hosted"},
+		{"no image", deploy.AgentOptions{}, "Image"},
+		{"an image with a space", deploy.AgentOptions{Image: "a b"}, "Image"},
+		{"the layout of an agent outside of its member", deploy.AgentOptions{Image: "a", Layout: "hosted"},
 			"Layout"},
-		{"a path is not a layout", deploy.AgentOptions{Image: "a", Layout: "../base"}, "Layout"},
-		{"permissions that nobody would use", deploy.AgentOptions{Image: "a", Layout: deploy.Membership, Works: works},
+		{"a path as layout", deploy.AgentOptions{Image: "a", Layout: "../base"}, "Layout"},
+		{"permissions for Works with a layout without Works", deploy.AgentOptions{Image: "a", Layout: deploy.Membership,
+			Works: works},
 			"Works"},
-		{"the default", deploy.AgentOptions{Image: "a", Works: works}, ""},
+		{"the default layout with permissions for Works", deploy.AgentOptions{Image: "a", Works: works}, ""},
 	} {
 		_, err := deploy.Agent(test.o)
 		if test.field == "" {
@@ -75,23 +76,24 @@ func TestAgentOptions(t *testing.T) {
 	}
 }
 
-// Agents are installed anew when they would be others, and only then.
-func TestVersion(t *testing.T) {
-	version := func(o deploy.AgentOptions) string {
+// TestRevision_ChangesWithOptions checks that the revision of an agent changes only if its objects change.
+func TestRevision_ChangesWithOptions(t *testing.T) {
+	revision := func(o deploy.AgentOptions) string {
 		agent, err := deploy.Agent(o)
 		require.NoError(t, err)
 		return agent.Revision()
 	}
-	base := version(deploy.AgentOptions{Image: "a"})
-	require.Equal(t, base, version(deploy.AgentOptions{Image: "a", Layout: deploy.Singleton}))
-	require.NotEqual(t, base, version(deploy.AgentOptions{Image: "b"}))
-	require.NotEqual(t, base, version(deploy.AgentOptions{Image: "a", Layout: deploy.Membership}))
+	base := revision(deploy.AgentOptions{Image: "a"})
+	require.Equal(t, base, revision(deploy.AgentOptions{Image: "a", Layout: deploy.Singleton}))
+	require.NotEqual(t, base, revision(deploy.AgentOptions{Image: "b"}))
+	require.NotEqual(t, base, revision(deploy.AgentOptions{Image: "a", Layout: deploy.Membership}))
 	require.NotEqual(t, base,
-		version(deploy.AgentOptions{Image: "a", Works: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}}))
+		revision(deploy.AgentOptions{Image: "a", Works: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}}))
 }
 
-// The Deployment has what is not the same everywhere, and is one that a namespace of the restricted profile takes.
-func TestDeployment(t *testing.T) {
+// TestDeployment_ArgumentsAndSecurity checks that the Deployment has the image and the arguments of the member, and
+// that the restricted Pod security standard allows its Pods.
+func TestDeployment_ArgumentsAndSecurity(t *testing.T) {
 	agent, err := deploy.Agent(deploy.AgentOptions{Image: "registry.example.com/agent:v1"})
 	require.NoError(t, err)
 	objects, err := agent.Objects(east)
@@ -113,11 +115,11 @@ func TestDeployment(t *testing.T) {
 	require.NotNil(t, container.ReadinessProbe)
 	again, err := agent.Objects(east)
 	require.NoError(t, err)
-	require.Equal(t, objects, again, "what the caller gets is its own")
+	require.Equal(t, objects, again, "a second call returns equal objects")
 }
 
-// The roles are those that the code declares: a marker that changed without generating is reported here, too.
-func TestRolesAreDeclared(t *testing.T) {
+// TestRoles_MatchMarkers checks that the roles of the manifests are those that are generated from the markers.
+func TestRoles_MatchMarkers(t *testing.T) {
 	objects, err := deploy.Objects("singleton")
 	require.NoError(t, err)
 	for kind, file := range map[string]string{"muster-agent-member": "../membership/agent/rbac/role.yaml",
@@ -139,8 +141,8 @@ func TestRolesAreDeclared(t *testing.T) {
 	require.ErrorContains(t, err, `overlay "nowhere"`)
 }
 
-// The patches for several hubs that the package describes go by the places of these rules.
-func TestPlacesOfNames(t *testing.T) {
+// TestRoles_IndexesOfRules checks the indexes of rules that the documented patches for several hubs refer to.
+func TestRoles_IndexesOfRules(t *testing.T) {
 	objects, err := deploy.Objects("singleton")
 	require.NoError(t, err)
 	names := map[string][]string{}

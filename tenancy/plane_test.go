@@ -151,7 +151,7 @@ func TestControllers(t *testing.T) {
 		}
 		return h.binding("use", v1alpha1.ReasonInUse)
 	})
-	mustertest.Eventually(t, timeout, "the set waits for the binding, and says so", func() error {
+	mustertest.Eventually(t, timeout, "the set reports that it waits for the binding", func() error {
 		if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func TestControllers(t *testing.T) {
 
 	nothing := client.RawPatch("application/merge-patch+json", []byte("{}"))
 	c, in := mustertest.Client(t, restricted, scheme), metav1.ObjectMeta{Namespace: h.namespace, Name: "x"}
-	for what, err := range map[string]error{
+	for request, err := range map[string]error{
 		"delete sets":           c.Delete(t.Context(), &v1alpha1.ClusterSet{ObjectMeta: in}),
 		"update sets":           c.Update(t.Context(), &v1alpha1.ClusterSet{ObjectMeta: in}),
 		"create bindings":       c.Create(t.Context(), &v1alpha1.ClusterSetBinding{ObjectMeta: in}),
@@ -188,7 +188,7 @@ func TestControllers(t *testing.T) {
 		"read namespaces":       c.List(t.Context(), &corev1.NamespaceList{}),
 		"delete MemberClusters": c.Delete(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: in}),
 	} {
-		require.True(t, apierrors.IsForbidden(err), "%s: %v", what, err)
+		require.True(t, apierrors.IsForbidden(err), "%s: want Forbidden, got %v", request, err)
 	}
 }
 

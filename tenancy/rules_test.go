@@ -54,7 +54,7 @@ func TestDecide_Properties(t *testing.T) {
 		namespace := namespaces.Draw(t, "namespace")
 		cluster := tenancy.Cluster{
 			Labels: labels.Set{"k": names.Draw(t, "label")}, Absent: rapid.Bool().Draw(t, "absent"),
-			Binding: rapid.SampledFrom([]string{"", "a", "b", "c", "d"}).Draw(t, "chosen by"),
+			Binding: rapid.SampledFrom([]string{"", "a", "b", "c", "d"}).Draw(t, "binding of the cluster"),
 		}
 		got := tenancy.NewRules(namespace, sets, bindings).Decide(cluster)
 
@@ -84,13 +84,13 @@ func TestDecide_Properties(t *testing.T) {
 			want = tenancy.Denied
 		}
 		if got.Access != want {
-			t.Fatalf("Decide is %+v, want %s", got, want)
+			t.Fatalf("got %+v, want Access %s", got, want)
 		}
 		if (got.Binding == "") != (got.Access == tenancy.Unknown) || (got.Message == "") != (got.Access != tenancy.Denied) {
-			t.Fatalf("Decide is %+v: the names or the message do not belong to this answer", got)
+			t.Fatalf("got %+v: the names or the message do not match Access", got)
 		}
 
-		// The limits are those of the binding that is named, or by which the cluster was chosen.
+		// The limits are those of the binding in the result, or of the binding of the cluster.
 		limits := ""
 		if got.Limits != nil {
 			limits = got.Limits.ServiceAccount.Name
@@ -105,29 +105,29 @@ func TestDecide_Properties(t *testing.T) {
 			named = cluster.Binding
 		}
 		if limits != named {
-			t.Fatalf("Decide is %+v with the limits of %q, want those of %q", got, limits, named)
+			t.Fatalf("got %+v with the limits of %q, want those of %q", got, limits, named)
 		}
 
 		slices.Reverse(bindings)
 		slices.Reverse(sets)
 		if again := tenancy.NewRules(namespace, sets, bindings).Decide(cluster); again != got {
-			t.Fatalf("Decide is %+v, and %+v in the opposite order", got, again)
+			t.Fatalf("got %+v, and %+v in the opposite order", got, again)
 		}
-		// Absence is not a request: with fewer objects, the answer is never newly Denied for the same reason.
+		// Absence is not a request: with fewer objects, the result is never newly Denied for the same reason.
 		for i := range bindings {
 			fewer := tenancy.NewRules(namespace, sets, slices.Delete(slices.Clone(bindings), i, i+1)).Decide(cluster)
 			if fewer.Access == tenancy.Denied && fewer.Binding != cluster.Binding {
-				t.Fatalf("Decide is %+v without %+v: the cluster was not chosen by this binding", fewer, bindings[i])
+				t.Fatalf("got %+v without %+v: the cluster was not chosen by this binding", fewer, bindings[i])
 			}
 			if bindings[i].Name == cluster.Binding && bindings[i].Namespace == namespace && fewer.Access == tenancy.Denied {
-				t.Fatalf("Decide is %+v although the binding is missing", fewer)
+				t.Fatalf("got %+v although the binding is missing", fewer)
 			}
 		}
 		if none := tenancy.NewRules(namespace, nil, bindings).Decide(cluster); none.Access == tenancy.Denied && !requested {
-			t.Fatalf("Decide is %+v without sets", none)
+			t.Fatalf("got %+v without sets", none)
 		}
 		if none := tenancy.NewRules(namespace, sets, nil).Decide(cluster); none.Access != tenancy.Unknown {
-			t.Fatalf("Decide is %+v without bindings", none)
+			t.Fatalf("got %+v without bindings, want Unknown", none)
 		}
 	})
 }
@@ -141,15 +141,15 @@ func TestLimits_AllowsKind(t *testing.T) {
 		group, kind string
 		want        bool
 	}{
-		{"limits that are not known allow nothing", unknown, "", "ConfigMap", false},
-		{"no kinds allow every kind", &tenancy.Limits{}, "rbac.authorization.k8s.io", "ClusterRole", true},
+		{"unknown limits", unknown, "", "ConfigMap", false},
+		{"limits without kinds", &tenancy.Limits{}, "rbac.authorization.k8s.io", "ClusterRole", true},
 		{"a kind of the core group", some, "", "ConfigMap", true},
 		{"another kind of the core group", some, "", "Secret", false},
 		{"every kind of a group", some, "apps", "Deployment", true},
 		{"a kind with this name in another group", some, "example.com", "ConfigMap", false},
 	} {
 		if got := test.limits.AllowsKind(test.group, test.kind); got != test.want {
-			t.Errorf("%s: AllowsKind(%q, %q) is %t", test.reason, test.group, test.kind, got)
+			t.Errorf("%s: unexpected result of AllowsKind(%q, %q): %t", test.reason, test.group, test.kind, got)
 		}
 	}
 }
@@ -157,10 +157,10 @@ func TestLimits_AllowsKind(t *testing.T) {
 func TestNilRules_DecideNothing(t *testing.T) {
 	var rules *tenancy.Rules
 	if d := rules.Decide(tenancy.Cluster{Binding: "a"}); d.Access != tenancy.Unknown {
-		t.Errorf("the nil Rules decide %+v", d)
+		t.Errorf("nil Rules: want Unknown, got %+v", d)
 	}
 	if rules.Bound() {
-		t.Error("the nil Rules have a binding")
+		t.Error("nil Rules: Bound is true")
 	}
 }
 
@@ -205,8 +205,8 @@ func BenchmarkRules(b *testing.B) {
 	}
 }
 
-// TestOfSet checks that the rules of one set neither allow nor deny by the bindings of others.
-func TestOfSet(t *testing.T) {
+// TestRules_OfSet checks that the rules of one set neither allow nor deny by the bindings of others.
+func TestRules_OfSet(t *testing.T) {
 	rules := tenancy.NewRules("shop", []tenancy.Set{
 		{Name: "europe", Selector: labels.SelectorFromSet(labels.Set{"region": "eu"})},
 		{Name: "all", Selector: labels.Everything()},
@@ -227,7 +227,7 @@ func TestOfSet(t *testing.T) {
 		{"none", tenancy.Cluster{Labels: eu}, tenancy.Unknown, ""},
 	} {
 		if d := rules.OfSet(test.set).Decide(test.cluster); d.Access != test.access || d.Binding != test.binding {
-			t.Errorf("ClusterSet %s, %v: %+v", test.set, test.cluster, d)
+			t.Errorf("ClusterSet %s, %v: unexpected decision %+v", test.set, test.cluster, d)
 		}
 	}
 	if d := rules.Decide(tenancy.Cluster{Labels: us}); d.Binding != "a" {
@@ -235,6 +235,6 @@ func TestOfSet(t *testing.T) {
 	}
 	var none *tenancy.Rules
 	if d := none.OfSet("all").Decide(tenancy.Cluster{Labels: eu}); d.Access != tenancy.Unknown {
-		t.Errorf("the nil Rules decide %+v", d)
+		t.Errorf("nil Rules: want Unknown, got %+v", d)
 	}
 }

@@ -57,14 +57,14 @@ func TestHealth(t *testing.T) {
 		err    error
 		want   rollout.Health
 	}{
-		{"all runs, and its lines come", []health.Work{ready}, 12, nil, rollout.Succeeded},
-		{"all runs, and nothing comes of it: that is a bad release", []health.Work{ready}, 0, nil, rollout.Failed},
-		{"what the member said is about what it had before", []health.Work{ready, starting}, 0, nil, rollout.Progressing},
-		{"who cannot ask the store does not know", []health.Work{ready}, 0, errors.New("the store is down"), ""},
+		{"all Works are available, and the store receives lines", []health.Work{ready}, 12, nil, rollout.Succeeded},
+		{"all Works are available, and the store receives no lines", []health.Work{ready}, 0, nil, rollout.Failed},
+		{"the status of a Work is about a former generation", []health.Work{ready, starting}, 0, nil, rollout.Progressing},
+		{"the store cannot be reached", []health.Work{ready}, 0, errors.New("the store is down"), ""},
 	} {
 		c := collector{received: func(context.Context, string) (int, error) { return test.lines, test.err }}
-		answer, err := c.Health(t.Context(), addon.Input{Member: &membershipv1alpha1.MemberCluster{}}, test.works)
-		require.Equal(t, test.want, answer.Health, test.reason)
+		got, err := c.Health(t.Context(), addon.Input{Member: &membershipv1alpha1.MemberCluster{}}, test.works)
+		require.Equal(t, test.want, got.Health, test.reason)
 		require.Equal(t, test.err, err, test.reason)
 	}
 }

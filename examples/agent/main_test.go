@@ -144,8 +144,7 @@ users: [{name: a, user: {token: secret-words}}]
 	}
 }
 
-// TestUntilOut checks that the program ends when its agent has left all hubs for good, so that it is restarted, and not
-// before.
+// TestUntilOut checks that the program ends for a restart when its agent has left all hubs permanently, and not before.
 func TestUntilOut(t *testing.T) {
 	in := func(message string) lifecycle.AgentStep { return lifecycle.AgentStep{Message: message} }
 	out := func(message string) lifecycle.AgentStep { return lifecycle.AgentStep{Message: message, Done: true} }
@@ -155,19 +154,22 @@ func TestUntilOut(t *testing.T) {
 		steps  []lifecycle.AgentStep
 		want   bool
 	}{
-		{"it is in", 0, []lifecycle.AgentStep{in("In the fleet.")}, false},
-		{"it is out", 0, []lifecycle.AgentStep{in("In the fleet."), out("Out for good.")}, true},
-		{"of the one hub", 1, []lifecycle.AgentStep{in("Hub one: In the fleet."), out("Hub one: Out for good.")}, true},
-		{"of one of two", 2, []lifecycle.AgentStep{out("Hub one: Out for good."), in("Hub two: In the fleet.")}, false},
-		{"of both", 2, []lifecycle.AgentStep{out("Hub one: Out for good."), in("Hub two: In the fleet."),
+		{"the agent is a member", 0, []lifecycle.AgentStep{in("In the fleet.")}, false},
+		{"the agent has left", 0, []lifecycle.AgentStep{in("In the fleet."), out("Out for good.")}, true},
+		{"the agent has left its only hub", 1, []lifecycle.AgentStep{in("Hub one: In the fleet."),
+			out("Hub one: Out for good.")}, true},
+		{"the agent has left one of two hubs", 2, []lifecycle.AgentStep{out("Hub one: Out for good."),
+			in("Hub two: In the fleet.")}, false},
+		{"the agent has left both hubs", 2, []lifecycle.AgentStep{out("Hub one: Out for good."), in("Hub two: In the fleet."),
 			out("Hub two: Out for good.")}, true},
-		{"it has come back to the first", 2, []lifecycle.AgentStep{out("Hub one: Out."), in("Hub one: In."),
-			out("Hub two: Out.")}, false},
+		{"the agent has rejoined the first hub, and left the second one", 2,
+			[]lifecycle.AgentStep{out("Hub one: Out."), in("Hub one: In."),
+				out("Hub two: Out.")}, false},
 	} {
 		ended := false
-		waiting := untilOut(test.hubs, func() { ended = true })
+		observe := untilOut(test.hubs, func() { ended = true })
 		for _, step := range test.steps {
-			waiting(step)
+			observe(step)
 		}
 		require.Equal(t, test.want, ended, test.reason)
 	}
@@ -181,7 +183,7 @@ func TestInstalledAgent(t *testing.T) {
 	hubConfig, memberConfig := hubPlane.ForTest(t).Config(), memberPlane.ForTest(t).Config()
 	onHub, onMember := newClient(t, hubConfig), newClient(t, memberConfig)
 	connect := startHub(t, hubConfig, onHub)
-	nothingNew := sweep(t, hubConfig, memberConfig)
+	requireNothingNew := sweep(t, hubConfig, memberConfig)
 
 	cluster := &v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "east"},
@@ -221,14 +223,14 @@ func TestInstalledAgent(t *testing.T) {
 	})
 
 	require.NoError(t, onHub.Delete(ctx, cluster))
-	mustertest.Eventually(t, timeLimit, "the member is out", func() error {
-		return wantGone(onHub.Get(ctx, client.ObjectKeyFromObject(cluster), cluster))
+	mustertest.Eventually(t, timeLimit, "the member has left", func() error {
+		return requireNotFound(onHub.Get(ctx, client.ObjectKeyFromObject(cluster), cluster))
 	})
 	stop()
-	require.NoError(t, wantGone(onMember.Get(ctx, client.ObjectKeyFromObject(settings), settings)))
-	require.NoError(t, wantGone(onMember.Get(ctx, client.ObjectKey{Name: "appliedworks.work.muster.dev"},
+	require.NoError(t, requireNotFound(onMember.Get(ctx, client.ObjectKeyFromObject(settings), settings)))
+	require.NoError(t, requireNotFound(onMember.Get(ctx, client.ObjectKey{Name: "appliedworks.work.muster.dev"},
 		&apiextensionsv1.CustomResourceDefinition{})))
-	nothingNew()
+	requireNothingNew()
 }
 
 // TestHostedAgent checks an agent that runs outside of its member. The manifests contain everything that the agent
@@ -238,15 +240,15 @@ func TestHostedAgent(t *testing.T) {
 	hubConfig, memberConfig := hubPlane.ForTest(t).Config(), memberPlane.ForTest(t).Config()
 	onHub, onMember := newClient(t, hubConfig), newClient(t, memberConfig)
 	startHub(t, hubConfig, onHub)
-	nothingNew := sweep(t, hubConfig, memberConfig)
-	// the hub's cluster hosts the agent
+	requireNothingNew := sweep(t, hubConfig, memberConfig)
+	// The cluster of the hub hosts the agent.
 	undeploy := []func(){put(t, onHub, "hosted/hosting"), put(t, onMember, "hosted/member")}
 	require.NoError(t, onHub.Create(ctx, &v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "west"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "west",
 			HeartbeatPeriodSeconds: 1},
 	}))
 	token := &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: "west"}}
-	mustertest.Eventually(t, timeLimit, "the JoinToken is taken", func() error {
+	mustertest.Eventually(t, timeLimit, "the JoinToken is created", func() error {
 		return client.IgnoreAlreadyExists(onHub.Create(ctx, token))
 	})
 	given := &corev1.Secret{}
@@ -272,11 +274,12 @@ func TestHostedAgent(t *testing.T) {
 	until(t, onHub, cluster, v1alpha1.ConditionHealthy)
 
 	require.NoError(t, onHub.Delete(ctx, cluster))
-	mustertest.Eventually(t, timeLimit, "the member is out", func() error {
-		return wantGone(onHub.Get(ctx, client.ObjectKeyFromObject(cluster), cluster))
+	mustertest.Eventually(t, timeLimit, "the member has left", func() error {
+		return requireNotFound(onHub.Get(ctx, client.ObjectKeyFromObject(cluster), cluster))
 	})
-	mustertest.Eventually(t, timeLimit, "the agent has forgotten it", func() error {
-		return wantGone(onHub.Get(ctx, client.ObjectKey{Namespace: agent.DefaultNamespace, Name: agent.DefaultStoreSecret},
+	mustertest.Eventually(t, timeLimit, "the agent has deleted its state", func() error {
+		return requireNotFound(onHub.Get(ctx, client.ObjectKey{Namespace: agent.DefaultNamespace,
+			Name: agent.DefaultStoreSecret},
 			given))
 	})
 	stop()
@@ -284,7 +287,7 @@ func TestHostedAgent(t *testing.T) {
 	for _, each := range undeploy {
 		each()
 	}
-	nothingNew()
+	requireNothingNew()
 }
 
 // put applies the objects of an overlay, as kubectl apply -k does. The returned function deletes them.
@@ -312,7 +315,7 @@ var hubsOwn = []string{
 }
 
 // sweep lists all objects of both clusters. The returned function waits until no additional objects exist.
-func sweep(t *testing.T, hub, member *rest.Config) (nothingNew func()) {
+func sweep(t *testing.T, hub, member *rest.Config) (requireNothingNew func()) {
 	t.Helper()
 	planes := map[string]*rest.Config{"hub": hub, "member": member}
 	before := map[string]sets.Set[string]{}
@@ -321,14 +324,14 @@ func sweep(t *testing.T, hub, member *rest.Config) (nothingNew func()) {
 		before[name], err = localplane.Sweep(t.Context(), config)
 		require.NoError(t, err)
 	}
-	before["hub"].Insert(hubsOwn...) // it may still be making them
+	before["hub"].Insert(hubsOwn...) // the hub may still create these objects
 	return func() {
 		t.Helper()
 		for name, config := range planes {
-			mustertest.Eventually(t, timeLimit, "nothing is on the "+name+" that was not there before", func() error {
+			mustertest.Eventually(t, timeLimit, "no additional objects are on the "+name, func() error {
 				after, err := localplane.Sweep(t.Context(), config)
 				if added := after.Difference(before[name]); added.Len() > 0 {
-					return fmt.Errorf("there are %q", sets.List(added))
+					return fmt.Errorf("additional objects: %q", sets.List(added))
 				}
 				return err
 			})
@@ -356,12 +359,12 @@ func startHub(t *testing.T, config *rest.Config,
 	}))
 	start(t, mgr.Start)
 	return func(cluster *v1alpha1.MemberCluster, member *rest.Config) {
-		cluster = cluster.DeepCopy() // the test goes on to read into its own
+		cluster = cluster.DeepCopy() // the test continues to read into the original
 		start(t, func(ctx context.Context) error {
 			for ctx.Err() == nil {
 				if err := runner.Run(ctx, fleet.Connected{Cluster: cluster.DeepCopy(),
 					Config: rest.CopyConfig(member)}); err != nil {
-					t.Log(err) // a fleet calls it again
+					t.Log(err) // a fleet calls Run again
 				}
 			}
 			return nil
@@ -385,7 +388,7 @@ func start(t *testing.T, run func(context.Context) error) (stop func()) {
 				t.Errorf("the agent ended with an error: %v", err)
 			}
 		case <-time.After(timeLimit):
-			t.Error("it does not end")
+			t.Error("the agent does not end within the time limit")
 		}
 	}
 	t.Cleanup(stop)
@@ -420,7 +423,7 @@ func newClient(t *testing.T, config *rest.Config) client.Client {
 	return c
 }
 
-func wantGone(err error) error {
+func requireNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -433,9 +436,9 @@ func until(t *testing.T, c client.Client, cluster *v1alpha1.MemberCluster, condi
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
 			return err
 		}
-		if is := meta.FindStatusCondition(cluster.Status.Conditions, condition); is == nil ||
-			is.Status != metav1.ConditionTrue {
-			return fmt.Errorf("condition %s is %+v", condition, is)
+		if c := meta.FindStatusCondition(cluster.Status.Conditions, condition); c == nil ||
+			c.Status != metav1.ConditionTrue {
+			return fmt.Errorf("condition %s: got %+v", condition, c)
 		}
 		return nil
 	})

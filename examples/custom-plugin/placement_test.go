@@ -77,26 +77,26 @@ func TestPlacement_DecidedByThePlugin(t *testing.T) {
 	explain("first")
 	mustertest.Eventually(t, time.Minute, "the hub has explained the Placement", func() error {
 		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(all), all))
-		if is := all.Status.Explanation; is == nil || is.Request != "first" {
-			return fmt.Errorf("the explanation is %+v", is)
+		if e := all.Status.Explanation; e == nil || e.Request != "first" {
+			return fmt.Errorf("got explanation %+v", e)
 		}
 		return nil
 	})
-	is := all.Status.Explanation
-	require.Equal(t, "2 of 3 clusters chosen; 1 "+is.Clusters[2].Reason, is.Message)
-	require.Len(t, is.Clusters, 3)
-	require.Equal(t, "north", is.Clusters[0].Name, "the best first")
-	require.Equal(t, "Chosen", is.Clusters[1].Result)
-	require.NotEmpty(t, is.Clusters[1].Score)
+	got := all.Status.Explanation
+	require.Equal(t, "2 of 3 clusters chosen; 1 "+got.Clusters[2].Reason, got.Message)
+	require.Len(t, got.Clusters, 3)
+	require.Equal(t, "north", got.Clusters[0].Name, "the best first")
+	require.Equal(t, "Chosen", got.Clusters[1].Result)
+	require.NotEmpty(t, got.Clusters[1].Score)
 	require.Equal(t, v1alpha1.ClusterExplanation{
-		Name: "inland", Result: "Rejected", Plugin: carbon.Name, Reason: is.Clusters[2].Reason,
-	}, is.Clusters[2])
-	require.Contains(t, is.Clusters[2].Reason, "400")
+		Name: "inland", Result: "Rejected", Plugin: carbon.Name, Reason: got.Clusters[2].Reason,
+	}, got.Clusters[2])
+	require.Contains(t, got.Clusters[2].Reason, "400")
 	explain("")
 	mustertest.Eventually(t, time.Minute, "the explanation is removed", func() error {
 		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(all), all))
 		if all.Status.Explanation != nil {
-			return fmt.Errorf("the explanation is %+v", all.Status.Explanation)
+			return fmt.Errorf("got explanation %+v", all.Status.Explanation)
 		}
 		return nil
 	})

@@ -110,13 +110,13 @@ func TestPermissions(t *testing.T) {
 			"customresourcedefinitions/clusters.cluster.x-k8s.io", false,
 		},
 		{"the hub deletes no definition", account, "delete", "apiextensions.k8s.io", "customresourcedefinitions", false},
-		{"a WorkSet selects nothing until a role says so", account, "list", "", "configmaps", false},
-		{"the hub reads no Secret of others", account, "list", "", "secrets", false},
+		{"the hub reads no ConfigMap without an additional role", account, "list", "", "configmaps", false},
+		{"the hub reads no Secret of other namespaces", account, "list", "", "secrets", false},
 		{"the hub creates no ClusterRoleBinding", account, "create", "rbac.authorization.k8s.io", "clusterrolebindings",
 			false},
-		{"a viewer sees Placements", "viewer", "list", placementv1alpha1.GroupVersion.Group, "placements", true},
-		{"a viewer sees no JoinToken", "viewer", "get", membershipv1alpha1.GroupVersion.Group, "jointokens", false},
-		{"an editor places nothing by default", "editor", "create", placementv1alpha1.GroupVersion.Group, "placements",
+		{"a viewer lists Placements", "viewer", "list", placementv1alpha1.GroupVersion.Group, "placements", true},
+		{"a viewer reads no JoinToken", "viewer", "get", membershipv1alpha1.GroupVersion.Group, "jointokens", false},
+		{"an editor creates no Placement by default", "editor", "create", placementv1alpha1.GroupVersion.Group, "placements",
 			false},
 	} {
 		for user, role := range map[string]string{"viewer": "view", "editor": "edit"} {
@@ -237,7 +237,7 @@ func start(t *testing.T, name, binary string, config *rest.Config, args []string
 			t.Errorf("replica %s ended by itself: %v", name, err)
 		default:
 			cancel()
-			<-exited //nolint:errcheck // It was asked to end.
+			<-exited //nolint:errcheck // The test has requested the end.
 		}
 		if t.Failed() {
 			t.Logf("replica %s:\n%s", name, output.String())
@@ -264,7 +264,7 @@ func waitForLeader(t *testing.T, c client.Client, before string) (holder string)
 			holder = *lease.Spec.HolderIdentity
 		}
 		if holder == "" || holder == before {
-			return fmt.Errorf("the holder is %q", holder)
+			return fmt.Errorf("the holder of the Lease is %q", holder)
 		}
 		return nil
 	})

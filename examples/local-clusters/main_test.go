@@ -19,8 +19,8 @@ import (
 // TestParse checks that each invalid command line is an error that names the problem.
 func TestParse(t *testing.T) {
 	for _, test := range []struct {
-		args    []string
-		problem string
+		args []string
+		want string
 	}{
 		{nil, "name the clusters"},
 		{[]string{"Hub"}, "lower-case"},
@@ -29,7 +29,7 @@ func TestParse(t *testing.T) {
 		{[]string{"--nodes", "-1", "hub"}, "--nodes"},
 	} {
 		_, err := parse(test.args)
-		require.ErrorContains(t, err, test.problem, test.args)
+		require.ErrorContains(t, err, test.want, test.args)
 	}
 	f, err := parse([]string{"--dir", "there", "hub", "east"})
 	require.NoError(t, err)
@@ -71,5 +71,5 @@ func TestRun_KubeconfigOfEachCluster(t *testing.T) {
 	require.Len(t, servers, 2)
 	stop()
 	require.NoError(t, <-done)
-	require.NoDirExists(t, f.folder, "nothing stays behind")
+	require.NoDirExists(t, f.folder, "the folder is removed")
 }

@@ -15,7 +15,7 @@ import (
 func TestOutcome(t *testing.T) {
 	interrupted, interrupt := context.WithCancelCause(t.Context())
 	interrupt(errors.New("interrupt signal received"))
-	failed := errors.New("waited in vain")
+	failed := errors.New("timeout")
 	for _, test := range []struct {
 		reason string
 		ctx    context.Context
@@ -23,26 +23,26 @@ func TestOutcome(t *testing.T) {
 		err    error
 		want   error
 	}{
-		{"all steps were done", t.Context(), true, nil, nil},
+		{"all steps succeed", t.Context(), true, nil, nil},
 		{"a step failed", t.Context(), true, failed, failed},
-		{"nobody knows how the other steps would have ended", interrupted, true, failed, errInterrupted},
-		{"the signal came after the last step", interrupted, true, nil, nil},
-		{"somebody has seen enough", interrupted, false, failed, nil},
-		{"nobody asked for that end", t.Context(), false, failed, failed},
+		{"an interrupt before the last step", interrupted, true, failed, errInterrupted},
+		{"an interrupt after the last step", interrupted, true, nil, nil},
+		{"an interrupt of a live fleet", interrupted, false, failed, nil},
+		{"a failure of a live fleet", t.Context(), false, failed, failed},
 	} {
 		require.Equal(t, test.want, outcome(test.ctx, flags{once: test.once}, test.err), test.reason)
 	}
 }
 
-// TestRunIsInterrupted checks an interruption before any cluster was reached.
-func TestRunIsInterrupted(t *testing.T) {
-	nowhere := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(nowhere, []byte(`{apiVersion: v1, kind: Config, current-context: c,
+// TestRun_Interrupted checks an interruption before any cluster was reached.
+func TestRun_Interrupted(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(kubeconfig, []byte(`{apiVersion: v1, kind: Config, current-context: c,
 	  contexts: [{name: c, context: {cluster: c}}],
 clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`), 0o600))
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	f := flags{once: true, hub: nowhere, members: []string{"east=" + nowhere}}
+	f := flags{once: true, hub: kubeconfig, members: []string{"east=" + kubeconfig}}
 	require.ErrorContains(t, run(ctx, f), errInterrupted.Error())
 	f.once = false
 	require.NoError(t, run(ctx, f))

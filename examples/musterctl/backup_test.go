@@ -45,12 +45,12 @@ func TestBackupAndRestore_Commands(t *testing.T) {
 
 	// A backup that is older than the member.
 	d.run("musterctl init")
-	stop := d.serve("hub")
+	stop := d.runHub("hub")
 	d.run("musterctl token create early --join-file early.yaml")
 	d.run("musterctl register --join-file early.yaml --member-context east")
 	backup, err := d.planes["hub"].Snapshot(t.Context())
 	require.NoError(t, err)
-	d.follow("east")
+	d.runAgent("east")
 	d.eventually("MemberCluster east exists", func() error {
 		return d.client("hub").Get(t.Context(), client.ObjectKey{Name: "east"}, &v1alpha1.MemberCluster{})
 	})
@@ -60,7 +60,7 @@ func TestBackupAndRestore_Commands(t *testing.T) {
 	shop := d.applied("shop")
 	stop()
 	require.NoError(t, d.planes["hub"].Restore(t.Context(), backup))
-	stop = d.serve("hub")
+	stop = d.runHub("hub")
 	d.run(blocks[0]...)
 	d.eventually("the JoinRequest of the member waits", func() error {
 		var requests v1alpha1.JoinRequestList
@@ -100,7 +100,7 @@ func TestBackupAndRestore_Commands(t *testing.T) {
 	kept := d.applied("kept")
 	d.run("musterctl token create late --auto-accept --join-file late.yaml")
 	d.run("musterctl register --join-file late.yaml --member-context west")
-	d.follow("west")
+	d.runAgent("west")
 	d.joined("hub", "west")
 	stop()
 	require.NoError(t, d.planes["hub"].Stop())
@@ -115,7 +115,7 @@ func TestBackupAndRestore_Commands(t *testing.T) {
 	d.eventually("rebuild has created the MemberClusters, and waits for the controllers", func() error {
 		return d.client("rebuilt").Get(t.Context(), client.ObjectKey{Name: "west"}, &v1alpha1.MemberCluster{})
 	})
-	stop = d.serve("rebuilt")
+	stop = d.runHub("rebuilt")
 	require.Contains(t, <-rebuilt, "exit code 0")
 	d.joined("rebuilt", "east")
 	d.joined("rebuilt", "west")
@@ -124,7 +124,7 @@ func TestBackupAndRestore_Commands(t *testing.T) {
 	// A member that moves.
 	d.use("rebuilt", "former-hub")
 	d.run("musterctl init --context new-hub")
-	d.serve("new-hub")
+	d.runHub("new-hub")
 	d.run(blocks[4]...)
 	d.joined("new-hub", "east")
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); <-time.After(200 * time.Millisecond) {
@@ -233,20 +233,20 @@ func (d *documented) kubectl(arguments []string) {
 		o.SetName(words[2])
 		require.NoError(d.t, c.Delete(d.t.Context(), o))
 	default:
-		require.Fail(d.t, "this test does not know the command", "kubectl %v", arguments)
+		require.Fail(d.t, "the test does not implement the command", "kubectl %v", arguments)
 	}
 }
 
-// serve runs a complete hub until stop is called or the test ends.
-func (d *documented) serve(name string) (stop func()) {
+// runHub runs a complete hub until stop is called or the test ends.
+func (d *documented) runHub(name string) (stop func()) {
 	d.t.Helper()
 	return mustertest.StartManager(d.t, d.planes[name].Config(), d.manager(), func(mgr manager.Manager) error {
 		return assembly.SetupHub(d.t.Context(), mgr, assembly.HubOptions{})
 	})
 }
 
-// follow runs the complete agent of a member until the test ends.
-func (d *documented) follow(name string) {
+// runAgent runs the complete agent of a member until the test ends.
+func (d *documented) runAgent(name string) {
 	d.t.Helper()
 	mustertest.StartManager(d.t, d.planes[name].Config(), d.manager(), func(mgr manager.Manager) error {
 		return assembly.SetupAgent(d.t.Context(), mgr, assembly.AgentOptions{Membership: agent.Options{Name: name}})
@@ -266,9 +266,9 @@ func (d *documented) client(name string) client.Client {
 	return c
 }
 
-func (d *documented) eventually(what string, wrong func() error) {
+func (d *documented) eventually(what string, check func() error) {
 	d.t.Helper()
-	mustertest.Eventually(d.t, 2*time.Minute, what, wrong)
+	mustertest.Eventually(d.t, 2*time.Minute, what, check)
 }
 
 func (d *documented) joined(hub, member string) {
@@ -285,7 +285,7 @@ func (d *documented) joined(hub, member string) {
 	})
 }
 
-// work creates a Work for member east with a ConfigMap of the same name, and waits until the member has it.
+// work creates a Work for member east with a ConfigMap of the same name, and waits until the member has the ConfigMap.
 func (d *documented) work(hub, name string) {
 	d.t.Helper()
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: name}}

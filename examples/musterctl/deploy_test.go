@@ -76,8 +76,8 @@ func TestPodProblem(t *testing.T) {
 		pods []corev1.Pod
 		want string
 	}{
-		"no pods":      {nil, ""},
-		"being pulled": {[]corev1.Pod{waiting("ContainerCreating", "")}, ""},
+		"no pods":            {nil, ""},
+		"image being pulled": {[]corev1.Pod{waiting("ContainerCreating", "")}, ""},
 		"no image": {
 			[]corev1.Pod{waiting("ContainerCreating", ""), waiting("ImagePullBackOff", "image not found")},
 			"Pod hub-1: ImagePullBackOff: image not found",
@@ -96,7 +96,7 @@ func TestPodProblem(t *testing.T) {
 func TestUsage_Deploy(t *testing.T) {
 	for _, test := range []struct {
 		args []string
-		says string
+		want string
 	}{
 		{[]string{"init", "--manifests"}, "--manifests requires --image"},
 		{[]string{"init", "--dry-run"}, "--dry-run requires --image"},
@@ -134,7 +134,7 @@ func TestUsage_Deploy(t *testing.T) {
 		code, out, errs := call(t, "", test.args...)
 		require.Equal(t, exitUsage, code, "%v: %s", test.args, errs)
 		require.Empty(t, out)
-		require.Contains(t, errs, test.says)
+		require.Contains(t, errs, test.want)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestManifests_NeedNoCluster(t *testing.T) {
 		require.NotEqual(t, "muster-system", object.Namespace)
 	}
 	require.True(t, kinds["Deployment"] && kinds["CustomResourceDefinition"], "%v", kinds)
-	require.False(t, kinds["Secret"], "there is no join token")
+	require.False(t, kinds["Secret"], "no join token was given")
 	for _, argument := range []string{"--works", "--name=east", "--label=region=eu", "--label=tier=gold"} {
 		require.Contains(t, out, "- "+argument+"\n")
 	}
@@ -278,7 +278,7 @@ func TestDeploy_Hub(t *testing.T) {
 	require.Equal(t, 1, cleaned[actionKeep])
 	key := client.ObjectKey{Namespace: "muster-system", Name: hubName}
 	require.True(t, apierrors.IsNotFound(c.Get(t.Context(), key, &appsv1.Deployment{})))
-	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(role), role), "another tool manages it")
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(role), role), "another tool manages the ClusterRole")
 	require.NoError(t, c.List(t.Context(), &v1alpha1.MemberClusterList{}), "the definitions stay")
 	require.Equal(t, 0, actions(musterctl("clean", "hub", "--yes", "-o", "json"))[actionDelete])
 }
@@ -361,7 +361,7 @@ func TestDeploy_HostedAgent(t *testing.T) {
 		require.NoError(t, client.IgnoreNotFound(onMember.Delete(context.Background(), left)))
 		require.True(t, eventually(func() bool {
 			return apierrors.IsNotFound(onMember.Get(context.Background(), client.ObjectKeyFromObject(left), left))
-		}), "the member is shared: its namespace must be gone, but has %v", left.Status.Conditions)
+		}), "the member is shared: want no namespace of the agent, got conditions %v", left.Status.Conditions)
 	})
 	folder := t.TempDir()
 	join, ca := filepath.Join(folder, "join.yaml"), filepath.Join(folder, "ca.crt")
@@ -384,9 +384,9 @@ func TestDeploy_HostedAgent(t *testing.T) {
 	require.Equal(t, exitTimeout, code, errs)
 	secret := func(name, key string) string {
 		t.Helper()
-		var is corev1.Secret
-		require.NoError(t, onHosting.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &is))
-		return string(is.Data[key])
+		var s corev1.Secret
+		require.NoError(t, onHosting.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &s))
+		return string(s.Data[key])
 	}
 	require.Contains(t, secret("muster-member-kubeconfig", "value"), member.Config().Host)
 	require.Contains(t, secret("muster-hub-kubeconfig", "value"), hosting.Config().Host)
@@ -394,7 +394,7 @@ func TestDeploy_HostedAgent(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "https://hub.example.com:6443", bootstrap.Server)
 	require.Contains(t, string(bootstrap.CA), strings.TrimSpace(string(hosting.Config().CAData)))
-	require.Contains(t, string(bootstrap.CA), strings.TrimSpace(string(member.Config().CAData)), "that of the proxy")
+	require.Contains(t, string(bootstrap.CA), strings.TrimSpace(string(member.Config().CAData)), "the CA of the proxy")
 
 	program := func() (corev1.PodSpec, corev1.Container) {
 		t.Helper()

@@ -25,7 +25,7 @@ func TestDocuments_CommandsParse(t *testing.T) {
 		for line := range strings.SplitSeq(strings.ReplaceAll(string(content), "\\\n", " "), "\n") {
 			for _, call := range commandsIn(line) {
 				commands++
-				parses(t, filepath.Base(document)+": "+strings.Join(call, " "), call)
+				requireParses(t, filepath.Base(document)+": "+strings.Join(call, " "), call)
 			}
 		}
 	}
@@ -52,7 +52,7 @@ func commandsIn(line string) (calls [][]string) {
 	return calls
 }
 
-func parses(t *testing.T, name string, call []string) {
+func requireParses(t *testing.T, name string, call []string) {
 	t.Helper()
 	a := &app{program: "musterctl"}
 	command, rest, err := a.root().Find(call)

@@ -64,7 +64,7 @@ func TestFleet_Commands(t *testing.T) {
 	chosen := func(want int) {
 		t.Helper()
 		mustertest.Holds(t, time.Minute, "the Placement has chosen its clusters", func() bool {
-			out := f.ok("get", "placements", "shop", "-n", "apps", "-o", "jsonpath={.status.selectedClusters}")
+			out := f.succeed("get", "placements", "shop", "-n", "apps", "-o", "jsonpath={.status.selectedClusters}")
 			return strings.TrimSpace(out) == map[int]string{1: "1", 2: "2"}[want]
 		})
 	}
@@ -73,28 +73,28 @@ func TestFleet_Commands(t *testing.T) {
 	t.Run("get", func(t *testing.T) { testGet(t, &commands{t: t, hub: f.hub}, plane) })
 	t.Run("taint", func(t *testing.T) { testTaint(t, &commands{t: t, hub: f.hub}) })
 	t.Run("drain", func(t *testing.T) {
-		out := f.ok("drain", "east", "--dry-run", "-o", "json")
+		out := f.succeed("drain", "east", "--dry-run", "-o", "json")
 		require.Contains(t, out, `"cluster": "east"`)
-		taints := f.ok("get", "members", "east", "-o", "jsonpath={.spec.taints[*].key}")
+		taints := f.succeed("get", "members", "east", "-o", "jsonpath={.spec.taints[*].key}")
 		require.Equal(t, "\n", taints, "a dry run changes nothing")
-		require.Contains(t, f.ok("drain", "east"), "apps        shop        True")
+		require.Contains(t, f.succeed("drain", "east"), "apps        shop        True")
 		chosen(1)
-		require.Contains(t, f.ok("drain", "east"), "No Placement has selected east.")
-		require.Contains(t, f.ok("uncordon", "east"), "membercluster/east uncordoned")
+		require.Contains(t, f.succeed("drain", "east"), "No Placement has selected east.")
+		require.Contains(t, f.succeed("uncordon", "east"), "membercluster/east uncordoned")
 		chosen(2)
 	})
 	t.Run("rollout", func(t *testing.T) { testRollout(t, &commands{t: t, hub: f.hub}, c) })
 	t.Run("addon", func(t *testing.T) {
-		require.Contains(t, f.fails(exitUsage, "addon", "enable", "collector"), "--members")
-		errs := f.fails(exitFailed, "addon", "enable", "collector", "--members", "north")
+		require.Contains(t, f.fail(exitUsage, "addon", "enable", "collector"), "--members")
+		errs := f.fail(exitFailed, "addon", "enable", "collector", "--members", "north")
 		require.Contains(t, errs, "member north: not found")
-		require.Contains(t, f.fails(exitFailed, "addon", "enable", "other", "--members", "east"), "addon other: not found")
-		require.Contains(t, f.ok("addon", "enable", "collector", "--members", "east"), "addon collector enabled")
-		require.Contains(t, f.ok("addon", "enable", "collector", "--members", "east"), "already enabled")
-		require.Contains(t, f.ok("get", "memberaddons", "-A"), "collector")
-		out := f.ok("addon", "disable", "collector", "--members", "east,west", "--timeout", "1m")
+		require.Contains(t, f.fail(exitFailed, "addon", "enable", "other", "--members", "east"), "addon other: not found")
+		require.Contains(t, f.succeed("addon", "enable", "collector", "--members", "east"), "addon collector enabled")
+		require.Contains(t, f.succeed("addon", "enable", "collector", "--members", "east"), "already enabled")
+		require.Contains(t, f.succeed("get", "memberaddons", "-A"), "collector")
+		out := f.succeed("addon", "disable", "collector", "--members", "east,west", "--timeout", "1m")
 		require.Contains(t, out, "member west: addon collector not enabled")
-		require.NotContains(t, f.ok("get", "memberaddons", "-A"), "collector")
+		require.NotContains(t, f.succeed("get", "memberaddons", "-A"), "collector")
 	})
 }
 
@@ -144,16 +144,16 @@ func TestExplain_PluginsOfTheHub(t *testing.T) {
 	}
 	var out string
 	mustertest.Holds(t, time.Minute, "the hub has decided with the binding", func() bool {
-		out = f.ok("explain", "placement", "shop")
+		out = f.succeed("explain", "placement", "shop")
 		return strings.Contains(row(out, "north"), "Chosen")
 	})
 	require.Contains(t, row(out, "inland"), "Rejected")
 	require.Contains(t, row(out, "inland"), reason)
 	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(shop), shop))
-	require.NotContains(t, shop.Annotations, placementv1alpha1.ExplainAnnotation, "the request is withdrawn")
-	require.Contains(t, f.ok("explain", "placement", "shop", "-o", "json"), `"plugin": "CarbonIntensity"`)
-	require.Contains(t, f.fails(exitFailed, "explain", "placement", "shop", "--local"), "green",
-		"this program does not have the profile")
+	require.NotContains(t, shop.Annotations, placementv1alpha1.ExplainAnnotation, "the command removes the request")
+	require.Contains(t, f.succeed("explain", "placement", "shop", "-o", "json"), `"plugin": "CarbonIntensity"`)
+	require.Contains(t, f.fail(exitFailed, "explain", "placement", "shop", "--local"), "green",
+		"the command does not have the profile")
 }
 
 // commands runs commands against one hub.
@@ -162,16 +162,16 @@ type commands struct {
 	hub string
 }
 
-// ok runs a command that must succeed, and returns its output, including notes.
-func (f *commands) ok(args ...string) string {
+// succeed runs a command that must succeed, and returns its output, including notes.
+func (f *commands) succeed(args ...string) string {
 	f.t.Helper()
 	code, out, errs := call(f.t, "", append(args, "--kubeconfig", f.hub)...)
 	require.Equal(f.t, exitDone, code, "%v: %s", args, errs)
 	return out + errs
 }
 
-// fails runs a command that must fail with an exit code, and returns its error output.
-func (f *commands) fails(code int, args ...string) string {
+// fail runs a command that must fail with an exit code, and returns its error output.
+func (f *commands) fail(code int, args ...string) string {
 	f.t.Helper()
 	got, out, errs := call(f.t, "", append(args, "--kubeconfig", f.hub)...)
 	require.Equal(f.t, code, got, "%v: %s%s", args, out, errs)
@@ -217,14 +217,14 @@ func testGet(t *testing.T, f *commands, plane *localplane.Plane) {
 		"worksets -n apps -o wide":         "REVISION",
 		"addons":                           "collector   Manual",
 	} {
-		require.Contains(t, f.ok(append([]string{"get"}, strings.Fields(args)...)...), want, args)
+		require.Contains(t, f.succeed(append([]string{"get"}, strings.Fields(args)...)...), want, args)
 	}
-	require.Contains(t, f.fails(exitUsage, "get", "nodes"), `unknown "nodes": use one of addons, `)
-	require.Contains(t, f.fails(exitUsage, "get"), "get requires one of addons, ")
-	require.Contains(t, f.fails(exitUsage, "get", "placements", "-o", "xml"), "jsonpath=TEMPLATE")
-	require.Contains(t, f.fails(exitUsage, "get", "placements", "-o", "jsonpath={"), "jsonpath")
-	require.Contains(t, f.fails(exitFailed, "get", "placements", "none", "-n", "apps"), "placement none: not found")
-	require.Contains(t, f.fails(exitFailed, "get", "members", "--as", "visitor"), `User "visitor" cannot list`)
+	require.Contains(t, f.fail(exitUsage, "get", "nodes"), `unknown "nodes": use one of addons, `)
+	require.Contains(t, f.fail(exitUsage, "get"), "get requires one of addons, ")
+	require.Contains(t, f.fail(exitUsage, "get", "placements", "-o", "xml"), "jsonpath=TEMPLATE")
+	require.Contains(t, f.fail(exitUsage, "get", "placements", "-o", "jsonpath={"), "jsonpath")
+	require.Contains(t, f.fail(exitFailed, "get", "placements", "none", "-n", "apps"), "placement none: not found")
+	require.Contains(t, f.fail(exitFailed, "get", "members", "--as", "visitor"), `User "visitor" cannot list`)
 
 	// The namespace is that of the context.
 	config, err := os.ReadFile(plane.Kubeconfig())
@@ -232,7 +232,7 @@ func testGet(t *testing.T, f *commands, plane *localplane.Plane) {
 	inApps := &commands{t: t, hub: filepath.Join(t.TempDir(), "kubeconfig")}
 	config = bytes.Replace(config, []byte("    cluster: local\n"), []byte("    cluster: local\n    namespace: apps\n"), 1)
 	require.NoError(t, os.WriteFile(inApps.hub, config, 0o600))
-	require.Contains(t, inApps.ok("get", "placements"), "shop")
+	require.Contains(t, inApps.succeed("get", "placements"), "shop")
 
 	testWatch(t, f)
 }
@@ -270,13 +270,13 @@ func testWatch(t *testing.T, f *commands) {
 		}()
 		count := func() int { return strings.Count(out.String(), "\n"+want) }
 		mustertest.Holds(t, time.Minute, "the list is shown", func() bool { return count() == 1 })
-		f.ok("taint", "west", "example.com/watched=true:NoExecute")
+		f.succeed("taint", "west", "example.com/watched=true:NoExecute")
 		mustertest.Holds(t, time.Minute, "the change is shown: "+args, func() bool { return count() > 1 })
 		interrupt()
 		require.Equal(t, exitDone, <-done, out.String())
-		f.ok("taint", "west", "example.com/watched-")
-		mustertest.Holds(t, time.Minute, "the Placement is back", func() bool {
-			return strings.Contains(f.ok("get", "placements", "-n", "apps"), "PickAll   2         2")
+		f.succeed("taint", "west", "example.com/watched-")
+		mustertest.Holds(t, time.Minute, "the Placement has both clusters again", func() bool {
+			return strings.Contains(f.succeed("get", "placements", "-n", "apps"), "PickAll   2         2")
 		})
 	}
 }
@@ -285,29 +285,30 @@ func testTaint(t *testing.T, f *commands) {
 	t.Helper()
 	taints := func() string {
 		const path = "jsonpath={range .spec.taints[*]}{.key}={.value}:{.effect} {end}"
-		return strings.TrimSpace(f.ok("get", "members", "west", "-o", path))
+		return strings.TrimSpace(f.succeed("get", "members", "west", "-o", path))
 	}
-	out := f.ok("taint", "east", "west", "a.b/c=d:PreferNoSchedule", "a.b/e:PreferNoSchedule")
+	out := f.succeed("taint", "east", "west", "a.b/c=d:PreferNoSchedule", "a.b/e:PreferNoSchedule")
 	require.Contains(t, out, "membercluster/west tainted")
 	require.Equal(t, "a.b/c=d:PreferNoSchedule a.b/e=:PreferNoSchedule", taints())
-	require.Contains(t, f.ok("taint", "west", "a.b/c=d:PreferNoSchedule"), "already tainted")
-	require.Contains(t, f.fails(exitUsage, "taint", "west", "a.b/c=x:PreferNoSchedule"), "--overwrite")
-	f.ok("taint", "west", "a.b/c=x:PreferNoSchedule", "--overwrite", "a.b/e:PreferNoSchedule-")
+	require.Contains(t, f.succeed("taint", "west", "a.b/c=d:PreferNoSchedule"), "already tainted")
+	require.Contains(t, f.fail(exitUsage, "taint", "west", "a.b/c=x:PreferNoSchedule"), "--overwrite")
+	f.succeed("taint", "west", "a.b/c=x:PreferNoSchedule", "--overwrite", "a.b/e:PreferNoSchedule-")
 	require.Equal(t, "a.b/c=x:PreferNoSchedule", taints())
-	f.ok("taint", "west", "east", "a.b/c-", "a.b/e-")
+	f.succeed("taint", "west", "east", "a.b/c-", "a.b/e-")
 	require.Empty(t, taints())
 	for _, args := range []string{
 		"west a=b", "west a:Wrong", "west east", "a:NoSchedule b:NoSchedule", "west :NoSchedule",
 	} {
-		f.fails(exitUsage, append([]string{"taint"}, strings.Fields(args)...)...)
+		f.fail(exitUsage, append([]string{"taint"}, strings.Fields(args)...)...)
 	}
-	require.Contains(t, f.fails(exitFailed, "cordon", "north"), "member north: not found")
+	require.Contains(t, f.fail(exitFailed, "cordon", "north"), "member north: not found")
 
-	require.Contains(t, f.ok("cordon", "west"), "membercluster/west cordoned")
-	require.Contains(t, f.ok("cordon", "west"), "already cordoned")
+	require.Contains(t, f.succeed("cordon", "west"), "membercluster/west cordoned")
+	require.Contains(t, f.succeed("cordon", "west"), "already cordoned")
 	require.Equal(t, cordonTaint+"=:NoSchedule", taints())
-	require.Contains(t, f.ok("get", "placements", "-n", "apps"), "PickAll   2         2", "a cordon moves nothing")
-	require.Contains(t, f.ok("uncordon", "west"), "membercluster/west uncordoned")
+	require.Contains(t, f.succeed("get", "placements", "-n", "apps"), "PickAll   2         2",
+		"a cordon keeps the selected clusters")
+	require.Contains(t, f.succeed("uncordon", "west"), "membercluster/west uncordoned")
 	require.Empty(t, taints())
 }
 
@@ -320,23 +321,23 @@ func testRollout(t *testing.T, f *commands, c client.Client) {
 	phase := func(want placementv1alpha1.RolloutPhase) {
 		t.Helper()
 		mustertest.Holds(t, time.Minute, "the rollout is "+string(want), func() bool {
-			return strings.Contains(f.ok(rollout("status", "--watch=false")...), string(want))
+			return strings.Contains(f.succeed(rollout("status", "--watch=false")...), string(want))
 		})
 	}
 	phase(placementv1alpha1.PhaseWaitingForApproval)
-	require.Contains(t, f.fails(exitTimeout, rollout("status", "--timeout", "1ms")...), "pproval")
-	require.Contains(t, f.fails(exitUsage, rollout("approve", "--stage", "none")...), "no stage none")
-	require.Contains(t, f.fails(exitUsage, rollout("approve", "--after")...), "--stage")
-	require.Contains(t, f.ok(rollout("pause")...), "workset/shop paused")
-	require.Contains(t, f.ok(rollout("approve")...), "stage all approved (gate Before")
+	require.Contains(t, f.fail(exitTimeout, rollout("status", "--timeout", "1ms")...), "pproval")
+	require.Contains(t, f.fail(exitUsage, rollout("approve", "--stage", "none")...), "no stage none")
+	require.Contains(t, f.fail(exitUsage, rollout("approve", "--after")...), "--stage")
+	require.Contains(t, f.succeed(rollout("pause")...), "workset/shop paused")
+	require.Contains(t, f.succeed(rollout("approve")...), "stage all approved (gate Before")
 	phase(placementv1alpha1.PhasePaused)
-	require.Contains(t, f.ok(rollout("resume")...), "workset/shop resumed")
+	require.Contains(t, f.succeed(rollout("resume")...), "workset/shop resumed")
 	phase(placementv1alpha1.PhaseProgressing)
 	mustertest.Holds(t, time.Minute, "the rollout has created a Work", func() bool {
-		return strings.Contains(f.ok("get", "works", "-A"), "APPLIED")
+		return strings.Contains(f.succeed("get", "works", "-A"), "APPLIED")
 	})
-	require.Contains(t, f.fails(exitFailed, rollout("approve")...), "does not wait for an approval")
-	require.Contains(t, f.fails(exitFailed, rollout("undo")...), "no revision before")
+	require.Contains(t, f.fail(exitFailed, rollout("approve")...), "does not wait for an approval")
+	require.Contains(t, f.fail(exitFailed, rollout("undo")...), "no revision before")
 
 	changed := &placementv1alpha1.WorkSet{}
 	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: "apps", Name: "shop"}, changed))
@@ -344,16 +345,16 @@ func testRollout(t *testing.T, f *commands, c client.Client) {
 	changed.Spec.Manifests = workSet(t, "two").Spec.Manifests
 	require.NoError(t, c.Patch(t.Context(), changed, client.MergeFrom(before)))
 	mustertest.Holds(t, time.Minute, "there are two revisions", func() bool {
-		return strings.Count(f.ok(rollout("history")...), "\n") == 3
+		return strings.Count(f.succeed(rollout("history")...), "\n") == 3
 	})
-	require.Contains(t, f.fails(exitUsage, rollout("undo", "--to-revision", "9")...), "rollout history")
-	require.Contains(t, f.ok(rollout("undo")...), "rolled back to revision "+before.Status.Rollout.Revision)
+	require.Contains(t, f.fail(exitUsage, rollout("undo", "--to-revision", "9")...), "rollout history")
+	require.Contains(t, f.succeed(rollout("undo")...), "rolled back to revision "+before.Status.Rollout.Revision)
 	mustertest.Holds(t, time.Minute, "the earlier revision is desired", func() bool {
-		history := f.ok(rollout("history")...)
+		history := f.succeed(rollout("history")...)
 		return strings.Contains(history, before.Status.Rollout.Revision+"   ") && strings.Contains(history, "Desired")
 	})
-	require.Contains(t, f.ok(rollout("undo", "--to-revision", "latest")...), "follows its objects")
-	errs := f.fails(exitFailed, "rollout", "history", "none", "-n", "apps")
+	require.Contains(t, f.succeed(rollout("undo", "--to-revision", "latest")...), "follows its objects")
+	errs := f.fail(exitFailed, "rollout", "history", "none", "-n", "apps")
 	require.Contains(t, errs, "WorkSet none in namespace apps: not found")
 }
 
@@ -369,16 +370,16 @@ func TestAccept_SeveralMembers(t *testing.T) {
 		}))
 	}
 	accepted := func() string {
-		return strings.TrimSpace(f.ok("get", "members", "-l", "test=accept", "-o",
+		return strings.TrimSpace(f.succeed("get", "members", "-l", "test=accept", "-o",
 			"jsonpath={.items[?(@.spec.accepted==true)].metadata.name}"))
 	}
-	require.Contains(t, f.fails(exitUsage, "accept"), "--all")
-	require.Contains(t, f.fails(exitUsage, "accept", "a", "--all"), "--all")
-	f.ok("deny", "d")
-	f.ok("accept", "a", "b")
+	require.Contains(t, f.fail(exitUsage, "accept"), "--all")
+	require.Contains(t, f.fail(exitUsage, "accept", "a", "--all"), "--all")
+	f.succeed("deny", "d")
+	f.succeed("accept", "a", "b")
 	require.Equal(t, "a b", accepted())
-	require.Contains(t, f.ok("accept", "--all", "-o", "name"), "membercluster.membership.muster.dev/c\n")
+	require.Contains(t, f.succeed("accept", "--all", "-o", "name"), "membercluster.membership.muster.dev/c\n")
 	require.Equal(t, "a b c", accepted(), "a denied cluster stays denied")
-	require.Contains(t, f.ok("accept", "--all"), "No resources found.")
-	require.Contains(t, f.fails(exitTimeout, "accept", "a", "--wait", "1ms"), "wait until a has joined")
+	require.Contains(t, f.succeed("accept", "--all"), "No resources found.")
+	require.Contains(t, f.fail(exitTimeout, "accept", "a", "--wait", "1ms"), "wait until a has joined")
 }

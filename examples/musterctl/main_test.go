@@ -51,7 +51,7 @@ func golden(t *testing.T, name, got string) {
 	}
 	want, err := os.ReadFile(file)
 	require.NoError(t, err, "run the test with -update")
-	require.Empty(t, cmp.Diff(string(want), got), "run the test with -update, and look at the difference")
+	require.Empty(t, cmp.Diff(string(want), got), "run the test with -update, and review the difference")
 }
 
 // call runs a command line with an input, and returns its exit code and output.
@@ -91,12 +91,12 @@ func TestPluginName(t *testing.T) {
 
 func TestTables(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	made := metav1.NewTime(now.Add(-5 * time.Hour))
+	created := metav1.NewTime(now.Add(-5 * time.Hour))
 	condition := func(kind string, status metav1.ConditionStatus, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Message: message}
 	}
 	members := []v1alpha1.MemberCluster{
-		{ObjectMeta: metav1.ObjectMeta{Name: "east", CreationTimestamp: made},
+		{ObjectMeta: metav1.ObjectMeta{Name: "east", CreationTimestamp: created},
 			Spec: v1alpha1.MemberClusterSpec{JoinMode: v1alpha1.JoinPush},
 			Status: v1alpha1.MemberClusterStatus{Phase: v1alpha1.PhaseJoined,
 				Version: v1alpha1.VersionInfo{Kubernetes: "v1.36.3"},
@@ -104,22 +104,22 @@ func TestTables(t *testing.T) {
 					corev1.ResourceMemory: resource.MustParse("64Gi")}},
 				Conditions: []metav1.Condition{condition(v1alpha1.ConditionJoined, metav1.ConditionTrue, ""),
 					condition(v1alpha1.ConditionHealthy, metav1.ConditionTrue, "")}}},
-		{ObjectMeta: metav1.ObjectMeta{Name: "west", CreationTimestamp: made},
+		{ObjectMeta: metav1.ObjectMeta{Name: "west", CreationTimestamp: created},
 			Status: v1alpha1.MemberClusterStatus{Phase: v1alpha1.PhaseJoined, Conditions: []metav1.Condition{
 				condition(v1alpha1.ConditionJoined, metav1.ConditionTrue, ""), condition(v1alpha1.ConditionHealthy,
 					metav1.ConditionUnknown, "No heartbeat since 03:01:12.")}}},
-		{ObjectMeta: metav1.ObjectMeta{Name: "accepted", Generation: 2, CreationTimestamp: made},
+		{ObjectMeta: metav1.ObjectMeta{Name: "accepted", Generation: 2, CreationTimestamp: created},
 			Status: v1alpha1.MemberClusterStatus{Phase: v1alpha1.PhasePending, Conditions: []metav1.Condition{
 				{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionUnknown, ObservedGeneration: 1,
 					Message: "No administrator has decided."}}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "new", CreationTimestamp: metav1.NewTime(now.Add(-time.Second))}},
 	}
 	tokens := []v1alpha1.JoinToken{
-		{ObjectMeta: metav1.ObjectMeta{Name: "edge", CreationTimestamp: made},
+		{ObjectMeta: metav1.ObjectMeta{Name: "edge", CreationTimestamp: created},
 			Spec: v1alpha1.JoinTokenSpec{MaxUses: new(int32(3)), AutoAccept: true}, Status: v1alpha1.JoinTokenStatus{
 				Uses: 2, ExpirationTime: new(metav1.NewTime(now.Add(19 * time.Hour))),
 				Conditions: []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "give it")}}},
-		{ObjectMeta: metav1.ObjectMeta{Name: "old", CreationTimestamp: made}, Status: v1alpha1.JoinTokenStatus{
+		{ObjectMeta: metav1.ObjectMeta{Name: "old", CreationTimestamp: created}, Status: v1alpha1.JoinTokenStatus{
 			ExpirationTime: new(metav1.NewTime(now.Add(-time.Hour))),
 			Conditions:     []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionFalse, "ended at 02:04:05")}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "new"}},
@@ -192,7 +192,7 @@ func TestUsage(t *testing.T) {
 	require.NoError(t, os.WriteFile(empty, []byte("server: https://hub\ntoken: secret-words\n"), 0o600))
 	for _, test := range []struct {
 		args []string
-		says string
+		want string
 	}{
 		{[]string{"jion"}, "unknown command"},
 		{[]string{"join"}, "accepts 1 arg"},
@@ -218,7 +218,7 @@ func TestUsage(t *testing.T) {
 		code, out, errs := call(t, "", test.args...)
 		require.Equal(t, exitUsage, code, "%v: %s", test.args, errs)
 		require.Empty(t, out)
-		require.Contains(t, errs, test.says)
+		require.Contains(t, errs, test.want)
 	}
 	hub := hub.ForTest(t).Kubeconfig()
 	for _, args := range [][]string{{"--join-file", "/no/such/file"}, {"--join-file", empty}, {},
@@ -229,7 +229,7 @@ func TestUsage(t *testing.T) {
 			"sha256:12"}} {
 		code, _, errs := call(t, "", append([]string{"register", "--member-kubeconfig", hub}, args...)...)
 		require.Equal(t, exitUsage, code, "%v: %s", args, errs)
-		require.NotContains(t, errs, "secret-words", "a file that is wrong is not quoted")
+		require.NotContains(t, errs, "secret-words", "an error must not contain the content of an invalid file")
 	}
 }
 

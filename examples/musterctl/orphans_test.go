@@ -51,7 +51,7 @@ func TestOrphans_ReleasedOnRequest(t *testing.T) {
 	require.Contains(t, errs, admin.ErrNotFound.Error())
 
 	code, _, _ = call(t, "n\n", append([]string{"release", "shop"}, member...)...)
-	require.NotZero(t, code, "without an answer nothing is changed")
+	require.NotZero(t, code, "the answer n changes nothing")
 	require.Empty(t, releases(t, c))
 
 	code, out, errs = call(t, "", append([]string{"release", "member-east/shop", "--yes"}, member...)...)

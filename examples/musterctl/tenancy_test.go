@@ -125,24 +125,24 @@ func TestTenancy_ClusterScope(t *testing.T) {
 		}
 		return lines
 	}
-	reach := lines("who-may", "scoped")
-	require.Contains(t, reach, "Group platform-team create scoped-platform-bound scoped-platform")
-	require.Contains(t, reach, "ServiceAccount scoped/deployer create scoped-platform-bound scoped-platform")
-	require.Contains(t, reach, "User anna patch,update,delete scoped-sets-bound scoped-sets")
+	output := lines("who-may", "scoped")
+	require.Contains(t, output, "Group platform-team create scoped-platform-bound scoped-platform")
+	require.Contains(t, output, "ServiceAccount scoped/deployer create scoped-platform-bound scoped-platform")
+	require.Contains(t, output, "User anna patch,update,delete scoped-sets-bound scoped-sets")
 	const admin = "cluster-admin"
-	require.Contains(t, reach, "Group system:masters create,patch,update,delete "+admin+" "+admin)
+	require.Contains(t, output, "Group system:masters create,patch,update,delete "+admin+" "+admin)
 	for _, reader := range []string{"bert", "carl"} {
-		require.NotContains(t, strings.Join(reach, "\n"), reader)
+		require.NotContains(t, strings.Join(output, "\n"), reader)
 	}
-	can := lines("can-place", "-n", "scoped")
-	require.Contains(t, can, "ServiceAccount scoped/deployer create scoped-platform-bound scoped-platform")
-	require.Contains(t, can, "User "+user+" patch,update,delete scoped-sets-bound scoped-sets")
-	require.NotContains(t, strings.Join(can, "\n"), "platform-team")
+	output = lines("can-place", "-n", "scoped")
+	require.Contains(t, output, "ServiceAccount scoped/deployer create scoped-platform-bound scoped-platform")
+	require.Contains(t, output, "User "+user+" patch,update,delete scoped-sets-bound scoped-sets")
+	require.NotContains(t, strings.Join(output, "\n"), "platform-team")
 	require.NotContains(t, strings.Join(lines("can-place", "-n", "default"), "\n"), "deployer")
 	require.Contains(t, strings.Join(lines("who-may", "scoped", "-o", "json"), "\n"),
 		`"clusterRoleBinding": "scoped-platform-bound"`)
 
-	// A user who may not read RBAC objects gets the namespaces, and an error that names what is missing.
+	// A user without permission to read RBAC objects gets the namespaces, and an error that names the missing part.
 	create(
 		role("scoped-viewer", rbacv1.PolicyRule{APIGroups: []string{"", "membership.muster.dev", "tenancy.muster.dev"},
 			Resources: []string{"namespaces", "memberclusters", "clustersets", "clustersetbindings", "selectiongrants"},

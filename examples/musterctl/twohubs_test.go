@@ -26,11 +26,11 @@ import (
 func TestTwoHubs(t *testing.T) {
 	first, second := hub.ForTest(t), east.ForTest(t)
 	onMember := func(args ...string) []string { return append(args, "--member-kubeconfig", second.Kubeconfig()) }
-	want := func(code int, says string, args ...string) {
+	want := func(code int, message string, args ...string) {
 		t.Helper()
 		got, out, errs := call(t, "", args...)
 		require.Equal(t, code, got, "%v\n%s", args, errs)
-		require.Contains(t, out+errs, says, "%v", args)
+		require.Contains(t, out+errs, message, "%v", args)
 	}
 	joined := func(p *localplane.Plane) {
 		t.Helper()
@@ -40,7 +40,7 @@ func TestTwoHubs(t *testing.T) {
 		require.True(t, eventually(func() bool {
 			return c.Get(t.Context(), client.ObjectKey{Name: "both"}, mc) == nil &&
 				meta.IsStatusConditionTrue(mc.Status.Conditions, v1alpha1.ConditionHealthy)
-		}), "it is not in the hub, or does not beat: %v", mc.Status.Conditions)
+		}), "the member is not healthy, conditions: %v", mc.Status.Conditions)
 	}
 	stops := map[string]func(){}
 	files := map[string]string{}
@@ -52,8 +52,8 @@ func TestTwoHubs(t *testing.T) {
 		files[name] = filepath.Join(t.TempDir(), name+".yaml")
 		want(exitDone, "", "token", "create", "both-hubs", "--auto-accept", "--join-file", files[name], "--kubeconfig",
 			p.Kubeconfig())
-		for _, says := range []string{"muster-bootstrap-" + name, "existed already"} {
-			want(exitDone, says, onMember("register", "--hub", name, "--join-file", files[name])...)
+		for _, message := range []string{"muster-bootstrap-" + name, "existed already"} {
+			want(exitDone, message, onMember("register", "--hub", name, "--join-file", files[name])...)
 		}
 	}
 	member, err := newClient(second.Config())
@@ -75,7 +75,7 @@ func TestTwoHubs(t *testing.T) {
 	joined(first)
 	joined(second)
 
-	// What Works of the hubs have applied is told apart by the names as well.
+	// The names of the hubs distinguish the AppliedWorks, too.
 	applied := func(hub string) *workv1alpha1.AppliedWork {
 		return &workv1alpha1.AppliedWork{
 			ObjectMeta: metav1.ObjectMeta{Name: "of-" + hub, Labels: map[string]string{workv1alpha1.HubLabel: hub}},
@@ -83,7 +83,7 @@ func TestTwoHubs(t *testing.T) {
 				Name: "web", UID: "uid"}, FieldOwner: "muster"},
 		}
 	}
-	is := func(object client.Object) bool {
+	exists := func(object client.Object) bool {
 		err := member.Get(t.Context(), client.ObjectKeyFromObject(object), object)
 		if !apierrors.IsNotFound(err) {
 			require.NoError(t, err)
@@ -99,28 +99,29 @@ func TestTwoHubs(t *testing.T) {
 	stops["one"]()
 	want(exitDone, "stay: Secret muster-system/muster-", onMember("clean", "--yes", "--hub", "one")...)
 	want(exitDone, "nothing to remove", onMember("clean", "--yes", "--hub", "one")...)
-	require.False(t, is(secret("muster-agent-one")) || is(secret("muster-bootstrap-one")) || is(applied("one")))
-	require.True(t, is(secret("muster-agent-two")) && is(secret("muster-bootstrap-two")) && is(applied("two")),
-		"that is of the other hub")
+	require.False(t,
+		exists(secret("muster-agent-one")) || exists(secret("muster-bootstrap-one")) || exists(applied("one")))
+	require.True(t, exists(secret("muster-agent-two")) && exists(secret("muster-bootstrap-two")) && exists(applied("two")),
+		"the objects of the other hub stay")
 	want(exitDone, "joined", onMember("register", "--hub", "two", "--join-file", files["two"], "--wait", "1m")...)
 	joined(second)
 	want(exitDone, "the installed objects stay",
 		onMember("unjoin", "both", "--force", "--kubeconfig", first.Kubeconfig())...)
-	require.True(t, is(secret("muster-agent-two")) && is(applied("two")), "that is of the other hub")
+	require.True(t, exists(secret("muster-agent-two")) && exists(applied("two")), "the objects of the other hub stay")
 	joined(second)
 
-	// The other hub is left in order: the agent itself takes its Secrets away.
+	// The member leaves the other hub in order: the agent itself deletes its Secrets.
 	want(exitDone, "the member has left", "unjoin", "both", "--timeout", time.Minute.String(), "--kubeconfig",
 		second.Kubeconfig())
 	require.True(t, eventually(func() bool {
-		return !is(secret("muster-agent-two")) && !is(secret("muster-bootstrap-two"))
+		return !exists(secret("muster-agent-two")) && !exists(secret("muster-bootstrap-two"))
 	}))
 	stops["two"]()
 	want(exitDone, "", onMember("clean", "--yes", "--hub", "two")...)
-	require.False(t, is(applied("two")))
+	require.False(t, exists(applied("two")))
 	require.True(t, eventually(func() bool {
-		return !is(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}})
-	}), "the last takes the namespace along")
+		return !exists(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}})
+	}), "the last clean deletes the namespace")
 	for name, p := range map[string]*localplane.Plane{"one": first, "two": second} {
 		want(exitDone, "deleted", "token", "delete", "both-hubs", "--kubeconfig", p.Kubeconfig())
 		require.NoError(t, os.Remove(files[name]))

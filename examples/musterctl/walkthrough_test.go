@@ -50,8 +50,8 @@ func start(t *testing.T, config *rest.Config, setup func(manager.Manager) error)
 	return stop
 }
 
-// nothingNew waits until a cluster has no objects that it did not have before, except the allowed ones.
-func nothingNew(t *testing.T, reason string, config *rest.Config, before sets.Set[string], allowed ...string) {
+// requireNothingNew waits until a cluster has no additional objects, except the allowed ones.
+func requireNothingNew(t *testing.T, reason string, config *rest.Config, before sets.Set[string], allowed ...string) {
 	t.Helper()
 	var added sets.Set[string]
 	ok := eventually(func() bool {
@@ -60,12 +60,12 @@ func nothingNew(t *testing.T, reason string, config *rest.Config, before sets.Se
 		added = after.Difference(before).Delete(allowed...)
 		return added.Len() == 0
 	})
-	require.True(t, ok, "%s: there are %q", reason, sets.List(added))
+	require.True(t, ok, "%s: additional objects: %q", reason, sets.List(added))
 }
 
-func eventually(is func() bool) bool {
+func eventually(holds func() bool) bool {
 	return wait.PollUntilContextTimeout(context.Background(), 200*time.Millisecond, 2*time.Minute, true,
-		func(context.Context) (bool, error) { return is(), nil }) == nil
+		func(context.Context) (bool, error) { return holds(), nil }) == nil
 }
 
 // TestWalkthrough runs the commands of an administrator, from an empty hub to an empty hub.
@@ -77,12 +77,12 @@ func TestWalkthrough(t *testing.T) {
 	onBoth := func(args ...string) []string {
 		return onHub(append(args, "--member-kubeconfig", eastPlane.Kubeconfig())...)
 	}
-	want := func(code int, says string, args ...string) (out string) {
+	want := func(code int, message string, args ...string) (out string) {
 		t.Helper()
 		got, out, errs := call(t, "", args...)
 		t.Logf("$ musterctl %s\n%s%s(%d)", strings.Join(args[:min(3, len(args))], " "), out, errs, got)
 		require.Equal(t, code, got, "%v\n%s", args, errs)
-		require.Contains(t, out+errs, says, "%v", args)
+		require.Contains(t, out+errs, message, "%v", args)
 		return out
 	}
 
@@ -113,7 +113,7 @@ func TestWalkthrough(t *testing.T) {
 	want(exitDone, "deleted", onHub("token", "delete", "edge")...)
 	require.True(t, eventually(func() bool {
 		return !strings.Contains(strings.Join(sets.List(sweep(hubPlane.Config())), "\n"), "edge")
-	}), "the token is gone")
+	}), "the objects of the token are deleted")
 	hubBefore := sweep(hubPlane.Config())
 	want(exitDone, "edge", onHub("token", "create", "edge", "--join-file", joinFile)...)
 	info, err := os.Stat(joinFile)
@@ -127,7 +127,7 @@ func TestWalkthrough(t *testing.T) {
 	require.Contains(t, want(exitDone, "", "__complete", "--kubeconfig", hubPlane.Kubeconfig(), "token", "delete", ""),
 		"edge\n")
 
-	// Pull: its own agent.
+	// Pull: the member has its own agent.
 	want(exitDone, "muster-bootstrap", onBoth("register", "--join-file", joinFile)...)
 	want(exitTimeout, "no agent has started", onBoth("register", "--join-file", joinFile, "--wait", "1s")...)
 	other := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east"},
@@ -170,25 +170,25 @@ func TestWalkthrough(t *testing.T) {
 	require.Eventually(t, func() bool {
 		code, _, _ := call(t, "", onBoth("register", "--join-file", joinFile)...)
 		return code == exitDenied
-	}, time.Minute, 200*time.Millisecond, "a token that was deleted is refused")
+	}, time.Minute, 200*time.Millisecond, "a deleted token is rejected")
 
 	want(exitDone, "", onBoth("clean", "--yes")...)
-	nothingNew(t, "clean takes what register has installed", eastPlane.Config(), memberBefore)
+	requireNothingNew(t, "clean deletes the objects of register", eastPlane.Config(), memberBefore)
 	want(exitDone, "", onBoth("clean", "--yes")...)
-	nothingNew(t, "the hub knows nothing of a member that has left", hubPlane.Config(), hubBefore)
+	requireNothingNew(t, "the hub has no objects of a member that has left", hubPlane.Config(), hubBefore)
 
-	// Push: no process runs the hub's agents here, and the command says so.
+	// Push: no process runs the hub's agents here, and the command reports that.
 	want(exitTimeout, "No agent has requested to join", onBoth("join", "east", "--timeout", "2s")...)
 	want(exitDone, "Push", onBoth("join", "east", "--timeout", "-1s")...)
 	want(exitDone, "", onHub("unjoin", "east", "--force")...)
-	nothingNew(t, "unjoin takes what join has installed, also by force", eastPlane.Config(), memberBefore)
+	requireNothingNew(t, "unjoin with --force deletes the objects of join", eastPlane.Config(), memberBefore)
 	code, _, errs := call(t, "n\n", onBoth("clean")...)
 	require.Equal(t, exitFailed, code)
-	require.Contains(t, errs, eastPlane.Config().Host, "it asks about which cluster")
+	require.Contains(t, errs, eastPlane.Config().Host, "the question names the cluster")
 	want(exitDone, "", onBoth("clean", "--yes")...)
 	want(exitDone, "nothing to remove", onBoth("clean", "--yes")...)
 
-	// By what the hub prints, as long as it cannot be found.
+	// By the printed command, while the hub is not published.
 	script := want(exitDone, "the hub is not published", onHub("token", "create", "--ttl", "1h",
 		"--print-register-command")...)
 	command, body, _ := strings.Cut(script, " <<'JOIN'\n")
@@ -208,7 +208,7 @@ func TestWalkthrough(t *testing.T) {
 	}
 	want(exitDone, "", onBoth("clean", "--yes")...)
 
-	// By a token that can be typed.
+	// By a short token.
 	hubClient, err := newClient(hubPlane.Config())
 	require.NoError(t, err)
 	want(exitUsage, "must be a URL", onHub("init", "--publish-cluster-info", "--server", "http://hub")...)
@@ -216,7 +216,7 @@ func TestWalkthrough(t *testing.T) {
 	require.NoError(t, hubClient.Delete(t.Context(),
 		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public",
 			Name: "kubeadm:bootstrap-signer-clusterinfo"}}),
-		"as of one that was interrupted")
+		"as after an interrupted init")
 	want(exitDone, "it is already published", onHub("init", "--publish-cluster-info")...)
 	want(exitFailed, "other content is published already", onHub("init", "--publish-cluster-info", "--server",
 		"https://elsewhere")...)
@@ -226,7 +226,7 @@ func TestWalkthrough(t *testing.T) {
 	typed := func(replaced map[string]string) []string {
 		args := onBoth(printed[1:]...)
 		for i := range args {
-			if other, is := replaced[args[i]]; is {
+			if other, found := replaced[args[i]]; found {
 				args[i+1] = other
 			}
 		}
@@ -247,7 +247,8 @@ func TestWalkthrough(t *testing.T) {
 	want(exitDone, "the member has left", onBoth("unjoin", "east")...)
 	want(exitDone, "no such member", onBoth("unjoin", "east")...)
 	stopAgent()
-	nothingNew(t, "unjoin takes what register has installed, where it is told how to reach that", eastPlane.Config(),
+	requireNothingNew(t, "unjoin deletes the objects of register if it has the kubeconfig of the member",
+		eastPlane.Config(),
 		memberBefore)
 
 	// Push, with a process that runs the hub's agents.
@@ -270,13 +271,13 @@ func TestWalkthrough(t *testing.T) {
 	}, time.Minute, 200*time.Millisecond)
 	want(exitDone, "ServiceAccount muster-push", onHub("unjoin", "east")...)
 	want(exitDone, "no such member", onHub("unjoin", "east")...)
-	nothingNew(t, "unjoin takes what join has installed", eastPlane.Config(), memberBefore)
+	requireNothingNew(t, "unjoin deletes the objects of join", eastPlane.Config(), memberBefore)
 	want(exitDone, "nothing to remove", onBoth("clean", "--yes")...)
 	want(exitDone, "nothing to remove", onBoth("clean", "--yes")...)
-	nothingNew(t, "there is nothing to clean", eastPlane.Config(), memberBefore)
+	requireNothingNew(t, "clean without objects changes nothing", eastPlane.Config(), memberBefore)
 	id, _, _ := strings.Cut(printed[slices.Index(printed, "--token")+1], ".")
 	want(exitDone, "deleted", onHub("token", "delete", "bootstrap-token-"+id)...)
-	nothingNew(t, "the namespace of the connections is the hub's", hubPlane.Config(), hubBefore,
+	requireNothingNew(t, "only the namespace of the connections stays on the hub", hubPlane.Config(), hubBefore,
 		"Namespace.v1 muster-connections")
 
 	// The hub does not respond.
@@ -286,9 +287,9 @@ func TestWalkthrough(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
 	data, err := localplane.Kubeconfig(proxy.Config(hubPlane.Config()))
 	require.NoError(t, err)
-	gone := filepath.Join(dir, "gone.yaml")
-	require.NoError(t, os.WriteFile(gone, data, 0o600))
-	want(exitUnreachable, "cannot be reached", "get", "members", "--kubeconfig", gone)
-	want(exitUnreachable, "WHAT TO DO", "join", "east", "--kubeconfig", gone, "--member-kubeconfig",
+	unreachable := filepath.Join(dir, "unreachable.yaml")
+	require.NoError(t, os.WriteFile(unreachable, data, 0o600))
+	want(exitUnreachable, "cannot be reached", "get", "members", "--kubeconfig", unreachable)
+	want(exitUnreachable, "WHAT TO DO", "join", "east", "--kubeconfig", unreachable, "--member-kubeconfig",
 		eastPlane.Kubeconfig())
 }

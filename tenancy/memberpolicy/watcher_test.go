@@ -41,7 +41,7 @@ func TestWatcher(t *testing.T) {
 	c := mustertest.Client(t, p.Config(), mustertest.Scheme(v1alpha1.AddToScheme))
 	shop := memberpolicy.Request{Hub: "hub", Object: object("", "ConfigMap", "shop", "a")}
 
-	// A member that does not serve them has none, also for an agent without permissions.
+	// A member that does not serve MemberPolicies has none, also for an agent without permissions.
 	for _, member := range []*rest.Config{p.Config(), p.User("stranger")} {
 		rules, err := watcher(t, member, false).Current(t.Context())
 		require.NoError(t, err)
@@ -52,7 +52,7 @@ func TestWatcher(t *testing.T) {
 	}
 
 	require.NoError(t, crds.InstallOnMember(t.Context(), c))
-	strange := watcher(t, p.User("stranger"), false)
+	unpermitted := watcher(t, p.User("stranger"), false)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"memberpolicies"}, Verbs: []string{"list", "watch"},
 	}}}
@@ -62,33 +62,33 @@ func TestWatcher(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "reader"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "reader"}},
 	}))
-	reading := watcher(t, p.User("reader"), false)
-	answers := func(accepted bool) {
+	permitted := watcher(t, p.User("reader"), false)
+	requireRules := func(accepted bool) {
 		t.Helper()
 		mustertest.Eventually(t, time.Minute, "the rules in force", func() error {
-			rules, err := reading.Current(t.Context())
+			rules, err := permitted.Current(t.Context())
 			if err == nil && (rules.Reject(shop) == "") != accepted {
 				return errors.New("the rules are not in force yet")
 			}
 			return err
 		})
 	}
-	answers(true)
+	requireRules(true)
 	policy := policy("p", v1alpha1.MemberPolicyRule{Kinds: kinds(deployments), Namespaces: []string{"shop"}})
-	changed := reading.Changed()
+	changed := permitted.Changed()
 	require.NoError(t, c.Create(t.Context(), &policy))
 	<-changed
-	answers(false)
+	requireRules(false)
 	policy.Spec.Rules[0].Kinds[0] = everyKind
 	require.NoError(t, c.Update(t.Context(), &policy))
-	answers(true)
+	requireRules(true)
 	policy.Spec.Rules = nil
 	require.NoError(t, c.Update(t.Context(), &policy))
-	answers(false)
+	requireRules(false)
 	require.NoError(t, c.Delete(t.Context(), &policy))
-	answers(true)
+	requireRules(true)
 
-	_, err := strange.Current(t.Context())
+	_, err := unpermitted.Current(t.Context())
 	require.True(t, apierrors.IsForbidden(err),
 		"an agent that may not read the policies must not assume that there are none: %v", err)
 }
@@ -104,10 +104,11 @@ func TestMemberPolicy_Invalid(t *testing.T) {
 		rule v1alpha1.MemberPolicyRule
 		want string
 	}{
-		{"no place", v1alpha1.MemberPolicyRule{Kinds: kinds(everyKind)}, "namespaces or clusterScoped must be set"},
-		{"no kind", v1alpha1.MemberPolicyRule{ClusterScoped: true}, "spec.rules[0].kinds"},
+		{"neither namespaces nor clusterScoped", v1alpha1.MemberPolicyRule{Kinds: kinds(everyKind)},
+			"namespaces or clusterScoped must be set"},
+		{"no kinds", v1alpha1.MemberPolicyRule{ClusterScoped: true}, "spec.rules[0].kinds"},
 		{"a namespace in capitals", in("Shop"), "spec.rules[0].namespaces[0]"},
-		{"a star within", in("a*b"), "spec.rules[0].namespaces[0]"},
+		{"a namespace with a star in the middle", in("a*b"), "spec.rules[0].namespaces[0]"},
 	} {
 		invalid := policy("invalid", test.rule)
 		err := c.Create(t.Context(), &invalid)

@@ -33,33 +33,34 @@ func TestCarbonIntensity(t *testing.T) {
 		return v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: &n}
 	}
 	for _, test := range []struct {
-		reason string
-		values map[string]string // by cluster
-		scores map[string]float64
-		why    string
+		reason  string
+		values  map[string]string // by cluster
+		scores  map[string]float64
+		message string
 	}{
 		{
-			"the least is best, the others are in proportion, and the limit itself is within it",
+			"scores are proportional between the lowest intensity and the limit",
 			map[string]string{"a": "400", "b": "0", "c": "100"}, map[string]float64{"a": 0, "b": 100, "c": 75},
 			"3 of 3 clusters chosen",
 		},
 		{
-			"too much is refused and has no part in the proportion", map[string]string{"a": "400.5", "b": "200", "c": "1k"},
+			"clusters above the limit are rejected and do not affect scores",
+			map[string]string{"a": "400.5", "b": "200", "c": "1k"},
 			map[string]float64{"b": 100},
 			"1 of 3 clusters chosen, but 3 are desired; 2 exceed 400 g of CO2 per kWh",
 		},
 		{
-			"what is no number is a reason against its cluster alone", map[string]string{"a": "low", "b": "200"},
+			"a cluster with a property that is not a number is rejected", map[string]string{"a": "low", "b": "200"},
 			map[string]float64{"b": 100},
 			`1 of 2 clusters chosen, but 2 are desired; 1 has property intensity with value "low", which is no quantity`,
 		},
 		{
-			"less than nothing is a mistake, and not the best", map[string]string{"a": "-5", "b": "200"},
+			"a cluster with a negative intensity is rejected", map[string]string{"a": "-5", "b": "200"},
 			map[string]float64{"b": 100},
 			`1 of 2 clusters chosen, but 2 are desired; 1 has property intensity with value "-5", which is negative`,
 		},
 		{
-			"an intensity that nobody has reported may be above the limit", map[string]string{"a": "none", "b": "200"},
+			"a cluster without the property is rejected", map[string]string{"a": "none", "b": "200"},
 			map[string]float64{"b": 100},
 			"1 of 2 clusters chosen, but 2 are desired; 1 has no property intensity",
 		},
@@ -85,7 +86,7 @@ func TestCarbonIntensity(t *testing.T) {
 			}
 			diagnosis, err := result.Diagnose(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, test.why, diagnosis.String())
+			require.Equal(t, test.message, diagnosis.String())
 		})
 	}
 }
@@ -100,13 +101,14 @@ func TestHint(t *testing.T) {
 		event  scheduler.Event
 		want   bool
 	}{
-		{"it is within the limit now", scheduler.Event{Old: dirty, New: clean}, true},
-		{"a clean cluster came", scheduler.Event{New: clean}, true},
-		{"a dirty cluster came", scheduler.Event{New: dirty}, false},
-		{"it is cleaner, and still not within the limit", scheduler.Event{Old: dirty, New: schedulertest.Cluster("a",
+		{"the cluster falls below the limit", scheduler.Event{Old: dirty, New: clean}, true},
+		{"a new cluster within the limit", scheduler.Event{New: clean}, true},
+		{"a new cluster above the limit", scheduler.Event{New: dirty}, false},
+		{"a lower intensity that is still above the limit", scheduler.Event{Old: dirty, New: schedulertest.Cluster("a",
 			grams("450"))}, false},
-		{"it was within the limit before", scheduler.Event{Old: clean, New: schedulertest.Cluster("a", grams("50"))}, false},
-		{"it went", scheduler.Event{Old: clean}, false},
+		{"a lower intensity of a cluster within the limit", scheduler.Event{Old: clean,
+			New: schedulertest.Cluster("a", grams("50"))}, false},
+		{"the cluster is deleted", scheduler.Event{Old: clean}, false},
 	} {
 		require.Equal(t, test.want, plugin.(scheduler.HintPlugin).Hint(nil, test.event), test.reason)
 	}
@@ -114,10 +116,10 @@ func TestHint(t *testing.T) {
 
 func TestArgs(t *testing.T) {
 	for _, test := range []struct{ reason, args, want string }{
-		{"nobody knows where to look", "", "property: must not be empty"},
+		{"no arguments", "", "property: must not be empty"},
 		{"an empty property", `{"property": "", "limit": 400}`, "property: must not be empty"},
 		{"no limit", `{"property": "intensity"}`, "limit: 0 is not above 0"},
-		{"a limit that nothing is within", `{"property": "intensity", "limit": -1.5}`, "limit: -1.5 is not above 0"},
+		{"a negative limit", `{"property": "intensity", "limit": -1.5}`, "limit: -1.5 is not above 0"},
 		{"a limit in quotes", `{"property": "intensity", "limit": "400"}`,
 			"cannot unmarshal string into Go struct field Args.limit of type float64"},
 		{"an unknown field", `{"property": "intensity", "limits": 400}`, `unknown field "limits"`},
