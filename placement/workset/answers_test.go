@@ -64,9 +64,9 @@ func (d *lossyTransport) setDown(down bool) {
 	d.watches = nil
 }
 
-// losesResponses checks that after a write without a response, the controller reads the Work once before it writes
+// checkLostResponses checks that after a write without a response, the controller reads the Work once before it writes
 // anything, and does not wait for a watch.
-func (f *hollows) losesResponses(t *testing.T) {
+func (f *hollows) checkLostResponses(t *testing.T) {
 	l := &lifeTest{fleet: f, hub: &hub{t: t, client: f.client, config: f.config, namespace: "deaf"}}
 	require.NoError(t, l.client.Create(t.Context(), namespace(l.namespace)))
 	var w traffic

@@ -34,8 +34,7 @@ func newClusterScopeHub(t testing.TB) *hub {
 // simulateAgentsClusterScoped reports for all members that all Works of ClusterWorkSets are applied and available.
 func (h *hub) simulateAgentsClusterScoped() {
 	testkit.FollowWorks(h.t, h.client, func(ctx context.Context, work *workv1alpha1.Work) {
-		h.simulateAgent(ctx, work,
-			nil)
+		h.simulateAgent(ctx, work, nil)
 	},
 		client.MatchingLabels{v1alpha1.WorkSetNamespaceLabel: ""})
 }

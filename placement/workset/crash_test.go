@@ -28,14 +28,14 @@ func TestCrash(t *testing.T) {
 	t.Run("whole", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			whole := mustertest.NewCrash(0, mustertest.RequestLost)
-			newHollowsInMemory(t, 4).live(t, "whole", whole)
+			newHollowsInMemory(t, 4).runLifecycle(t, "whole", whole)
 			writes = whole.Writes()
 		})
 	})
 	t.Logf("a lifecycle has %d writes", writes)
 	require.Greater(t, writes, 20)
 	t.Run("responses are lost while no watch works", func(t *testing.T) {
-		testkit.Virtual(t, func(t *testing.T) { newHollowsInMemory(t, 4).losesResponses(t) })
+		testkit.Virtual(t, func(t *testing.T) { newHollowsInMemory(t, 4).checkLostResponses(t) })
 	})
 	for at := 1; at <= writes; at++ {
 		for _, how := range []mustertest.Loss{mustertest.ResponseLost, mustertest.RequestLost} {
@@ -44,7 +44,7 @@ func TestCrash(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("at/%d-%s", at, how), func(t *testing.T) {
 				testkit.Virtual(t, func(t *testing.T) {
-					newHollowsInMemory(t, 4).live(t, fmt.Sprintf("at-%d-%s", at, strings.ToLower(string(how))),
+					newHollowsInMemory(t, 4).runLifecycle(t, fmt.Sprintf("at-%d-%s", at, strings.ToLower(string(how))),
 						mustertest.NewCrash(at, how))
 				})
 			})
@@ -61,8 +61,9 @@ type lifeTest struct {
 	poll  func()            // called in each poll of until; may be nil
 }
 
-// live runs the lifecycle of a WorkSet from its creation to its deletion, and checks the objects after each step.
-func (f *hollows) live(t *testing.T, name string, c *mustertest.Crash) {
+// runLifecycle runs the lifecycle of a WorkSet from its creation to its deletion, and checks the objects after each
+// step.
+func (f *hollows) runLifecycle(t *testing.T, name string, c *mustertest.Crash) {
 	l := &lifeTest{fleet: f, hub: &hub{t: t, client: f.client, config: f.config, namespace: name}}
 	require.NoError(t, l.client.Create(t.Context(), namespace(name)))
 	var w traffic

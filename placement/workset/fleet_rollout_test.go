@@ -49,8 +49,7 @@ func (f *fleetTest) stepFailedRollout() {
 	f.begin()
 	bounded := f.observed.check(atMostProgressing(f.namespace, stable, f.slots()))
 	f.setColor("red", func(s *v1alpha1.WorkSetSpec) {
-		s.Overrides, s.Rollout = refusal,
-			progressive(v1alpha1.FailureHalt)
+		s.Overrides, s.Rollout = refusal, progressive(v1alpha1.FailureHalt)
 	})
 	f.status("the rollout has failed", func(s *v1alpha1.WorkSetStatus) bool {
 		return s.Rollout.Phase == v1alpha1.PhaseFailed && s.Rollout.Progressing == 0
@@ -67,7 +66,7 @@ func (f *fleetTest) stepFailedRollout() {
 		f.colors(), "a member that rejects the object keeps the former one")
 
 	f.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout.MaxFailures = new(intstr.FromInt32(5)) })
-	f.status("the rollout continues", func(s *v1alpha1.WorkSetStatus) bool {
+	f.status("the rollout succeeds with a higher limit of failures", func(s *v1alpha1.WorkSetStatus) bool {
 		return s.Rollout.Phase == v1alpha1.PhaseSucceeded && int(s.Counts.Updated) == len(f.names) &&
 			int(s.Counts.Failed) == len(some)
 	})
@@ -132,7 +131,7 @@ func (f *fleetTest) stepHubOutage() {
 	f.setColor("white", func(s *v1alpha1.WorkSetSpec) { s.Rollout = progressive(v1alpha1.FailureHalt) })
 	f.wait("a part of the members is updated", func() bool { return len(f.updated(stable)) > len(f.names)/4 })
 	require.NoError(f.t, f.plane.KillAPIServer())
-	// check before the restart, the rollout continues after it
+	// Checked before the restart, because the rollout continues after it.
 	require.Less(f.t, len(f.updated(stable)), len(f.names), "the API server was killed too late")
 	require.NoError(f.t, f.plane.StartAPIServer(f.t.Context()))
 	f.waitAvailable(len(f.names))

@@ -20,7 +20,7 @@ import (
 // fleetSize is the number of members in TestFleet.
 var fleetSize = testkit.WithoutRace(200, 40)
 
-// fleetTest is the life of a fleet, step by step.
+// fleetTest is the lifecycle of a fleet, step by step.
 type fleetTest struct {
 	*hollows
 
@@ -30,7 +30,7 @@ type fleetTest struct {
 	began  time.Time
 }
 
-// TestFleet runs the life of one WorkSet on all members of a fleet. After each step it checks the objects of the
+// TestFleet runs the lifecycle of one WorkSet on all members of a fleet. After each step it checks the objects of the
 // clusters and the number of requests.
 func TestFleet(t *testing.T) {
 	f := &fleetTest{hollows: newHollows(t, fleetSize)}

@@ -39,11 +39,11 @@ type hollows struct {
 	root     *testing.T        // the test as a whole
 	plane    *localplane.Plane // of the hub
 	shared   *rest.Config      // of the members' plane
-	members  client.Client     // of all of them
+	members  client.Client     // of all members
 	names    []string
 	observed *worksObserved
 
-	agents traffic // of all agents to the hub
+	agents traffic // requests of all agents to the hub
 
 	mu      sync.Mutex
 	running map[string]func()

@@ -40,7 +40,7 @@ func TestBaseName(t *testing.T) {
 		baseName(types.NamespacedName{Namespace: "shop", Name: long[:252] + "c"}))
 }
 
-func TestSince(t *testing.T) {
+func TestSince_HealthTimestamp(t *testing.T) {
 	at := func(second int64) time.Time { return time.Unix(second, 0) }
 	current := assignment{"web-1", at(10)}
 	now := func(health rollout.Health) healthSince { return healthSince{"web-1", health, at(100)} }
@@ -58,8 +58,7 @@ func TestSince(t *testing.T) {
 		{"an unknown health keeps the timestamp", healthSince{"web-1", rollout.Progressing, at(20)}, now(rollout.Unknown),
 			at(90), at(20)},
 		{"the health of another revision is ignored", healthSince{"web-0", rollout.Succeeded, at(20)},
-			now(rollout.Succeeded), at(90),
-			at(100)},
+			now(rollout.Succeeded), at(90), at(100)},
 		{"after a restart the transition time of the member is used", healthSince{}, now(rollout.Succeeded), at(90), at(90)},
 		{"a transition time in the future is limited to the current time", healthSince{}, now(rollout.Succeeded), at(110),
 			at(100)},
@@ -83,7 +82,7 @@ func TestAssignmentOf(t *testing.T) {
 	require.Equal(t, assignment{}, s.assignmentOf("a", assignment{}), "the cluster was dropped")
 }
 
-func TestStamp(t *testing.T) {
+func TestStamp_KeptByFormatting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := stamp(time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "seconds"), rapid.Int64Range(0, 999999999).Draw(t,
 			"nanoseconds")))
