@@ -27,9 +27,9 @@ func TestAccept(t *testing.T) {
 	require.ErrorAs(t, err, &invalid)
 
 	require.NoError(t, Register(ctx, f.config, f.token(v1alpha1.JoinTokenSpec{}), RegisterOptions{}))
-	f.attend("north", nil)
+	f.runAgent("north", nil)
 	var request v1alpha1.JoinRequest
-	mustertest.Holds(f.t, timeLimit, "the agent is not held", func() bool {
+	mustertest.Holds(f.t, timeLimit, "the request is pending", func() bool {
 		var list v1alpha1.JoinRequestList
 		require.NoError(t, f.c.List(ctx, &list, client.InNamespace(membership.RegistrationNamespace)))
 		if len(list.Items) == 1 {
@@ -38,7 +38,7 @@ func TestAccept(t *testing.T) {
 		return request.Status.Answer == v1alpha1.AnswerHeld
 	})
 	again := f.token(v1alpha1.JoinTokenSpec{})
-	mustertest.Holds(f.t, timeLimit, "the member's side does not know what is missing", func() bool {
+	mustertest.Holds(f.t, timeLimit, "Register reports the missing acceptance", func() bool {
 		var timeout *TimeoutError
 		require.ErrorAs(t, Register(ctx, f.config, again, RegisterOptions{Wait: time.Second}), &timeout)
 		return strings.Contains(timeout.Reason, "spec.accepted")
@@ -46,37 +46,39 @@ func TestAccept(t *testing.T) {
 
 	member, err := Accept(ctx, f.config, request.Name, none)
 	require.NoError(t, err)
-	require.Equal(t, "north", member.Name, "it is named by its request")
+	require.Equal(t, "north", member.Name, "the name of a request selects its member")
 	require.True(t, *f.member("north").Spec.Accepted)
 	before := f.member("north").Generation
 	_, err = Accept(ctx, f.config, "north", none)
 	require.NoError(t, err)
-	require.Equal(t, before, f.member("north").Generation, "twice is harmless")
+	require.Equal(t, before, f.member("north").Generation, "a second Accept changes nothing")
 
 	_, err = Deny(ctx, f.config, "north", none)
 	require.NoError(t, err)
-	mustertest.Holds(f.t, timeLimit, "it is not denied",
+	mustertest.Holds(f.t, timeLimit, "the member is denied",
 		func() bool { return f.member("north").Status.Phase == v1alpha1.PhaseDenied })
 }
 
-// TestAcceptRequest checks requests that are pending for other reasons than acceptance.
-func TestAcceptRequest(t *testing.T) {
+// TestAccept_PendingRequests checks requests that are pending for other reasons than acceptance.
+func TestAccept_PendingRequests(t *testing.T) {
 	f := newFleet(t)
 	for _, test := range []struct {
 		reason string
 		name   string
 		status v1alpha1.JoinRequestStatus
-		is     error
-		says   string
+		err    error
+		text   string // of the error
 	}{
-		{"another agent speaks for the cluster", "a", pendingStatus(v1alpha1.ReasonClusterIDTaken, "Set spec.claim"),
+		{"the cluster ID belongs to another agent", "a", pendingStatus(v1alpha1.ReasonClusterIDTaken, "Set spec.claim"),
 			ErrClusterTaken, "Set spec.claim"},
-		{"another cluster has the name", "b", pendingStatus(v1alpha1.ReasonNameTaken, "Choose another name"), ErrNameTaken,
+		{"the name belongs to another cluster", "b", pendingStatus(v1alpha1.ReasonNameTaken, "Choose another name"),
+			ErrNameTaken,
 			"Choose another name"},
-		{"the token does not let it in", "c", v1alpha1.JoinRequestStatus{Answer: v1alpha1.AnswerDenied}, ErrDenied,
+		{"the request is denied", "c", v1alpha1.JoinRequestStatus{Answer: v1alpha1.AnswerDenied}, ErrDenied,
 			"join again"},
-		{"the hub has not looked yet", "d", v1alpha1.JoinRequestStatus{}, ErrNotFound, "no response"},
-		{"its member is gone", "e", v1alpha1.JoinRequestStatus{Answer: v1alpha1.AnswerHeld, MemberName: "gone"},
+		{"no response of the hub", "d", v1alpha1.JoinRequestStatus{}, ErrNotFound, "no response"},
+		{"the MemberCluster of the request does not exist", "e",
+			v1alpha1.JoinRequestStatus{Answer: v1alpha1.AnswerHeld, MemberName: "gone"},
 			ErrNotFound, "does not exist"},
 	} {
 		f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
@@ -90,14 +92,14 @@ func TestAcceptRequest(t *testing.T) {
 		require.NoError(t, f.c.Status().Update(t.Context(), request))
 		for _, name := range []string{test.name, request.Name} {
 			_, err := Accept(t.Context(), f.config, name, DecideOptions{})
-			require.ErrorIs(t, err, test.is, test.reason)
-			require.ErrorContains(t, err, test.says, test.reason)
+			require.ErrorIs(t, err, test.err, test.reason)
+			require.ErrorContains(t, err, test.text, test.reason)
 		}
 		second := request.DeepCopy()
 		second.ObjectMeta = metav1.ObjectMeta{Namespace: request.Namespace, Name: "second-" + test.name}
 		f.create(second)
 		_, err := Accept(t.Context(), f.config, test.name, DecideOptions{})
-		require.ErrorIs(t, err, ErrNameTaken, "two want the name, and a person has to say which")
+		require.ErrorIs(t, err, ErrNameTaken, "two requests have the same name")
 	}
 }
 

@@ -20,15 +20,15 @@ import (
 // TestJoinStatus checks the results for all states of an agent.
 func TestJoinStatus(t *testing.T) {
 	wanted := agentstate.State{Hub: "https://hub", Bootstrap: "this"}
-	says := func(phase lifecycle.AgentPhase, reason string, change ...func(*agentstate.State)) agentstate.State {
-		s := agentstate.State{State: phase, Reason: reason, Message: "Its words.", Hub: wanted.Hub,
+	state := func(phase lifecycle.AgentPhase, reason string, change ...func(*agentstate.State)) agentstate.State {
+		s := agentstate.State{State: phase, Reason: reason, Message: "Message of the agent.", Hub: wanted.Hub,
 			Bootstrap: wanted.Bootstrap}
 		for _, c := range change {
 			c(&s)
 		}
 		return s
 	}
-	before := func(s *agentstate.State) { s.Bootstrap = "another" }
+	otherToken := func(s *agentstate.State) { s.Bootstrap = "another" }
 	for _, test := range []struct {
 		reason string
 		state  agentstate.State
@@ -36,34 +36,38 @@ func TestJoinStatus(t *testing.T) {
 		detail string
 		err    error
 	}{
-		{"it has said nothing", agentstate.State{}, false, "has not reported", nil},
-		{"it is on its way", says(lifecycle.Registering, ""), false, "Its words.", nil},
-		{"it waits for acceptance", says(lifecycle.Registering, v1alpha1.ReasonWaitingForAcceptance), false, "Its words.",
+		{"no report of the agent", agentstate.State{}, false, "has not reported", nil},
+		{"registering", state(lifecycle.Registering, ""), false, "Message of the agent.", nil},
+		{"registering, waits for acceptance", state(lifecycle.Registering, v1alpha1.ReasonWaitingForAcceptance), false,
+			"Message of the agent.",
 			nil},
-		{"it waits for the hub", says(lifecycle.Registering, agentstate.HubUnreachable), false, "Its words.", nil},
-		{"a name that an administrator has to give to it", says(lifecycle.Registering, v1alpha1.ReasonNameReserved), false,
-			"Its words.", nil},
-		{"something is wrong where it runs", says(lifecycle.Unregistered, agentstate.StepFailed, before), false,
-			"Its words.", nil},
-		{"it is in", says(lifecycle.Joined, ""), true, "the member has joined", nil},
-		{"it came in by another token", says(lifecycle.Joined, "", before), true, "the member has joined", nil},
-		{"it is in another hub", says(lifecycle.Joined, "", func(s *agentstate.State) { s.Hub = "https://elsewhere" }),
+		{"registering, hub unreachable", state(lifecycle.Registering, agentstate.HubUnreachable), false,
+			"Message of the agent.", nil},
+		{"registering, name reserved", state(lifecycle.Registering, v1alpha1.ReasonNameReserved), false,
+			"Message of the agent.", nil},
+		{"unregistered, a step failed with another token", state(lifecycle.Unregistered, agentstate.StepFailed, otherToken),
+			false,
+			"Message of the agent.", nil},
+		{"joined", state(lifecycle.Joined, ""), true, "the member has joined", nil},
+		{"joined with another token", state(lifecycle.Joined, "", otherToken), true, "the member has joined", nil},
+		{"joined to another hub", state(lifecycle.Joined, "", func(s *agentstate.State) { s.Hub = "https://elsewhere" }),
 			false, "https://elsewhere", nil},
-		{"the cluster is another member", says(lifecycle.Registering, v1alpha1.ReasonClusterIDTaken), false, "",
+		{"cluster ID belongs to another member", state(lifecycle.Registering, v1alpha1.ReasonClusterIDTaken), false, "",
 			ErrClusterTaken},
-		{"the name is another cluster's", says(lifecycle.Registering, v1alpha1.ReasonNameTaken), false, "", ErrNameTaken},
-		{"the token is used up", says(lifecycle.Rejected, v1alpha1.ReasonTokenRefused), false, "", ErrExpired},
-		{"the credential has ended", says(lifecycle.Rejected, agentstate.BootstrapRefused), false, "", ErrExpired},
-		{"it is denied", says(lifecycle.Rejected, v1alpha1.ReasonDenied), false, "", ErrDenied},
-		{"the hub makes nothing of what it asks", says(lifecycle.Rejected, v1alpha1.ReasonInvalidRequest), false, "",
+		{"name belongs to another cluster", state(lifecycle.Registering, v1alpha1.ReasonNameTaken), false, "", ErrNameTaken},
+		{"token refused", state(lifecycle.Rejected, v1alpha1.ReasonTokenRefused), false, "", ErrExpired},
+		{"bootstrap credential refused", state(lifecycle.Rejected, agentstate.BootstrapRefused), false, "", ErrExpired},
+		{"denied", state(lifecycle.Rejected, v1alpha1.ReasonDenied), false, "", ErrDenied},
+		{"invalid request", state(lifecycle.Rejected, v1alpha1.ReasonInvalidRequest), false, "",
 			ErrDenied},
-		{"it was denied with another token", says(lifecycle.Rejected, v1alpha1.ReasonTokenRefused, before), false,
+		{"rejected with another token", state(lifecycle.Rejected, v1alpha1.ReasonTokenRefused, otherToken), false,
 			"not used this join token", nil},
-		{"it has nothing to ask with, as it knows", says(lifecycle.Rejected, agentstate.BootstrapMissing, before), false,
+		{"bootstrap credential missing, report of another token",
+			state(lifecycle.Rejected, agentstate.BootstrapMissing, otherToken), false,
 			"not used this join token", nil},
-		{"the hub refuses it, and it asks why", says(lifecycle.Rejected, ""), false, "Its words.", nil},
-		{"it leaves", says(lifecycle.Leaving, ""), false, "Leaving: Its words.", nil},
-		{"it is at another of its hubs", says(agentstate.Away, ""), false, "Its words.", nil},
+		{"rejected without a reason", state(lifecycle.Rejected, ""), false, "Message of the agent.", nil},
+		{"leaving", state(lifecycle.Leaving, ""), false, "Leaving: Message of the agent.", nil},
+		{"connected to another of its hubs", state(agentstate.Away, ""), false, "Message of the agent.", nil},
 	} {
 		got, err := joinStatus(test.state, wanted)
 		require.ErrorIs(t, err, test.err, test.reason)
@@ -72,19 +76,19 @@ func TestJoinStatus(t *testing.T) {
 	}
 }
 
-// TestWeigh covers rejections that are older than the call.
-func TestWeigh(t *testing.T) {
+// TestJoinProgress_OldRejections covers rejections that are older than the call.
+func TestJoinProgress_OldRejections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var o joinProgress
 		got, err := o.evaluate("before", seen{}, ErrDenied)
-		require.NoError(t, err, "the hub may think otherwise by now")
+		require.NoError(t, err, "an old rejection may no longer apply")
 		require.Contains(t, got.detail, ErrDenied.Error())
-		require.ErrorIs(t, o.refusal, ErrDenied, "it stands until the agent has asked again")
+		require.ErrorIs(t, o.refusal, ErrDenied, "the rejection is stored until the agent has retried")
 		_, err = o.evaluate("since", seen{}, ErrNameTaken)
-		require.ErrorIs(t, err, ErrNameTaken, "that was written a moment ago")
+		require.ErrorIs(t, err, ErrNameTaken, "a rejection after the call applies")
 		<-time.After(rejectionGracePeriod) // by the bubble's clock
 		_, err = o.evaluate("before", seen{}, ErrDenied)
-		require.ErrorIs(t, err, ErrDenied, "it must have asked again")
+		require.ErrorIs(t, err, ErrDenied, "after the grace period, the agent must have retried")
 		got, err = o.evaluate("before", seen{detail: "soon"}, nil)
 		require.NoError(t, err)
 		require.Equal(t, "soon", got.detail)
@@ -92,8 +96,9 @@ func TestWeigh(t *testing.T) {
 	})
 }
 
-// TestRefused registers a cluster that its hub rejects, for one reason after the other, until the hub accepts it.
-func TestRefused(t *testing.T) {
+// TestRegister_Rejections registers a cluster that its hub rejects, for one reason after the other, until the hub
+// accepts it.
+func TestRegister_Rejections(t *testing.T) {
 	f := newFleet(t)
 	f.run()
 	ctx := t.Context()
@@ -102,14 +107,14 @@ func TestRefused(t *testing.T) {
 	named := &v1alpha1.MemberCluster{}
 	named.Name, named.Spec.ClusterID = "refused-east", "another"
 	f.create(named)
-	f.attend("refused-east", nil)
+	f.runAgent("refused-east", nil)
 	err := Register(ctx, f.config, bootstrap, wait)
 	require.ErrorIs(t, err, ErrNameTaken)
 	require.ErrorContains(t, err, "belongs to another cluster")
 	require.ErrorIs(t, Register(ctx, f.config, bootstrap, RegisterOptions{Wait: time.Second}), ErrNameTaken,
-		"it applies")
+		"the stored rejection applies")
 
-	// The name is free now, which the agent does not know yet; another member has its cluster's ID instead.
+	// The name is free now, but the agent has not retried yet. Another member now has the cluster ID.
 	taken := &v1alpha1.MemberCluster{}
 	taken.Name, taken.Spec.ClusterID, taken.Spec.Claim = "refused-west", f.id(), strings.Repeat("a", 64)
 	f.create(taken)
@@ -119,7 +124,7 @@ func TestRefused(t *testing.T) {
 	require.ErrorIs(t, Register(ctx, f.config, bootstrap, wait), ErrClusterTaken)
 	require.Contains(t, reported.details("wait until the agent has joined")[1], "was rejected before")
 
-	// Denied, then let in. That is so without Events.
+	// The member is denied, then accepted, and Register returns no error. The same applies without Events.
 	require.NoError(t,
 		f.c.Patch(ctx, &v1alpha1.MemberCluster{ObjectMeta: taken.ObjectMeta},
 			client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"claim":null,"accepted":false}}`))))
@@ -127,22 +132,23 @@ func TestRefused(t *testing.T) {
 	_, err = Accept(ctx, f.config, "refused-west", DecideOptions{})
 	require.NoError(t, err)
 	require.NoError(t, Register(ctx, f.config, bootstrap, wait))
-	mustertest.Holds(f.t, timeLimit, "there are no events", func() bool {
+	mustertest.Holds(f.t, timeLimit, "all Events are deleted", func() bool {
 		return f.c.DeleteAllOf(ctx, &eventsv1.Event{}, client.InNamespace(agent.DefaultNamespace)) == nil
 	})
-	require.NoError(t, Register(ctx, f.config, f.token(v1alpha1.JoinTokenSpec{}), wait), "it is in, whatever it is given")
+	require.NoError(t, Register(ctx, f.config, f.token(v1alpha1.JoinTokenSpec{}), wait),
+		"a joined member needs no other token")
 }
 
-// TestUsedUp registers a cluster with a token that is used up, and then with another one.
-func TestUsedUp(t *testing.T) {
+// TestRegister_UnusableToken registers a cluster with a token of another cluster ID, and then with another one.
+func TestRegister_UnusableToken(t *testing.T) {
 	f := newFleet(t)
 	f.run()
 	ctx := t.Context()
 	used := f.token(v1alpha1.JoinTokenSpec{ClusterID: "another"})
-	f.attend("used-up", nil)
+	f.runAgent("used-up", nil)
 	wait := RegisterOptions{Wait: timeLimit}
 	require.ErrorIs(t, Register(ctx, f.config, used, wait), ErrExpired)
 	require.NoError(t, Register(ctx, f.config, f.token(v1alpha1.JoinTokenSpec{AutoAccept: true}), wait),
-		"what was said of the other token does not count")
+		"the rejection of the other token does not apply")
 	require.True(t, f.get(&v1alpha1.MemberCluster{}, "", "used-up"))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-func TestIsAgents(t *testing.T) {
+func TestAgentSecrets_Names(t *testing.T) {
 	for name, want := range map[string]bool{
 		"muster-agent": true, "muster-bootstrap": true, "muster-agent-two": true, "muster-bootstrap-two": true,
 		"muster-agents": false, "muster": false, "muster-push-token": false,
@@ -22,7 +22,7 @@ func TestIsAgents(t *testing.T) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeOpaque}
 		require.Equal(t, want, isAgents(secret), name)
 		secret.Type = corev1.SecretTypeServiceAccountToken
-		require.False(t, isAgents(secret), "the token of an account that is called %s", name)
+		require.False(t, isAgents(secret), "token Secret of a ServiceAccount, named %s", name)
 	}
 	require.Equal(t, []string{"muster-agent-two", "muster-bootstrap-two"}, secretsFor("two").names())
 	require.Equal(t, []string{"muster-agent", "muster-bootstrap"}, secretsFor("").names())
@@ -35,14 +35,14 @@ func TestAgentSecret(t *testing.T) {
 	const namespace = "several"
 	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	t.Cleanup(func() { f.discard(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}) })
-	blind, err := connect(Member, f.user("blind", rulesOf([]right{{resource: "secrets", verbs: "get"}})))
+	getOnly, err := connect(Member, f.user("blind", rulesOf([]right{{resource: "secrets", verbs: "get"}})))
 	require.NoError(t, err)
-	sees := func(c *cluster, but agentSecrets) string {
+	find := func(c *cluster, except agentSecrets) string {
 		t.Helper()
 		var name string
-		mustertest.Holds(f.t, timeLimit, "the user has no rights yet", func() bool {
+		mustertest.Holds(f.t, timeLimit, "agentSecret returns no error", func() bool {
 			var err error
-			name, err = agentSecret(ctx, c, namespace, but)
+			name, err = agentSecret(ctx, c, namespace, except)
 			return err == nil
 		})
 		return name
@@ -51,17 +51,17 @@ func TestAgentSecret(t *testing.T) {
 		f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
 	}
 	add("other")
-	require.Empty(t, sees(f.c, agentSecrets{}))
-	require.Empty(t, sees(blind, agentSecrets{}))
+	require.Empty(t, find(f.c, agentSecrets{}))
+	require.Empty(t, find(getOnly, agentSecrets{}))
 	add("muster-agent-two")
-	require.Equal(t, "muster-agent-two", sees(f.c, agentSecrets{}))
-	require.Equal(t, "muster-agent-two", sees(f.c, secretsFor("one")))
-	require.Empty(t, sees(f.c, secretsFor("two")))
-	require.Empty(t, sees(blind, agentSecrets{}), "the name cannot be derived")
+	require.Equal(t, "muster-agent-two", find(f.c, agentSecrets{}))
+	require.Equal(t, "muster-agent-two", find(f.c, secretsFor("one")))
+	require.Empty(t, find(f.c, secretsFor("two")))
+	require.Empty(t, find(getOnly, agentSecrets{}), "the name cannot be derived")
 	add("muster-bootstrap")
-	require.Equal(t, "muster-bootstrap", sees(blind, secretsFor("two")))
-	require.Empty(t, sees(blind, secretsFor("")))
-	require.Equal(t, "muster-agent-two", sees(f.c, secretsFor("")))
+	require.Equal(t, "muster-bootstrap", find(getOnly, secretsFor("two")))
+	require.Empty(t, find(getOnly, secretsFor("")))
+	require.Equal(t, "muster-agent-two", find(f.c, secretsFor("")))
 	_, err = agentSecret(ctx, f.without(), namespace, agentSecrets{})
 	require.True(t, denied(err), "%v", err)
 }
@@ -89,12 +89,12 @@ func TestCleanOneHub(t *testing.T) {
 	ctx := t.Context()
 	_, err := Join(ctx, f.config, f.config, JoinOptions{Name: "cleaned-one", Timeout: -1})
 	require.NoError(t, err)
-	reported, asked := &steps{}, false
-	unprepare := func(context.Context, client.Client) (string, error) { asked = true; return "", nil }
+	reported, called := &steps{}, false
+	unprepare := func(context.Context, client.Client) (string, error) { called = true; return "", nil }
 	require.NoError(t, Clean(ctx, f.config, CleanOptions{Hub: "two", Unprepare: unprepare, Progress: reported.record}))
-	require.False(t, asked, "another agent needs it")
+	require.False(t, called, "another agent needs the installed objects")
 	require.Contains(t, reported.details("remove the hub's access from the member")[1],
 		"the installed objects stay: ClusterRoleBinding muster-push")
 	require.NoError(t, Clean(ctx, f.config, CleanOptions{Unprepare: unprepare}))
-	require.True(t, asked)
+	require.True(t, called)
 }

@@ -22,12 +22,12 @@ func ExampleJoin() {
 		}
 	}
 	if unreachable, is := errors.AsType[*admin.UnreachableError](err); is {
-		fmt.Println("the first is of the", unreachable.Which)
+		fmt.Println("the first finding is of the", unreachable.Which)
 	}
 	// Output:
 	// reach the hub
 	// reach the member
-	// the first is of the hub
+	// the first finding is of the hub
 }
 
 // A token is created on the hub, and registered on a cluster elsewhere.

@@ -37,7 +37,7 @@ func TestJoin(t *testing.T) {
 	var timeout *TimeoutError
 	require.ErrorAs(t, err, &timeout)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.Contains(t, timeout.Reason, v1alpha1.ReasonWaitingForAgent, "the hub's word for what is missing")
+	require.Contains(t, timeout.Reason, v1alpha1.ReasonWaitingForAgent, "the reason of the hub's condition")
 
 	mc := f.member("east")
 	want := v1alpha1.MemberClusterSpec{
@@ -51,16 +51,16 @@ func TestJoin(t *testing.T) {
 	require.Equal(t, "eu", mc.Labels["region"])
 	var secret corev1.Secret
 	require.True(t, f.get(&secret, membership.ConnectionNamespace, "east-kubeconfig"))
-	require.Equal(t, mc.UID, secret.OwnerReferences[0].UID, "it goes with the member")
+	require.Equal(t, mc.UID, secret.OwnerReferences[0].UID, "the Secret is deleted with the MemberCluster")
 	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["value"])
 	require.NoError(t, err)
-	there, err := connect(Member, config)
+	memberCluster, err := connect(Member, config)
 	require.NoError(t, err)
-	id, err := there.id(ctx)
+	id, err := memberCluster.id(ctx)
 	require.NoError(t, err)
-	require.Equal(t, f.id(), id, "the kubeconfig works, and leads to the member")
+	require.Equal(t, f.id(), id, "the kubeconfig connects to the member")
 
-	// Once more: nothing is written.
+	// A second Join writes nothing.
 	versions := func() (all []string) {
 		for _, object := range []client.Object{
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: membership.ConnectionNamespace, Name: "east-kubeconfig"}},
@@ -80,7 +80,7 @@ func TestJoin(t *testing.T) {
 	require.Equal(t, before, versions())
 	require.Equal(t, "the member was registered already", (*reported)[len(*reported)-1].Detail)
 
-	// A second name for the same cluster is refused.
+	// A second name for the same cluster is an error.
 	other := options
 	other.Name = "west"
 	_, err = Join(ctx, f.config, f.config, other)
@@ -89,7 +89,7 @@ func TestJoin(t *testing.T) {
 	bootstrap := f.token(v1alpha1.JoinTokenSpec{AutoAccept: true})
 	member := *f
 	member.config = config
-	stop := member.attend("east", bootstrap)
+	stop := member.runAgent("east", bootstrap)
 	options.Timeout = timeLimit
 	mc, err = Join(ctx, f.config, f.config, options)
 	require.NoError(t, err)
@@ -109,46 +109,47 @@ func TestJoin(t *testing.T) {
 	require.False(t, f.get(&v1alpha1.MemberCluster{}, "", "east"))
 	require.False(t, f.get(&corev1.Secret{}, membership.ConnectionNamespace, "east-kubeconfig"))
 	require.False(t, f.get(&rbacv1.ClusterRoleBinding{}, "", accessName))
-	mustertest.Holds(f.t, timeLimit, "the ServiceAccount goes with its binding", func() bool {
+	mustertest.Holds(f.t, timeLimit, "the ServiceAccount and its token are deleted", func() bool {
 		return !f.get(&corev1.ServiceAccount{}, agent.DefaultNamespace, accessName) &&
 			!f.get(&corev1.Secret{}, agent.DefaultNamespace, tokenSecret)
 	})
 	// The namespace stays if the first Unjoin found a Secret of the agent in it. Another one deletes it.
 	leave, err = Unjoin(ctx, f.config, "east", UnjoinOptions{Member: f.config})
-	require.NoError(t, err, "a member that is not there has left")
+	require.NoError(t, err, "Unjoin of a member that does not exist succeeds")
 	require.Nil(t, leave)
 	mustertest.Holds(f.t, timeLimit, "the unused namespace is deleted",
 		func() bool { return !f.get(&corev1.Namespace{}, "", agent.DefaultNamespace) })
 }
 
-// TestJoinTogether checks two users who register one cluster concurrently, with different names, after the checks of
+// TestJoin_Concurrent checks two users who register one cluster concurrently, with different names, after the checks of
 // both have succeeded.
-func TestJoinTogether(t *testing.T) {
+func TestJoin_Concurrent(t *testing.T) {
 	f := newFleet(t)
 	var joins []*join
-	for _, name := range []string{"first", "second"} { // by name, where they are of the same second
+	for _, name := range []string{"first", "second"} { // ordered by name if created in the same second
 		mc := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: v1alpha1.MemberClusterSpec{ClusterID: "both"}}
 		f.create(mc)
 		joins = append(joins, &join{JoinOptions: JoinOptions{Name: name, ClusterID: "both"}, hub: f.c, cluster: mc})
 	}
 	require.ErrorIs(t, joins[1].alone(t.Context()), ErrClusterTaken)
-	require.False(t, f.get(&v1alpha1.MemberCluster{}, "", "second"), "the second takes its own back")
+	require.False(t, f.get(&v1alpha1.MemberCluster{}, "", "second"),
+		"the second call deletes the MemberCluster that it created")
 	require.NoError(t, joins[0].alone(t.Context()))
 	require.True(t, f.get(&v1alpha1.MemberCluster{}, "", "first"))
 
 	f.create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "third"},
 		Spec: v1alpha1.MemberClusterSpec{ClusterID: "both"}})
-	kept, err := connect(Hub, failing(f.config, http.MethodDelete, "memberclusters"))
+	noDelete, err := connect(Hub, failing(f.config, http.MethodDelete, "memberclusters"))
 	require.NoError(t, err)
-	err = (&join{JoinOptions: JoinOptions{Name: "third", ClusterID: "both"}, hub: kept,
+	err = (&join{JoinOptions: JoinOptions{Name: "third", ClusterID: "both"}, hub: noDelete,
 		cluster: f.member("third")}).alone(t.Context())
-	require.ErrorIs(t, err, ErrClusterTaken, "whether or not it can be taken back")
-	require.ErrorContains(t, err, "delete MemberCluster third", "and that it could not is told")
+	require.ErrorIs(t, err, ErrClusterTaken, "the error is the same if the deletion fails")
+	require.ErrorContains(t, err, "delete MemberCluster third", "the failed deletion is reported")
 }
 
-// TestJoinByRules grants the hub limited permissions, for a limited time.
-func TestJoinByRules(t *testing.T) {
+// TestJoin_LimitedRules grants the hub limited permissions, for a limited time.
+func TestJoin_LimitedRules(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
 	options := JoinOptions{
@@ -157,21 +158,21 @@ func TestJoinByRules(t *testing.T) {
 	}
 	_, err := Join(ctx, f.config, f.config, options)
 	require.NoError(t, err)
-	require.False(t, f.get(&corev1.Secret{}, agent.DefaultNamespace, tokenSecret), "a token that ends needs no Secret")
+	require.False(t, f.get(&corev1.Secret{}, agent.DefaultNamespace, tokenSecret), "a token with a lifetime has no Secret")
 	secret, err := connection(ctx, f.c, membership.ConnectionNamespace, "east")
 	require.NoError(t, err)
-	there, end, err := follow(secret)
+	limited, end, err := follow(secret)
 	require.NoError(t, err)
 	defer end()
-	_, err = there.id(ctx)
+	_, err = limited.id(ctx)
 	require.NoError(t, err)
-	require.Error(t, there.List(ctx, &corev1.SecretList{}), "no more than the rules")
+	require.Error(t, limited.List(ctx, &corev1.SecretList{}), "the hub has only the permissions of the rules")
 
 	options.Rules[0].Verbs = []string{"get", "list"}
 	_, err = Join(ctx, f.config, f.config, options)
 	require.NoError(t, err)
-	mustertest.Holds(f.t, timeLimit, "the rules are changed",
-		func() bool { return there.List(ctx, &corev1.NamespaceList{}) == nil })
+	mustertest.Holds(f.t, timeLimit, "the changed rules apply",
+		func() bool { return limited.List(ctx, &corev1.NamespaceList{}) == nil })
 
 	options.Rules = nil
 	_, err = Join(ctx, f.config, f.config, options)
@@ -179,21 +180,21 @@ func TestJoinByRules(t *testing.T) {
 
 	_, err = Unjoin(ctx, f.config, "east", UnjoinOptions{Member: f.config, Timeout: timeLimit})
 	require.NoError(t, err)
-	mustertest.Holds(f.t, timeLimit, "the role goes with its binding",
+	mustertest.Holds(f.t, timeLimit, "the ClusterRole is deleted",
 		func() bool { return !f.get(&rbacv1.ClusterRole{}, "", accessName) })
 }
 
-func TestJoinOptions(t *testing.T) {
+func TestJoin_InvalidOptions(t *testing.T) {
 	for _, test := range []struct {
 		reason  string
 		options JoinOptions
 		field   string
 	}{
-		{"a member has a name", JoinOptions{}, "Name"},
-		{"which is one that a MemberCluster can have", JoinOptions{Name: "East!"}, "Name"},
-		{"there is one way to say what the hub may do",
+		{"no name", JoinOptions{}, "Name"},
+		{"an invalid name", JoinOptions{Name: "East!"}, "Name"},
+		{"both a ClusterRole and Rules",
 			JoinOptions{Name: "east", ClusterRole: "edit", Rules: []rbacv1.PolicyRule{}}, "Rules"},
-		{"API servers issue no token that is shorter", JoinOptions{Name: "east", TokenLifetime: time.Minute},
+		{"a token lifetime below the minimum of API servers", JoinOptions{Name: "east", TokenLifetime: time.Minute},
 			"TokenLifetime"},
 	} {
 		_, err := Join(t.Context(), &rest.Config{}, &rest.Config{}, test.options)
@@ -203,7 +204,7 @@ func TestJoinOptions(t *testing.T) {
 	}
 }
 
-func TestJoinPreflight(t *testing.T) {
+func TestJoin_Preflight(t *testing.T) {
 	f := newFleet(t)
 	unprivileged := f.plane.User("unprivileged")
 	gone := rest.CopyConfig(f.config)
@@ -212,8 +213,8 @@ func TestJoinPreflight(t *testing.T) {
 	noHub.Wrap(without("membership.muster.dev"))
 	insecure := rest.CopyConfig(f.config)
 	insecure.TLSClientConfig = rest.TLSClientConfig{Insecure: true, CertData: f.config.CertData, KeyData: f.config.KeyData}
-	stranger := rest.CopyConfig(f.config)
-	stranger.TLSClientConfig, stranger.BearerToken = rest.TLSClientConfig{CAData: f.config.CAData}, "no such token"
+	unknown := rest.CopyConfig(f.config)
+	unknown.TLSClientConfig, unknown.BearerToken = rest.TLSClientConfig{CAData: f.config.CAData}, "no such token"
 
 	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "preflight"}}
 	connections := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.ConnectionNamespace}}
@@ -224,47 +225,48 @@ func TestJoinPreflight(t *testing.T) {
 	for _, test := range []struct {
 		reason      string
 		hub, member *rest.Config
-		there       []client.Object
+		existing    []client.Object
 		deleted     bool
 		is          error
 		as          any
 		checks      []string
-		says        string
+		text        string // of the error
 	}{
-		{reason: "neither side answers, and both are told of", hub: gone, member: gone, as: new(*UnreachableError),
-			checks: []string{"reach the hub", "reach the member"}, says: "https://127.0.0.1:1"},
-		{reason: "a credential that is refused is not a network that is broken", hub: stranger,
-			checks: []string{"reach the hub"}, says: "does not accept the credential"},
-		{reason: "the wrong cluster was named as the hub", hub: noHub, checks: []string{"CRDs on the hub"},
-			says: "it is not a hub"},
-		{reason: "all missing permissions are reported at once", hub: unprivileged, checks: []string{"reach the hub"},
-			says: "namespaces"},
-		{reason: "a hub verifies its members", member: insecure, checks: []string{"the member's address"},
-			says: "does not verify"},
-		{reason: "the name is that of another cluster",
-			there: []client.Object{named(v1alpha1.MemberClusterSpec{ClusterID: "other"})}, is: ErrNameTaken,
-			checks: []string{"name"}, says: "other"},
-		{reason: "the name is on its way out",
-			there: []client.Object{named(v1alpha1.MemberClusterSpec{ClusterID: f.id()}, "example.com/keep")}, deleted: true,
+		{reason: "hub and member unreachable, both reported", hub: gone, member: gone, as: new(*UnreachableError),
+			checks: []string{"reach the hub", "reach the member"}, text: "https://127.0.0.1:1"},
+		{reason: "credential of the hub not accepted", hub: unknown,
+			checks: []string{"reach the hub"}, text: "does not accept the credential"},
+		{reason: "hub without CRDs", hub: noHub, checks: []string{"CRDs on the hub"},
+			text: "it is not a hub"},
+		{reason: "no permissions on the hub", hub: unprivileged, checks: []string{"reach the hub"},
+			text: "namespaces"},
+		{reason: "insecure member config", member: insecure, checks: []string{"the member's address"},
+			text: "does not verify"},
+		{reason: "name of another cluster",
+			existing: []client.Object{named(v1alpha1.MemberClusterSpec{ClusterID: "other"})}, is: ErrNameTaken,
+			checks: []string{"name"}, text: "other"},
+		{reason: "name of a MemberCluster in deletion",
+			existing: []client.Object{named(v1alpha1.MemberClusterSpec{ClusterID: f.id()}, "example.com/keep")}, deleted: true,
 			is: ErrNameTaken, checks: []string{"name"}},
-		{reason: "the cluster has an agent of its own",
-			there: []client.Object{named(v1alpha1.MemberClusterSpec{ClusterID: f.id(), Claim: claim})}, is: ErrClusterTaken,
+		{reason: "cluster with an agent that runs on it",
+			existing: []client.Object{named(v1alpha1.MemberClusterSpec{ClusterID: f.id(), Claim: claim})}, is: ErrClusterTaken,
 			checks: []string{"cluster ID"}},
-		{reason: "the cluster is a member under another name", is: ErrClusterTaken, checks: []string{"cluster ID"},
-			says: "west", there: []client.Object{
+		{reason: "cluster is a member with another name", is: ErrClusterTaken, checks: []string{"cluster ID"},
+			text: "west", existing: []client.Object{
 				&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "west"},
 					Spec: v1alpha1.MemberClusterSpec{ClusterID: f.id()}}}},
-		{reason: "an agent of another hub is there", is: ErrClusterTaken, checks: []string{"the member"},
-			there: []client.Object{space.DeepCopy(),
+		{reason: "agent of another hub on the member", is: ErrClusterTaken, checks: []string{"the member"},
+			existing: []client.Object{space.DeepCopy(),
 				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: space.Name, Name: agent.DefaultStoreSecret}}}},
-		{reason: "another hub runs its agent", is: ErrClusterTaken, checks: []string{"the member"}, there: []client.Object{
-			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accessName},
-				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}}}},
-		{reason: "a foreign Secret is not overwritten", is: ErrNameTaken, checks: []string{"name"},
-			there: []client.Object{connections.DeepCopy(),
+		{reason: "access of another hub on the member", is: ErrClusterTaken, checks: []string{"the member"},
+			existing: []client.Object{
+				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accessName},
+					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}}}},
+		{reason: "kubeconfig Secret of another owner", is: ErrNameTaken, checks: []string{"name"},
+			existing: []client.Object{connections.DeepCopy(),
 				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: connections.Name, Name: "east-kubeconfig"}}}},
-		{reason: "the way back to another cluster is not overwritten", is: ErrNameTaken, checks: []string{"name"},
-			says: "still has access to cluster other", there: []client.Object{connections.DeepCopy(),
+		{reason: "kubeconfig Secret for another cluster", is: ErrNameTaken, checks: []string{"name"},
+			text: "still has access to cluster other", existing: []client.Object{connections.DeepCopy(),
 				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: connections.Name, Name: "east-kubeconfig",
 					Labels:      map[string]string{membership.MemberLabel: "east"},
 					Annotations: map[string]string{clusterAnnotation: "other"}}}}},
@@ -272,16 +274,16 @@ func TestJoinPreflight(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			f := *f
 			f.t = t
-			f.create(test.there...)
+			f.create(test.existing...)
 			t.Cleanup(func() {
-				for _, object := range test.there {
+				for _, object := range test.existing {
 					if _, stays := object.(*corev1.Namespace); !stays {
 						f.discard(object)
 					}
 				}
 			})
 			if test.deleted {
-				require.NoError(t, f.c.Delete(t.Context(), test.there[0].DeepCopyObject().(client.Object)))
+				require.NoError(t, f.c.Delete(t.Context(), test.existing[0].DeepCopyObject().(client.Object)))
 			}
 			hub, member := f.config, f.config
 			if test.hub != nil {
@@ -299,23 +301,23 @@ func TestJoinPreflight(t *testing.T) {
 				require.NotEmpty(t, finding.Fix)
 			}
 			require.Equal(t, test.checks, checks, err)
-			require.ErrorContains(t, err, test.says)
+			require.ErrorContains(t, err, test.text)
 			if test.is != nil {
 				require.ErrorIs(t, err, test.is)
 			}
 			if test.as != nil {
 				require.ErrorAs(t, err, test.as)
 			}
-			if len(test.there) == 0 {
-				require.False(t, f.get(&v1alpha1.MemberCluster{}, "", "east"), "nothing has been made")
-				require.False(t, f.get(&rbacv1.ClusterRoleBinding{}, "", accessName), "nothing has been made")
+			if len(test.existing) == 0 {
+				require.False(t, f.get(&v1alpha1.MemberCluster{}, "", "east"), "a failed preflight check creates nothing")
+				require.False(t, f.get(&rbacv1.ClusterRoleBinding{}, "", accessName), "a failed preflight check creates nothing")
 			}
 		})
 	}
 }
 
-// TestJoinRights calls Join as users with the documented permissions, and with one less each.
-func TestJoinRights(t *testing.T) {
+// TestJoin_Rights calls Join as users with the documented permissions, and with one less each.
+func TestJoin_Rights(t *testing.T) {
 	f := newFleet(t)
 	hubRules := []rbacv1.PolicyRule{
 		rule("membership.muster.dev", "memberclusters", "get", "list", "create", "patch", "delete"),
@@ -328,7 +330,7 @@ func TestJoinRights(t *testing.T) {
 		rule("rbac.authorization.k8s.io", "clusterroles", "bind"),
 	}
 	hub, member := f.user("hub-admin", hubRules), f.user("member-admin", memberRules)
-	mustertest.Holds(f.t, timeLimit, "the rules count", func() bool {
+	mustertest.Holds(f.t, timeLimit, "Join succeeds with the documented rules", func() bool {
 		_, err := Join(t.Context(), hub, member, JoinOptions{Name: "east", Timeout: -1})
 		if err != nil {
 			t.Log(err)
@@ -347,7 +349,7 @@ func TestJoinRights(t *testing.T) {
 			"the user has no permission to delete memberclusters.membership.muster.dev"},
 	} {
 		less := f.user(name, test.rules)
-		mustertest.Holds(f.t, timeLimit, "what is missing is named: "+test.missing, func() bool {
+		mustertest.Holds(f.t, timeLimit, "the missing permission is reported: "+test.missing, func() bool {
 			_, err := Join(t.Context(), less, member, JoinOptions{Name: "east", Timeout: -1})
 			return errors.As(err, &failed) && failed.Findings[0].Problem == test.missing
 		})

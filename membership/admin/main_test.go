@@ -56,7 +56,7 @@ func newFleet(t *testing.T) *fleet {
 	require.NoError(t, err)
 	f := &fleet{t: t, plane: p, config: p.Config(), c: c}
 	t.Cleanup(f.empty)
-	mustertest.Holds(t, timeLimit, "the namespace of the agent of an earlier test goes", func() bool {
+	mustertest.Holds(t, timeLimit, "the agent's namespace of an earlier test is deleted", func() bool {
 		var namespace corev1.Namespace
 		return !f.get(&namespace, "", agent.DefaultNamespace) || namespace.DeletionTimestamp == nil
 	})
@@ -69,8 +69,8 @@ func (f *fleet) run() (stop func()) {
 	return f.manage(func(mgr manager.Manager) error { return hub.SetupWithManager(mgr, hub.Options{}) })
 }
 
-// attend runs an agent on the member, with the credential that Register has stored, or with a bootstrap credential.
-func (f *fleet) attend(name string, bootstrap *registration.Bootstrap) (stop func()) {
+// runAgent runs an agent on the member, with the credential that Register has stored, or with a bootstrap credential.
+func (f *fleet) runAgent(name string, bootstrap *registration.Bootstrap) (stop func()) {
 	f.t.Helper()
 	options := agent.Options{Name: name}
 	if bootstrap != nil {
@@ -106,7 +106,7 @@ func (f *fleet) get(object client.Object, namespace, name string) bool {
 func (f *fleet) member(name string) *v1alpha1.MemberCluster {
 	f.t.Helper()
 	var mc v1alpha1.MemberCluster
-	require.True(f.t, f.get(&mc, "", name), "there is no MemberCluster %s", name)
+	require.True(f.t, f.get(&mc, "", name), "MemberCluster %s does not exist", name)
 	return &mc
 }
 
@@ -154,7 +154,7 @@ func (f *fleet) empty() {
 	}
 	// Whether the namespace of the agent is deleted with it depends on who created it.
 	f.discard(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}})
-	// The namespaces of members keep the next of that name waiting, and take a while.
+	// The deletion of a member's namespace takes a while and delays the next member of that name.
 	var namespaces corev1.NamespaceList
 	if err := f.c.List(ctx, &namespaces, client.HasLabels{membership.MemberLabel}); err != nil {
 		f.t.Error(err)

@@ -16,7 +16,7 @@ import (
 
 func TestMemberStatus(t *testing.T) {
 	condition := func(kind string, status metav1.ConditionStatus) metav1.Condition {
-		return metav1.Condition{Type: kind, Status: status, Reason: "Because", Message: "It is " + kind + "."}
+		return metav1.Condition{Type: kind, Status: status, Reason: "Because", Message: "Message of " + kind + "."}
 	}
 	for _, test := range []struct {
 		reason  string
@@ -25,20 +25,20 @@ func TestMemberStatus(t *testing.T) {
 		detail  string
 		err     error
 	}{
-		{"no hub is running", v1alpha1.MemberCluster{}, false, "check that the controller of the hub is running", nil},
-		{"the first that is missing is told, without its full stop",
+		{"no conditions", v1alpha1.MemberCluster{}, false, "check that the controller of the hub is running", nil},
+		{"the first false condition is reported, without its full stop",
 			v1alpha1.MemberCluster{Status: v1alpha1.MemberClusterStatus{Conditions: []metav1.Condition{
 				condition(v1alpha1.ConditionJoined, metav1.ConditionFalse),
 				condition(v1alpha1.ConditionReachable, metav1.ConditionFalse),
 				condition(v1alpha1.ConditionAccepted, metav1.ConditionTrue)}}},
-			false, "It is Reachable (Because)", nil},
-		{"it has joined, whatever else is wrong",
+			false, "Message of Reachable (Because)", nil},
+		{"joined, other conditions are false",
 			v1alpha1.MemberCluster{Status: v1alpha1.MemberClusterStatus{Conditions: []metav1.Condition{
 				condition(v1alpha1.ConditionJoined, metav1.ConditionTrue),
 				condition(v1alpha1.ConditionReachable, metav1.ConditionFalse)}}}, true, "the member has joined", nil},
-		{"a user has denied it", v1alpha1.MemberCluster{Spec: v1alpha1.MemberClusterSpec{Accepted: new(false)}}, false,
+		{"denied by an administrator", v1alpha1.MemberCluster{Spec: v1alpha1.MemberClusterSpec{Accepted: new(false)}}, false,
 			"", ErrDenied},
-		{"a user has requested the leave",
+		{"leave requested by an administrator",
 			v1alpha1.MemberCluster{Spec: v1alpha1.MemberClusterSpec{State: v1alpha1.StateLeave}},
 			false, "", ErrDenied},
 	} {
@@ -49,23 +49,27 @@ func TestMemberStatus(t *testing.T) {
 	}
 }
 
-func TestLeaving(t *testing.T) {
+func TestLeaving_Message(t *testing.T) {
 	deadline := metav1.NewTime(time.Date(2026, 1, 1, 12, 30, 0, 0, time.UTC))
 	for _, test := range []struct {
 		reason string
 		leave  *v1alpha1.LeaveStatus
 		want   string
 	}{
-		{"no hub is running", nil, "the hub has not started the leave yet: check that the controller of the hub is running"},
-		{"what is on record is the leave before", &v1alpha1.LeaveStatus{Ended: true}, "the hub has not started the leave " +
+		{"no leave in the status", nil,
+			"the hub has not started the leave yet: check that the controller of the hub is running"},
+		{"an ended leave in the status", &v1alpha1.LeaveStatus{Ended: true}, "the hub has not started the leave " +
 			"yet: check that the controller of the hub is running"},
-		{"a gate", &v1alpha1.LeaveStatus{Deadline: deadline, Waiting: "works", Remaining: []string{"a", "b", "c", "d", "e"}},
+		{"the hub waits for a gate",
+			&v1alpha1.LeaveStatus{Deadline: deadline, Waiting: "works", Remaining: []string{"a", "b", "c", "d", "e"}},
 			"the hub waits for works: a, b, c and 2 more (until 12:30:00 UTC at the latest)"},
-		{"the agent", &v1alpha1.LeaveStatus{Deadline: deadline, Waiting: "agent"}, "the hub waits for the member's " +
-			"agent (until 12:30:00 UTC at the latest)"},
-		{"nothing any more", &v1alpha1.LeaveStatus{Deadline: deadline}, "the hub removes its objects of the member " +
-			"(until 12:30:00 UTC at the latest)"},
-		{"it was forced", &v1alpha1.LeaveStatus{Deadline: deadline, Waiting: "agent", Forced: true},
+		{"the hub waits for the agent", &v1alpha1.LeaveStatus{Deadline: deadline, Waiting: "agent"},
+			"the hub waits for the member's " +
+				"agent (until 12:30:00 UTC at the latest)"},
+		{"the hub waits for no component", &v1alpha1.LeaveStatus{Deadline: deadline},
+			"the hub removes its objects of the member " +
+				"(until 12:30:00 UTC at the latest)"},
+		{"a forced leave", &v1alpha1.LeaveStatus{Deadline: deadline, Waiting: "agent", Forced: true},
 			"the deadline has passed, and the hub continues without the member's agent"},
 	} {
 		require.Equal(t, test.want,
@@ -73,29 +77,29 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-func TestAwait(t *testing.T) {
+func TestReporter_Await(t *testing.T) {
 	unreachable := &UnreachableError{Which: Hub, Err: errors.New("refused")}
 	final := errors.New("final")
 	for _, test := range []struct {
 		reason string
-		looks  []seen
+		states []seen // the last one repeats
 		errs   []error
 		cancel time.Duration
-		is     error
-		says   string
+		err    error
+		text   string // of the error
 		steps  []Step
 	}{
-		{"it is done", []seen{{detail: "soon"}, {detail: "soon"}, {done: true, detail: "now"}}, nil, 0, nil, "",
+		{"the third state is done", []seen{{detail: "soon"}, {detail: "soon"}, {done: true, detail: "now"}}, nil, 0, nil, "",
 			[]Step{{"wait", "", false}, {"wait", "soon", false}, {"wait", "now", true}}},
-		{"it is not, and why not is told", []seen{{detail: "not yet"}}, nil, 0, context.DeadlineExceeded,
+		{"the timeout has the last detail", []seen{{detail: "not yet"}}, nil, 0, context.DeadlineExceeded,
 			"wait: timed out after 10s: not yet",
 			[]Step{{"wait", "", false}, {"wait", "not yet", false}}},
-		{"a network comes back", []seen{{}, {done: true}}, []error{unreachable, nil}, 0, nil, "",
+		{"a network failure ends", []seen{{}, {done: true}}, []error{unreachable, nil}, 0, nil, "",
 			[]Step{{"wait", "", false}, {"wait", unreachable.Error(), false}, {"wait", "", true}}},
-		{"or it does not", []seen{{}}, []error{unreachable}, 0, context.DeadlineExceeded, "refused",
+		{"a network failure lasts", []seen{{}}, []error{unreachable}, 0, context.DeadlineExceeded, "refused",
 			[]Step{{"wait", "", false}, {"wait", unreachable.Error(), false}}},
-		{"a permanent error ends it", []seen{{}}, []error{final}, 0, final, "final", []Step{{"wait", "", false}}},
-		{"the caller has had enough", []seen{{detail: "not yet"}}, nil, time.Second, context.Canceled, "not yet",
+		{"a permanent error ends the wait", []seen{{}}, []error{final}, 0, final, "final", []Step{{"wait", "", false}}},
+		{"the caller cancels the context", []seen{{detail: "not yet"}}, nil, time.Second, context.Canceled, "not yet",
 			[]Step{{"wait", "", false}, {"wait", "not yet", false}}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -106,16 +110,16 @@ func TestAwait(t *testing.T) {
 			}
 			reported, n := &steps{}, 0
 			err := reporter(reported.record).await(ctx, "wait", 10*time.Second, func(context.Context) (seen, error) {
-				i := min(n, len(test.looks)-1)
+				i := min(n, len(test.states)-1)
 				n++
 				if len(test.errs) > 0 {
-					return test.looks[i], test.errs[min(n-1, len(test.errs)-1)]
+					return test.states[i], test.errs[min(n-1, len(test.errs)-1)]
 				}
-				return test.looks[i], nil
+				return test.states[i], nil
 			})
-			require.ErrorIs(t, err, test.is, test.reason)
+			require.ErrorIs(t, err, test.err, test.reason)
 			if err != nil {
-				require.ErrorContains(t, err, test.says, test.reason)
+				require.ErrorContains(t, err, test.text, test.reason)
 			}
 			require.Equal(t, test.steps, []Step(*reported), test.reason)
 		})
@@ -131,22 +135,22 @@ func TestEndpoint(t *testing.T) {
 		want   endpoint
 		fails  bool
 	}{
-		{"that of the config",
+		{"the endpoint of the config",
 			rest.Config{Host: "https://east:6443/",
 				TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca"), ServerName: "kubernetes"}}, "", "",
 			endpoint{server: "https://east:6443/", serverName: "kubernetes", ca: []byte("ca")}, false},
-		{"a config may leave the scheme out", rest.Config{Host: "east:6443"}, "", "", endpoint{server: "https://east:6443"},
+		{"a config without a scheme", rest.Config{Host: "east:6443"}, "", "", endpoint{server: "https://east:6443"},
 			false},
-		{"the hub knows it by another address, which has another name",
+		{"another server has no server name of the config",
 			rest.Config{Host: "https://127.0.0.1",
 				TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca"), ServerName: "local"}},
 			"https://east", "", endpoint{server: "https://east", ca: []byte("ca")}, false},
-		{"and another authority",
+		{"another server with another CA",
 			rest.Config{Host: "https://127.0.0.1", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, "https://east",
 			"other", endpoint{server: "https://east", ca: []byte("other")}, false},
-		{"input is validated",
+		{"an insecure config",
 			rest.Config{Host: "https://east", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, "", "", endpoint{}, true},
-		{"a file that is not there",
+		{"a missing CA file",
 			rest.Config{Host: "https://east", TLSClientConfig: rest.TLSClientConfig{CAFile: "/no/such/file"}}, "", "",
 			endpoint{}, true},
 	} {

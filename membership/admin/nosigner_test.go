@@ -19,27 +19,27 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// hasty is a clock that advances by ten seconds at each call.
-type hasty struct {
+// jumpingClock is a clock that advances by ten seconds at each call.
+type jumpingClock struct {
 	clock.RealClock
-	looks atomic.Int64
+	calls atomic.Int64
 }
 
-func (h *hasty) Now() time.Time {
-	return h.RealClock.Now().Add(time.Duration(h.looks.Add(1)) * 10 * time.Second)
+func (h *jumpingClock) Now() time.Time {
+	return h.RealClock.Now().Add(time.Duration(h.calls.Add(1)) * 10 * time.Second)
 }
 
-func (h *hasty) Since(t time.Time) time.Duration { return h.Now().Sub(t) }
+func (h *jumpingClock) Since(t time.Time) time.Duration { return h.Now().Sub(t) }
 
-// TestNoSigner checks that Register reports a hub without a signer, and the next step, from the member's side.
-func TestNoSigner(t *testing.T) {
+// TestRegister_NoSigner checks that Register reports a hub without a signer, and the next step, from the member's side.
+func TestRegister_NoSigner(t *testing.T) {
 	p := localplane.ForTest(t, localplane.Options{Name: "unsigned", NoSigner: true, Prepare: prepare})
 	c, err := connect(Hub, p.Config())
 	require.NoError(t, err)
 	f := &fleet{t: t, plane: p, config: p.Config(), c: c}
 	f.manage(func(mgr manager.Manager) error {
 		return hub.SetupWithManager(mgr, hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{
-			v1alpha1.CredentialCertificate: &csr.Issuer{Client: c.Client, Clock: &hasty{}},
+			v1alpha1.CredentialCertificate: &csr.Issuer{Client: c.Client, Clock: &jumpingClock{}},
 		}})
 	})
 	bootstrap := f.token(v1alpha1.JoinTokenSpec{AutoAccept: true})
@@ -47,7 +47,7 @@ func TestNoSigner(t *testing.T) {
 	f.manage(func(mgr manager.Manager) error {
 		return agent.SetupWithManager(mgr, agent.Options{Name: "unsigned", Method: csr.Method{}})
 	})
-	mustertest.Holds(f.t, timeLimit, "the member's side is not told", func() bool {
+	mustertest.Holds(f.t, timeLimit, "Register reports the missing signer", func() bool {
 		var timeout *TimeoutError
 		require.ErrorAs(t, Register(t.Context(), f.config, bootstrap, RegisterOptions{Wait: time.Second}), &timeout)
 		return strings.Contains(timeout.Reason, csr.ErrNoSigner.Error())

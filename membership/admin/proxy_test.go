@@ -20,8 +20,8 @@ import (
 
 // proxy is a proxy that connects to a server for any host name.
 type proxy struct {
-	url   *url.URL
-	asked atomic.Pointer[http.Request] // last
+	url  *url.URL
+	last atomic.Pointer[http.Request]
 }
 
 func newProxy(t *testing.T, server string) *proxy {
@@ -30,7 +30,7 @@ func newProxy(t *testing.T, server string) *proxy {
 	require.NoError(t, err)
 	p := &proxy{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.asked.Store(r)
+		p.last.Store(r)
 		onward, err := net.Dial("tcp", at.Host) //nolint:noctx // a test
 		if err != nil {
 			return
@@ -51,8 +51,8 @@ func newProxy(t *testing.T, server string) *proxy {
 	return p
 }
 
-// TestJoinProxy checks a member that is reachable only through a proxy.
-func TestJoinProxy(t *testing.T) {
+// TestJoin_Proxy checks a member that is reachable only through a proxy.
+func TestJoin_Proxy(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
 	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "behind"}})
@@ -64,15 +64,15 @@ func TestJoinProxy(t *testing.T) {
 		Name: "east", MemberNamespace: "behind", Timeout: -1, ProxyHeaders: map[string]string{"X-Target": "east"},
 	})
 	require.NoError(t, err)
-	require.Empty(t, p.asked.Load().Header.Get("X-Target"), "what the config says is reached as it says")
+	require.Empty(t, p.last.Load().Header.Get("X-Target"), "ProxyHeaders apply only to connections of the hub")
 	_, err = Unjoin(ctx, f.config, "east", UnjoinOptions{MemberNamespace: "behind"})
-	require.NoError(t, err, "what the hub has leads through the proxy as well")
-	require.Equal(t, "east.invalid:6443", p.asked.Load().Host)
-	require.Equal(t, "east", p.asked.Load().Header.Get("X-Target"))
+	require.NoError(t, err, "the kubeconfig of the hub uses the proxy")
+	require.Equal(t, "east.invalid:6443", p.last.Load().Host)
+	require.Equal(t, "east", p.last.Load().Header.Get("X-Target"))
 	require.False(t, f.get(&rbacv1.ClusterRoleBinding{}, "", accessName))
 }
 
-func TestEndpointProxy(t *testing.T) {
+func TestEndpoint_Proxy(t *testing.T) {
 	named := func(proxy string) func(*http.Request) (*url.URL, error) {
 		return func(r *http.Request) (*url.URL, error) {
 			if r.URL.Host != "east" {
@@ -89,25 +89,28 @@ func TestEndpointProxy(t *testing.T) {
 		want    string
 		field   string // of an error
 	}{
-		{reason: "there is none", config: rest.Config{Host: "east"}},
-		{reason: "the config's is that of the hub too",
+		{reason: "no proxy", config: rest.Config{Host: "east"}},
+		{reason: "the hub uses the proxy of the config",
 			config: rest.Config{Host: "east", Proxy: named("http://x:y@proxy:3128")}, want: "http://x:y@proxy:3128"},
-		{reason: "it may have none for this server", config: rest.Config{Host: "https://west", Proxy: named("http://proxy")}},
-		{reason: "an option counts more", config: rest.Config{Host: "east", Proxy: named("http://proxy")},
+		{reason: "the config has no proxy for this server",
+			config: rest.Config{Host: "https://west", Proxy: named("http://proxy")}},
+		{reason: "ProxyURL overrides the proxy of the config",
+			config:  rest.Config{Host: "east", Proxy: named("http://proxy")},
 			options: JoinOptions{ProxyURL: "socks5://other"}, want: "socks5://other"},
-		{reason: "another address need not be behind it", config: rest.Config{Host: "east", Proxy: named("http://proxy")},
+		{reason: "another server does not use the proxy of the config",
+			config:  rest.Config{Host: "east", Proxy: named("http://proxy")},
 			options: JoinOptions{Server: "https://east:6443"}},
-		{reason: "but may be behind another", config: rest.Config{Host: "east"},
+		{reason: "another server with a ProxyURL", config: rest.Config{Host: "east"},
 			options: JoinOptions{Server: "https://east:6443", ProxyURL: "http://other"}, want: "http://other"},
-		{reason: "a hub knows no such proxies", config: rest.Config{Host: "east"},
+		{reason: "an unsupported scheme of ProxyURL", config: rest.Config{Host: "east"},
 			options: JoinOptions{ProxyURL: "ftp://secret-words@other"}, field: "ProxyURL"},
-		{reason: "the headers would have no effect", config: rest.Config{Host: "east"},
+		{reason: "ProxyHeaders without a proxy", config: rest.Config{Host: "east"},
 			options: JoinOptions{ProxyHeaders: header}, field: "ProxyHeaders"},
-		{reason: "what is no header", config: rest.Config{Host: "east"},
+		{reason: "an invalid header name", config: rest.Config{Host: "east"},
 			options: JoinOptions{ProxyURL: "http://proxy", ProxyHeaders: map[string]string{"a b": "secret-words"}},
 			field:   "ProxyHeaders"},
-		{reason: "a hub speaks to no server by http", config: rest.Config{Host: "http://secret-words"}, field: "Server"},
-		{reason: "a bundle is one of certificates", config: rest.Config{Host: "east"},
+		{reason: "a server with the http scheme", config: rest.Config{Host: "http://secret-words"}, field: "Server"},
+		{reason: "an invalid CA bundle", config: rest.Config{Host: "east"},
 			options: JoinOptions{CA: []byte("secret-words")}, field: "CA"},
 	} {
 		e, err := endpointOf(&test.config, test.options)

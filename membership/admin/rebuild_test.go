@@ -79,9 +79,9 @@ func TestRebuild_Identity(t *testing.T) {
 	}{
 		{"an empty hub", nil, hubConfigMap("lost", "8"), ""},
 		{"a repeated call", []client.Object{hubConfigMap("lost", "8")}, hubConfigMap("lost", "8"), ""},
-		{"an epoch that members have passed", []client.Object{hubConfigMap("lost", "2")}, hubConfigMap("lost", "8"), ""},
+		{"an epoch earlier than that of a member", []client.Object{hubConfigMap("lost", "2")}, hubConfigMap("lost", "8"), ""},
 		{"an epoch that is not a number", []client.Object{hubConfigMap("lost", "x")}, hubConfigMap("lost", "8"), ""},
-		{"a hub of its own", []client.Object{hubConfigMap("other", "1")}, hubConfigMap("other", "1"),
+		{"a hub with another identity", []client.Object{hubConfigMap("other", "1")}, hubConfigMap("other", "1"),
 			"has the identity other"},
 	} {
 		hub := fakeCluster(t, Hub, test.objects...)
@@ -128,19 +128,20 @@ func TestRebuild_Members(t *testing.T) {
 	existing.Spec.Claim, existing.Spec.ClusterID = "claim", "id"
 	hub := fakeCluster(t, Hub, existing)
 	for _, test := range []struct {
-		reason string
-		is     agent.Registration
-		detail string
-		err    error
+		reason       string
+		registration agent.Registration
+		detail       string
+		err          error
 	}{
-		{"the claim exists", agent.Registration{Name: "a", Claim: "claim", ClusterID: "another"},
+		{"a member with the same claim", agent.Registration{Name: "a", Claim: "claim", ClusterID: "another"},
 			"the MemberCluster exists, with the name renamed", nil},
-		{"the cluster ID exists", agent.Registration{Name: "a", Claim: "another", ClusterID: "id"},
+		{"a member with the same cluster ID", agent.Registration{Name: "a", Claim: "another", ClusterID: "id"},
 			"the MemberCluster exists, with the name renamed", nil},
-		{"the name is taken", agent.Registration{Name: "renamed", Claim: "another", ClusterID: "another"}, "", ErrNameTaken},
-		{"a member that is missing", agent.Registration{Name: "b", Claim: "b", ClusterID: "b"}, "", nil},
+		{"the name of another cluster", agent.Registration{Name: "renamed", Claim: "another", ClusterID: "another"}, "",
+			ErrNameTaken},
+		{"a missing member", agent.Registration{Name: "b", Claim: "b", ClusterID: "b"}, "", nil},
 	} {
-		detail, err := rebuilding(hub).create(t.Context(), &test.is)
+		detail, err := rebuilding(hub).create(t.Context(), &test.registration)
 		require.ErrorIs(t, err, test.err, test.reason)
 		require.Equal(t, test.detail, detail, test.reason)
 	}

@@ -22,7 +22,7 @@ func TestRegister(t *testing.T) {
 	f.run()
 	ctx := t.Context()
 	bootstrap := f.token(v1alpha1.JoinTokenSpec{})
-	given := func() *registration.Bootstrap {
+	stored := func() *registration.Bootstrap {
 		t.Helper()
 		var secret corev1.Secret
 		if !f.get(&secret, agent.DefaultNamespace, agent.DefaultBootstrapSecret) {
@@ -39,23 +39,23 @@ func TestRegister(t *testing.T) {
 	var unreachable *UnreachableError
 	require.ErrorAs(t, err, &unreachable)
 	require.Equal(t, Hub, unreachable.Which)
-	ended := *bootstrap
-	ended.Token = "secret-words"
-	err = Register(ctx, f.config, &ended, RegisterOptions{})
+	expired := *bootstrap
+	expired.Token = "secret-words"
+	err = Register(ctx, f.config, &expired, RegisterOptions{})
 	require.ErrorIs(t, err, ErrExpired)
-	require.NotContains(t, err.Error(), ended.Token)
+	require.NotContains(t, err.Error(), expired.Token)
 	require.Error(t, Register(ctx, f.plane.User("nobody"), bootstrap, RegisterOptions{}))
-	require.Nil(t, given(), "nothing has been changed")
+	require.Nil(t, stored(), "failed checks change nothing")
 	unexpected := func(context.Context, client.Client) error { return errors.New("a dry run changes nothing") }
 	dry := RegisterOptions{DryRun: true, Prepare: unexpected, Deploy: unexpected, Wait: time.Hour}
 	require.NoError(t, Register(ctx, f.config, bootstrap, dry))
-	require.ErrorIs(t, Register(ctx, f.config, &ended, dry), ErrExpired, "a dry run runs the checks")
-	require.Nil(t, given(), "a dry run changes nothing")
+	require.ErrorIs(t, Register(ctx, f.config, &expired, dry), ErrExpired, "a dry run runs the checks")
+	require.Nil(t, stored(), "a dry run changes nothing")
 
 	require.NoError(t, Register(ctx, f.config, &wrong, RegisterOptions{Unchecked: true}),
-		"this machine need not reach the hub")
+		"Unchecked skips the connection to the hub")
 	require.ErrorIs(t, Register(ctx, f.config, bootstrap, RegisterOptions{}), ErrClusterTaken)
-	require.Equal(t, wrong.Server, given().Server)
+	require.Equal(t, wrong.Server, stored().Server)
 	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{Replace: true}))
 	deployed := 0
 	deploy := func(ctx context.Context, member client.Client) error {
@@ -64,7 +64,7 @@ func TestRegister(t *testing.T) {
 		return member.Get(ctx, client.ObjectKey{Namespace: agent.DefaultNamespace, Name: agent.DefaultBootstrapSecret},
 			&secret)
 	}
-	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{Deploy: deploy}), "twice is harmless")
+	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{Deploy: deploy}), "a second Register succeeds")
 	require.Equal(t, 1, deployed, "the credential is stored before the agent is deployed")
 	failed := func(context.Context, client.Client) error { return errors.New("no such image") }
 	err = Register(ctx, f.config, bootstrap, RegisterOptions{Deploy: failed, Wait: time.Hour})
@@ -72,7 +72,7 @@ func TestRegister(t *testing.T) {
 	next := f.token(v1alpha1.JoinTokenSpec{})
 	require.NoError(t, Register(ctx, f.config, next, RegisterOptions{}), "another token of the same hub replaces "+
 		"the one before")
-	require.Equal(t, next.TokenName, given().TokenName)
+	require.Equal(t, next.TokenName, stored().TokenName)
 
 	var invalid *membership.InvalidError
 	require.ErrorAs(t, Register(ctx, f.config, nil, RegisterOptions{}), &invalid)
@@ -86,5 +86,5 @@ func TestRegister(t *testing.T) {
 	_, err = Join(ctx, f.config, f.config, JoinOptions{Name: "by-push", MemberNamespace: "push", Timeout: -1})
 	require.NoError(t, err)
 	require.ErrorIs(t, Register(ctx, f.config, next, RegisterOptions{Replace: true}), ErrClusterTaken,
-		"the hub runs its agent")
+		"the hub runs the agent of this cluster")
 }

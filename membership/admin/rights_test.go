@@ -19,19 +19,19 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// needs calls a function as users without one of its permissions each, in the order in which the function uses them,
-// and as a user with all of them. Each call continues from the state of the previous one.
-func (f *fleet) needs(name string, all []right, call func(user *rest.Config) error) {
+// requireRights calls a function as users without one of its permissions each, in the order in which the function uses
+// them, and as a user with all of them. Each call continues from the state of the previous one.
+func (f *fleet) requireRights(name string, all []right, call func(user *rest.Config) error) {
 	f.t.Helper()
 	for i, missing := range all {
 		user := f.user(fmt.Sprintf("%s-less-%d", name, i), rulesOf(slices.Delete(slices.Clone(all), i, i+1)))
-		said := fmt.Sprintf("cannot %s resource %q", missing.verbs, missing.resource)
+		text := fmt.Sprintf("cannot %s resource %q", missing.verbs, missing.resource)
 		var last error
-		mustertest.Holds(f.t, timeLimit, "without the right to "+missing.String(), func() bool {
+		mustertest.Holds(f.t, timeLimit, "an error without the right to "+missing.String(), func() bool {
 			last = call(user)
-			return last == nil || strings.Contains(last.Error(), said)
+			return last == nil || strings.Contains(last.Error(), text)
 		})
-		require.Error(f.t, last, "the right to %s is not needed", missing)
+		require.Error(f.t, last, "want an error without the right to %s", missing)
 	}
 	user := f.user(name, rulesOf(all))
 	var last error
@@ -58,7 +58,7 @@ func TestDecideRights(t *testing.T) {
 	request.Status = v1alpha1.JoinRequestStatus{Answer: v1alpha1.AnswerHeld, MemberName: "east"}
 	require.NoError(t, f.c.Status().Update(t.Context(), request))
 	group := v1alpha1.GroupVersion.Group
-	f.needs("decide", []right{
+	f.requireRights("decide", []right{
 		{group: group, resource: "memberclusters", verbs: "get"}, {group: group, resource: "joinrequests", verbs: "list"},
 		{group: group, resource: "memberclusters", verbs: "patch"},
 	}, func(user *rest.Config) error {
@@ -94,19 +94,21 @@ func TestUnjoinRights(t *testing.T) {
 		_, err := Unjoin(ctx, user, "east", UnjoinOptions{Member: user, MemberNamespace: namespace})
 		return err
 	}
-	f.needs("unjoin", minimal, unjoin)
+	f.requireRights("unjoin", minimal, unjoin)
 	require.False(t, f.get(&rbacv1.ClusterRoleBinding{}, "", accessName))
-	require.True(t, f.get(&corev1.Namespace{}, "", namespace), "who may not look into it may not remove it")
+	require.True(t, f.get(&corev1.Namespace{}, "", namespace),
+		"without the right to list its content, the namespace stays")
 
 	join()
-	whole := rulesOf(minimal)
-	whole = append(whole, rule("", "namespaces", "patch", "delete"))
+	full := rulesOf(minimal)
+	full = append(full, rule("", "namespaces", "patch", "delete"))
 	for _, list := range []string{"secrets", "serviceaccounts", "configmaps", "pods"} {
-		whole = append(whole, rule("", list, "list"))
+		full = append(full, rule("", list, "list"))
 	}
-	user := f.user("unjoin-whole", whole)
-	mustertest.Holds(f.t, timeLimit, "nothing else is needed", func() bool { return unjoin(user) == nil })
-	mustertest.Holds(f.t, timeLimit, "the namespace goes",
+	user := f.user("unjoin-whole", full)
+	mustertest.Holds(f.t, timeLimit, "Unjoin succeeds with the documented rights",
+		func() bool { return unjoin(user) == nil })
+	mustertest.Holds(f.t, timeLimit, "the namespace is deleted",
 		func() bool { return !f.get(&corev1.Namespace{}, "", namespace) })
 }
 
@@ -129,17 +131,18 @@ func TestRegisterRights(t *testing.T) {
 	for i, missing := range rights {
 		user := f.user(fmt.Sprintf("register-less-%d", i), rulesOf(slices.Delete(slices.Clone(rights), i, i+1)))
 		var last error
-		mustertest.Holds(f.t, timeLimit, "without the right to "+missing.String(), func() bool {
+		mustertest.Holds(f.t, timeLimit, "an error without the right to "+missing.String(), func() bool {
 			last = register(user)
 			return errors.As(last, &failed) && len(failed.Findings) == 1 &&
 				(strings.Contains(last.Error(), "no permission to "+missing.verbs+" "+missing.resource) ||
 					strings.Contains(last.Error(), "cannot "+missing.verbs))
 		})
 	}
-	require.False(t, f.get(&corev1.Namespace{}, "", namespace), "nothing has been changed")
+	require.False(t, f.get(&corev1.Namespace{}, "", namespace), "a failed preflight check changes nothing")
 	user := f.user("register", rulesOf(rights))
 	t.Cleanup(func() { f.discard(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}) })
 	var timeout *TimeoutError
-	mustertest.Holds(f.t, timeLimit, "that is not enough", func() bool { return errors.As(register(user), &timeout) })
+	mustertest.Holds(f.t, timeLimit, "Register waits for the agent",
+		func() bool { return errors.As(register(user), &timeout) })
 	require.Contains(t, timeout.Reason, "no agent has started")
 }

@@ -26,7 +26,7 @@ func TestCreateToken(t *testing.T) {
 	f.run()
 	options.Timeout = timeLimit
 	token, bootstrap, err := CreateToken(ctx, f.config, options)
-	require.NoError(t, err, "what was made before is gone on with")
+	require.NoError(t, err, "CreateToken continues with the existing JoinToken")
 	require.Equal(t, "edge", bootstrap.TokenName)
 	require.WithinDuration(t, token.CreationTimestamp.Add(time.Hour), token.Status.ExpirationTime.Time, time.Second)
 	require.NotContains(t, fmt.Sprintf("%v %+v", bootstrap, bootstrap), bootstrap.Token)
@@ -44,32 +44,32 @@ func TestCreateToken(t *testing.T) {
 	require.NoError(t, err)
 	second, _, err := CreateToken(ctx, f.config, TokenOptions{})
 	require.NoError(t, err)
-	require.NotEqual(t, first.Name, second.Name, "without a name each is another")
+	require.NotEqual(t, first.Name, second.Name, "each call without a name creates another JoinToken")
 
 	_, _, err = CreateToken(ctx, f.config,
 		TokenOptions{Spec: v1alpha1.JoinTokenSpec{Type: v1alpha1.JoinTokenBootstrapToken}})
 	var invalid *membership.InvalidError
-	require.ErrorAs(t, err, &invalid, "this hub has no such tokens")
+	require.ErrorAs(t, err, &invalid, "this hub does not support bootstrap tokens")
 	require.Equal(t, "spec.type", invalid.Field)
 	var left v1alpha1.JoinTokenList
 	require.NoError(t, f.c.List(ctx, &left))
 	for _, token := range left.Items {
-		require.NotEqual(t, v1alpha1.JoinTokenBootstrapToken, token.Spec.Type, "no try leaves one")
+		require.NotEqual(t, v1alpha1.JoinTokenBootstrapToken, token.Spec.Type, "a rejected call leaves no JoinToken")
 	}
 
 	short := TokenOptions{Name: "short", Spec: v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(1))}}
-	mustertest.Holds(f.t, timeLimit, "it does not end",
+	mustertest.Holds(f.t, timeLimit, "the JoinToken expires",
 		func() bool { _, _, err = CreateToken(ctx, f.config, short); return err != nil })
 	require.ErrorIs(t, err, ErrExpired)
 }
 
-func TestCreateTokenOptions(t *testing.T) {
+func TestCreateToken_InvalidOptions(t *testing.T) {
 	for _, test := range []struct {
 		reason  string
 		options TokenOptions
 	}{
-		{"a name is one that a JoinToken can have", TokenOptions{Name: "Edge!"}},
-		{"no token gives labels that are reserved",
+		{"an invalid name", TokenOptions{Name: "Edge!"}},
+		{"a reserved label",
 			TokenOptions{Spec: v1alpha1.JoinTokenSpec{Labels: map[string]string{"muster.dev/x": "y"}}}},
 	} {
 		_, _, err := CreateToken(t.Context(), &rest.Config{Host: "https://127.0.0.1:1"}, test.options)

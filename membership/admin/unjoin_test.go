@@ -23,20 +23,20 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestUnjoinKeep checks the leave of a member that can join again.
-func TestUnjoinKeep(t *testing.T) {
+// TestUnjoin_Keep checks the leave of a member that can join again.
+func TestUnjoin_Keep(t *testing.T) {
 	f := newFleet(t)
 	f.run()
 	ctx := t.Context()
 	f.create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "kept"},
 		Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)}})
-	// before there is anything of it, a leave is over at once, and nothing is on record
-	mustertest.Holds(f.t, timeLimit, "it is not prepared", func() bool {
+	// Before the hub has created objects of the member, a leave ends at once and is not in the status.
+	mustertest.Holds(f.t, timeLimit, "the member is ready to join", func() bool {
 		kept := f.member("kept")
 		return slices.Contains(kept.Finalizers, membership.Finalizer) &&
 			meta.IsStatusConditionTrue(kept.Status.Conditions, v1alpha1.ConditionReadyToJoin)
 	})
-	for _, reason := range []string{"it leaves", "twice is harmless"} {
+	for _, reason := range []string{"first leave", "second leave"} {
 		leave, err := Unjoin(ctx, f.config, "kept", UnjoinOptions{Keep: true})
 		require.NoError(t, err, reason)
 		require.True(t, leave.Ended, reason)
@@ -52,15 +52,15 @@ func TestUnjoin(t *testing.T) {
 	ctx := t.Context()
 	bootstrap := f.token(v1alpha1.JoinTokenSpec{AutoAccept: true})
 	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{}))
-	stopAgent := f.attend("south", nil)
+	stopAgent := f.runAgent("south", nil)
 	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{Wait: timeLimit}),
-		"the member tells that its agent has joined")
-	mustertest.Holds(f.t, timeLimit, "the hub does not know",
+		"Register returns when the agent has joined")
+	mustertest.Holds(f.t, timeLimit, "the member has joined",
 		func() bool { return f.member("south").Status.Phase == v1alpha1.PhaseJoined })
 	stopAgent()
 
 	var timeout *TimeoutError
-	mustertest.Holds(f.t, timeLimit, "the reason is the agent", func() bool { // The hub needs a moment to say so.
+	mustertest.Holds(f.t, timeLimit, "Unjoin waits for the agent", func() bool { // after the hub has updated the status
 		_, err := Unjoin(ctx, f.config, "south", UnjoinOptions{Timeout: time.Second})
 		require.ErrorAs(t, err, &timeout)
 		return strings.Contains(timeout.Reason, "waits for the member's agent")
@@ -69,7 +69,7 @@ func TestUnjoin(t *testing.T) {
 
 	leave, err := Unjoin(ctx, f.config, "south", UnjoinOptions{Force: true, Timeout: timeLimit})
 	require.NoError(t, err)
-	require.True(t, leave.Forced, "the hub put on record that it was forced")
+	require.True(t, leave.Forced, "the status of the leave is forced")
 	require.False(t, f.get(&v1alpha1.MemberCluster{}, "", "south"))
 
 	// A hub that does not run forces no leave.
@@ -81,14 +81,14 @@ func TestUnjoin(t *testing.T) {
 	require.NotEmpty(t, timeout.Reason)
 	require.Equal(t, []string{membership.Finalizer}, f.member("west").Finalizers)
 
-	// The member still has what its agent had. It was made by Register, so it goes.
+	// The member still has the objects of its agent. Register created them, so Clean deletes them.
 	require.True(t, f.get(&corev1.Secret{}, agent.DefaultNamespace, agent.DefaultStoreSecret))
 	gate := membership.GateFunc("works", remaining([]string{"work/shop"}, nil))
 	cleaned := &steps{}
 	require.NoError(t, Clean(ctx, f.config, CleanOptions{Cleaners: []membership.LeaveGate{gate},
 		Progress: cleaned.record}))
 	require.False(t, f.get(&corev1.Secret{}, agent.DefaultNamespace, agent.DefaultStoreSecret))
-	mustertest.Eventually(f.t, timeLimit, "the namespace goes", func() error {
+	mustertest.Eventually(f.t, timeLimit, "the namespace is deleted", func() error {
 		namespace := &corev1.Namespace{}
 		if !f.get(namespace, "", agent.DefaultNamespace) {
 			return nil
@@ -96,11 +96,12 @@ func TestUnjoin(t *testing.T) {
 		return fmt.Errorf("namespace: deleted at %v, %+v; steps of Clean: %+v",
 			namespace.DeletionTimestamp, namespace.Status, *cleaned)
 	})
-	require.NoError(t, Clean(ctx, f.config, CleanOptions{}), "twice is harmless")
+	require.NoError(t, Clean(ctx, f.config, CleanOptions{}), "a second Clean succeeds")
 }
 
-// TestUnjoinDeadMember checks the leave of a member that the hub had access to and that does not exist any more.
-func TestUnjoinDeadMember(t *testing.T) {
+// TestUnjoin_UnreachableMember checks the leave of a member that the hub had access to and that does not exist any
+// more.
+func TestUnjoin_UnreachableMember(t *testing.T) {
 	f := newFleet(t)
 	f.run()
 	ctx := t.Context()
@@ -109,8 +110,8 @@ func TestUnjoinDeadMember(t *testing.T) {
 		options UnjoinOptions
 		fails   bool
 	}{
-		{"remaining objects are reported", UnjoinOptions{}, true},
-		{"by force that is known, and only told", UnjoinOptions{Force: true}, false},
+		{"remaining access is an error", UnjoinOptions{}, true},
+		{"remaining access of a forced leave is only reported", UnjoinOptions{Force: true}, false},
 	} {
 		_, err := Join(ctx, f.config, f.config, JoinOptions{Name: "east", Timeout: -1})
 		require.NoError(t, err)
@@ -131,15 +132,15 @@ func TestUnjoinDeadMember(t *testing.T) {
 		}
 		require.False(t, f.get(&v1alpha1.MemberCluster{}, "", "east"))
 		require.Equal(t, test.fails, f.get(&corev1.Secret{}, membership.ConnectionNamespace, "east-kubeconfig"),
-			"the way back stays for as long as there is something to do there")
+			"the kubeconfig Secret stays while the member has objects to remove")
 	}
 }
 
-// TestUnjoinOthers checks that Unjoin does not change objects of another hub, or of a user, on a member.
-func TestUnjoinOthers(t *testing.T) {
+// TestUnjoin_ObjectsOfOtherOwners checks that Unjoin does not change objects of another hub, or of a user, on a member.
+func TestUnjoin_ObjectsOfOtherOwners(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
-	theirs := func(annotations map[string]string) *rbacv1.ClusterRoleBinding {
+	foreign := func(annotations map[string]string) *rbacv1.ClusterRoleBinding {
 		return &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: accessName, Annotations: annotations,
 				Labels: map[string]string{membership.MemberLabel: "east"}},
@@ -147,10 +148,10 @@ func TestUnjoinOthers(t *testing.T) {
 		}
 	}
 	for reason, annotations := range map[string]map[string]string{
-		"a member of that name is in the fleet of another hub": {hubAnnotation: "another"},
-		"of no known owner": nil,
+		"access of another hub to a member of the same name": {hubAnnotation: "another"},
+		"access without an owner":                            nil,
 	} {
-		binding := theirs(annotations)
+		binding := foreign(annotations)
 		f.create(binding)
 		_, err := Unjoin(ctx, f.config, "east", UnjoinOptions{Member: f.config})
 		require.NoError(t, err, reason)
@@ -170,8 +171,8 @@ func TestUnjoinOthers(t *testing.T) {
 	require.Nil(t, space.DeletionTimestamp)
 }
 
-// TestUnprepare removes installed objects, unless another hub needs them or a permission is missing.
-func TestUnprepare(t *testing.T) {
+// TestUnprepare_InstalledObjects removes installed objects, unless another hub needs them or a permission is missing.
+func TestUnprepare_InstalledObjects(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
 	const installed = "installed"
@@ -180,54 +181,54 @@ func TestUnprepare(t *testing.T) {
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: installed}}))
 	}
 	unprepare := func(ctx context.Context, c client.Client) (string, error) {
-		var there corev1.ConfigMap
-		if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: installed}, &there); err != nil {
+		var config corev1.ConfigMap
+		if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: installed}, &config); err != nil {
 			return "", client.IgnoreNotFound(err)
 		}
-		if there.Data != nil {
-			return "there is something in it", nil
+		if config.Data != nil {
+			return "the ConfigMap has data", nil
 		}
-		return "", c.Delete(ctx, &there)
+		return "", c.Delete(ctx, &config)
 	}
 	bootstrap := func() client.Object {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace,
 			Name: agent.DefaultBootstrapSecret}}
 	}
-	theirs := &rbacv1.ClusterRoleBinding{
+	foreign := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: accessName, Annotations: map[string]string{hubAnnotation: "another"}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 	}
 	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}})
 	for _, test := range []struct {
 		reason string
-		before client.Object // that is there
+		before client.Object // exists on the member
 		rules  []rbacv1.PolicyRule
-		stays  string // what is told of it; empty: it goes
+		stays  string // the reported reason; empty: the objects are deleted
 	}{
-		{"an agent is, or shall be, in the fleet of another hub", bootstrap(), nil, "the installed objects stay: Secret " +
+		{"an agent of another hub", bootstrap(), nil, "the installed objects stay: Secret " +
 			"muster-system/muster-bootstrap belongs to an agent"},
-		{"another hub has access, and runs an agent for it", theirs, nil, "the installed objects stay: ClusterRoleBinding " +
+		{"access of another hub", foreign, nil, "the installed objects stay: ClusterRoleBinding " +
 			"muster-push belongs to another"},
 		{
-			"it is in use",
+			"objects in use",
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: installed},
 				Data: map[string]string{"a": "b"}}, nil,
-			"the installed objects stay: there is something in it",
+			"the installed objects stay: the ConfigMap has data",
 		},
 		{
-			"the hub was given no more than this", nil, []rbacv1.PolicyRule{
+			"missing permission to delete the objects", nil, []rbacv1.PolicyRule{
 				rule("", "secrets", "get"), rule("", "namespaces", "get"),
 				rule(rbacv1.GroupName, "clusterrolebindings", "get", "delete"), rule("", "configmaps", "get"),
 			},
 			`cannot delete resource "configmaps"`,
 		},
-		{"no other hub needs it", nil, nil, ""},
-		{"twice is harmless", nil, nil, ""},
+		{"no other hub needs the objects", nil, nil, ""},
+		{"objects are already deleted", nil, nil, ""},
 	} {
 		member := f.config
 		if test.rules != nil {
 			member = f.user("unprepare", test.rules)
-			mustertest.Holds(f.t, timeLimit, "the rules count", func() bool {
+			mustertest.Holds(f.t, timeLimit, "the rules apply", func() bool {
 				less, err := connect(Member, member)
 				require.NoError(t, err)
 				return apierrors.IsNotFound(less.Get(ctx, client.ObjectKey{Name: accessName}, &rbacv1.ClusterRoleBinding{}))
@@ -236,7 +237,7 @@ func TestUnprepare(t *testing.T) {
 		if test.before != nil {
 			f.create(test.before)
 		}
-		if test.reason != "twice is harmless" {
+		if test.reason != "objects are already deleted" {
 			require.NoError(t, prepare(ctx, f.c), test.reason)
 		}
 		reported := &steps{}
@@ -257,10 +258,9 @@ func TestUnprepare(t *testing.T) {
 		f.discard(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: installed}})
 	}
 
-	// Who cleans a member is told the same, and does not ask whether an agent is there: its Secrets have just been
-	// removed.
-	for reason, data := range map[string]map[string]string{"it goes": nil, "it is in use": {"a": "b"}} {
-		mustertest.Holds(f.t, timeLimit, "the namespace that an agent was in has gone", func() bool {
+	// Clean does the same, but does not check for an agent: Clean has just removed the Secrets of the agent.
+	for reason, data := range map[string]map[string]string{"objects not in use": nil, "objects in use": {"a": "b"}} {
+		mustertest.Holds(f.t, timeLimit, "the former namespace of the agent is deleted", func() bool {
 			var namespace corev1.Namespace
 			return !f.get(&namespace, "", agent.DefaultNamespace) || namespace.DeletionTimestamp == nil
 		})
@@ -273,13 +273,13 @@ func TestUnprepare(t *testing.T) {
 	}
 }
 
-// remaining returns the function of a gate with these results, one after the other.
-func remaining(said ...[]string) func(context.Context, membership.Member) ([]string, error) {
+// remaining returns the function of a gate with these results, one after the other. The last one repeats.
+func remaining(results ...[]string) func(context.Context, membership.Member) ([]string, error) {
 	return func(context.Context, membership.Member) ([]string, error) {
-		now := said[0]
-		if len(said) > 1 {
-			said = said[1:]
+		current := results[0]
+		if len(results) > 1 {
+			results = results[1:]
 		}
-		return now, nil
+		return current, nil
 	}
 }

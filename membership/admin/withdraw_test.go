@@ -20,9 +20,9 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestUnjoinAgain ends an Unjoin early, after each of its requests, deletes the MemberCluster with all its objects,
+// TestUnjoin_Again ends an Unjoin early, after each of its requests, deletes the MemberCluster with all its objects,
 // and calls Unjoin again. No hub runs, so the MemberCluster is deleted immediately.
-func TestUnjoinAgain(t *testing.T) {
+func TestUnjoin_Again(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
 	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "again"}}
@@ -34,21 +34,23 @@ func TestUnjoinAgain(t *testing.T) {
 		reason   string
 		hub      *rest.Config
 		first    UnjoinOptions
-		broken   bool // the credential that the hub has
+		broken   bool // whether the credential of the hub is invalid
 		fails    func(error) bool
 		second   UnjoinOptions
 		reported string // by the second
 	}{
-		{reason: "it did not wait", first: UnjoinOptions{Timeout: -1}},
-		{reason: "it gave up", first: UnjoinOptions{Timeout: 1}, fails: isA[*TimeoutError]},
-		{reason: "the member did not answer", first: UnjoinOptions{Member: gone}, fails: isA[*UnreachableError]},
-		{reason: "the member is gone for ever", first: UnjoinOptions{Member: gone}, fails: isA[*UnreachableError],
+		{reason: "first call does not wait", first: UnjoinOptions{Timeout: -1}},
+		{reason: "first call times out", first: UnjoinOptions{Timeout: 1}, fails: isA[*TimeoutError]},
+		{reason: "member unreachable in the first call", first: UnjoinOptions{Member: gone}, fails: isA[*UnreachableError]},
+		{reason: "member unreachable in both calls, forced", first: UnjoinOptions{Member: gone},
+			fails:  isA[*UnreachableError],
 			second: UnjoinOptions{Member: gone, Force: true}, reported: "the access stays: "},
-		{reason: "the hub failed when the access had been removed", hub: failing(f.config, http.MethodDelete, "secrets"),
+		{reason: "hub fails after the access was removed", hub: failing(f.config, http.MethodDelete, "secrets"),
 			fails: isA[*UnreachableError], reported: "the access was removed already"},
-		{reason: "the hub's credential has ended", broken: true, fails: apierrors.IsUnauthorized,
+		{reason: "invalid credential of the hub, kubeconfig in the second call", broken: true,
+			fails:  apierrors.IsUnauthorized,
 			second: UnjoinOptions{Member: f.config}},
-		{reason: "the hub's credential has expired, and there is no other", broken: true, fails: apierrors.IsUnauthorized,
+		{reason: "invalid credential of the hub, forced", broken: true, fails: apierrors.IsUnauthorized,
 			second: UnjoinOptions{Force: true}, reported: "the access stays: "},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -56,11 +58,11 @@ func TestUnjoinAgain(t *testing.T) {
 			f.t = t
 			mc, err := Join(ctx, f.config, f.config, JoinOptions{Name: "east", MemberNamespace: space.Name, Timeout: -1})
 			require.NoError(t, err)
-			belongs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: membership.ConnectionNamespace,
+			owned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: membership.ConnectionNamespace,
 				Name: "belongs",
 				OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "MemberCluster",
 					Name: mc.Name, UID: mc.UID}}}}
-			f.create(belongs)
+			f.create(owned)
 			var secret corev1.Secret
 			require.True(t, f.get(&secret, membership.ConnectionNamespace, "east-kubeconfig"))
 			if test.broken {
@@ -78,10 +80,10 @@ func TestUnjoinAgain(t *testing.T) {
 			} else {
 				require.True(t, test.fails(err), err)
 			}
-			mustertest.Holds(f.t, timeLimit, "what belongs to the MemberCluster goes with it",
-				func() bool { return !f.get(belongs, belongs.Namespace, belongs.Name) })
+			mustertest.Holds(f.t, timeLimit, "objects owned by the MemberCluster are deleted",
+				func() bool { return !f.get(owned, owned.Namespace, owned.Name) })
 			require.True(t, f.get(&secret, membership.ConnectionNamespace, "east-kubeconfig"),
-				"the way back to the member stays")
+				"the kubeconfig Secret of the member stays")
 
 			reported := &steps{}
 			test.second.Progress = reported.record
@@ -100,15 +102,15 @@ func TestUnjoinAgain(t *testing.T) {
 
 	reported := &steps{}
 	_, err := Unjoin(ctx, f.config, "east", UnjoinOptions{Progress: reported.record})
-	require.NoError(t, err, "a member that is not there has left")
+	require.NoError(t, err, "Unjoin of a member that does not exist succeeds")
 	require.Contains(t, reported.details(doing),
 		"the hub has no kubeconfig Secret of Join; use the member's own kubeconfig "+
 			"to remove the objects of Join from the member",
 		"but remaining objects are reported after a deletion by other means")
 }
 
-// TestUnjoinTogether checks two concurrent calls.
-func TestUnjoinTogether(t *testing.T) {
+// TestUnjoin_Concurrent checks two concurrent calls.
+func TestUnjoin_Concurrent(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
 	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "together"}}
@@ -129,8 +131,8 @@ func TestUnjoinTogether(t *testing.T) {
 	}
 }
 
-// TestUnjoinJoinedAgain checks that access stays that a Join has granted again while an Unjoin was waiting.
-func TestUnjoinJoinedAgain(t *testing.T) {
+// TestUnjoin_JoinedAgain checks that Unjoin keeps access that a Join has granted again during the Unjoin.
+func TestUnjoin_JoinedAgain(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
 	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "rejoined"}})
@@ -151,8 +153,8 @@ func TestUnjoinJoinedAgain(t *testing.T) {
 	require.NotContains(t, secret.Annotations, endingAnnotation)
 }
 
-// TestUnjoinForce checks that only the deadline of the forced leave is shortened.
-func TestUnjoinForce(t *testing.T) {
+// TestUnjoin_Force checks that only the deadline of the forced leave is shortened.
+func TestUnjoin_Force(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
 	f.create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "stays",
@@ -161,12 +163,13 @@ func TestUnjoinForce(t *testing.T) {
 	var invalid *membership.InvalidError
 	require.ErrorAs(t, err, &invalid)
 	require.Equal(t, "Force", invalid.Field)
-	require.Equal(t, v1alpha1.StateJoin, f.member("stays").Spec.State, "nothing has been changed")
+	require.Equal(t, v1alpha1.StateJoin, f.member("stays").Spec.State, "invalid options change nothing")
 
 	_, err = Unjoin(ctx, failing(f.config, http.MethodDelete, "memberclusters"), "stays", UnjoinOptions{Force: true})
 	require.Error(t, err)
-	require.Equal(t, int32(900), f.member("stays").Spec.Leave.DeadlineSeconds, "it has not begun to leave")
-	for _, reason := range []string{"it leaves by force", "twice is harmless"} {
+	require.Equal(t, int32(900), f.member("stays").Spec.Leave.DeadlineSeconds,
+		"the deadline of a leave that was not requested is unchanged")
+	for _, reason := range []string{"first forced leave", "second forced leave"} {
 		_, err = Unjoin(ctx, f.config, "stays", UnjoinOptions{Force: true, Timeout: -1})
 		require.NoError(t, err, reason)
 		require.Equal(t, int32(1), f.member("stays").Spec.Leave.DeadlineSeconds, reason)

@@ -24,27 +24,27 @@ import (
 type script struct {
 	mu    sync.Mutex
 	err   error         // of every request
-	takes time.Duration // every request, unless its context ends before
-	asked []ask
+	delay time.Duration // of every response, unless the context ends before
+	sent  []request     // in order
 	lease *coordinationv1.Lease
 }
 
-type ask struct {
+type request struct {
 	Verb string
 	At   time.Duration // since the test began
 }
 
-var start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // when every synctest bubble begins
+var start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // the time at which every synctest bubble begins
 
 func (s *script) request(ctx context.Context, verb string) error {
 	s.mu.Lock()
-	s.asked = append(s.asked, ask{verb, time.Since(start)})
-	takes, err := s.takes, s.err
+	s.sent = append(s.sent, request{verb, time.Since(start)})
+	delay, err := s.delay, s.err
 	s.mu.Unlock()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(takes):
+	case <-time.After(delay):
 		return err
 	}
 }
@@ -90,19 +90,19 @@ func (s *script) set(change func()) {
 }
 
 // take returns the requests since its last call.
-func (s *script) take() []ask {
+func (s *script) take() []request {
 	synctest.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	asked := s.asked
-	s.asked = nil
-	return asked
+	sent := s.sent
+	s.sent = nil
+	return sent
 }
 
 var leasesResource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 
-// running runs a Beater until the test in the synctest bubble ends.
-func running(t *testing.T, s *script, opts BeaterOptions) *Beater {
+// startBeater runs a Beater until the test in the synctest bubble ends.
+func startBeater(t *testing.T, s *script, opts BeaterOptions) *Beater {
 	if opts.Random == nil {
 		opts.Random = func() float64 { return 0.75 } // a phase of a quarter of the period
 	}
@@ -117,17 +117,17 @@ func running(t *testing.T, s *script, opts BeaterOptions) *Beater {
 	return b
 }
 
-func TestBeatSteadily(t *testing.T) {
+func TestBeater_SteadyState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{takes: 3 * time.Second}
-		b := running(t, s, BeaterOptions{})
+		s := &script{delay: 3 * time.Second}
+		b := startBeater(t, s, BeaterOptions{})
 		pass(time.Hour)
 
 		got := s.take()
-		// The first finds no Lease. It ends at 6 s, so that the grid, whose phase is 15 s, begins at 21 s.
-		want := []ask{{"get", 0}, {"create", 3 * time.Second}}
+		// The first heartbeat finds no Lease. It ends at 6 s, so that the grid, whose phase is 15 s, begins at 21 s.
+		want := []request{{"get", 0}, {"create", 3 * time.Second}}
 		for at := 21 * time.Second; at <= time.Hour; at += time.Minute {
-			want = append(want, ask{"update", at})
+			want = append(want, request{"update", at})
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
@@ -137,9 +137,9 @@ func TestBeatSteadily(t *testing.T) {
 	})
 }
 
-// TestBeatPeriodSetBefore checks that a period that was set before Run is not handled as a change of the period, which
-// would delay the retry of a failed first heartbeat.
-func TestBeatPeriodSetBefore(t *testing.T) {
+// TestBeater_PeriodSetBeforeRunIsNoChange checks that a period that was set before Run is not handled as a change of
+// the period, which would delay the retry of a failed first heartbeat.
+func TestBeater_PeriodSetBeforeRunIsNoChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{err: errors.New("down")}
 		b := NewBeater(s, BeaterOptions{Random: func() float64 { return 0 }})
@@ -147,7 +147,7 @@ func TestBeatPeriodSetBefore(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
 		require.NoError(t, b.Run(ctx))
-		want := []ask{{"get", 0}, {"get", 500 * time.Millisecond}, {"get", 1500 * time.Millisecond},
+		want := []request{{"get", 0}, {"get", 500 * time.Millisecond}, {"get", 1500 * time.Millisecond},
 			{"get", 3500 * time.Millisecond}}
 		if diff := cmp.Diff(want, s.take()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
@@ -155,7 +155,7 @@ func TestBeatPeriodSetBefore(t *testing.T) {
 	})
 }
 
-func TestBeatOnlyRenewsWhatItKnows(t *testing.T) {
+func TestBeater_RenewalKeepsExistingFields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{lease: &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{
@@ -164,12 +164,12 @@ func TestBeatOnlyRenewsWhatItKnows(t *testing.T) {
 			},
 			Spec: coordinationv1.LeaseSpec{AcquireTime: &metav1.MicroTime{Time: start}},
 		}}
-		running(t, s, BeaterOptions{Identity: "pod-1", Period: 90 * time.Second})
+		startBeater(t, s, BeaterOptions{Identity: "pod-1", Period: 90 * time.Second})
 		synctest.Wait()
 		lease := s.written()
-		require.Equal(t, "7", lease.ResourceVersion, "an update must not overwrite what it has not seen")
+		require.Equal(t, "7", lease.ResourceVersion, "an update must not overwrite a newer version")
 		require.Equal(t, map[string]string{"kept": "yes"}, lease.Labels)
-		require.Empty(t, lease.ManagedFields, "most of the request, and the API server has them")
+		require.Empty(t, lease.ManagedFields, "managedFields are most of the request, and the API server keeps them")
 		require.Equal(t, "pod-1", *lease.Spec.HolderIdentity)
 		require.EqualValues(t, 293, *lease.Spec.LeaseDurationSeconds, "3.25 × 90 s, rounded up")
 		require.EqualValues(t, 1, *lease.Spec.LeaseTransitions)
@@ -183,7 +183,7 @@ func TestBeatOnlyRenewsWhatItKnows(t *testing.T) {
 	})
 }
 
-func TestBeatRetries(t *testing.T) {
+func TestBeater_Retries(t *testing.T) {
 	refused := errors.New("connection refused")
 	tests := []struct {
 		name   string
@@ -192,12 +192,12 @@ func TestBeatRetries(t *testing.T) {
 		want   []time.Duration // of attempts that fail
 	}{
 		{
-			name: "a minute", reason: "soon at first, and a period apart at most however long it lasts",
+			name: "a minute", reason: "the backoff begins short and never exceeds the period",
 			period: time.Minute,
 			want:   seconds(0, .875, 2.625, 6.125, 13.125, 27.125, 55.125, 107.625, 160.125, 212.625),
 		},
 		{
-			name: "a second", reason: "a second would be no retry within the period",
+			name: "a second", reason: "the first retry is within the period",
 			period: time.Second,
 			want:   seconds(0, .109375, .328125, .765625, 1.640625, 2.515625),
 		},
@@ -207,7 +207,7 @@ func TestBeatRetries(t *testing.T) {
 			t.Log(tt.reason)
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{err: refused}
-				b := running(t, s, BeaterOptions{Period: tt.period})
+				b := startBeater(t, s, BeaterOptions{Period: tt.period})
 				pass(tt.want[len(tt.want)-1] + time.Millisecond)
 				var got []time.Duration
 				for _, a := range s.take() {
@@ -230,7 +230,7 @@ func TestBeatRetries(t *testing.T) {
 	}
 }
 
-func TestBeatHangs(t *testing.T) {
+func TestBeater_HangingRequests(t *testing.T) {
 	tests := []struct{ period, timeout time.Duration }{
 		{time.Second, time.Second}, {10 * time.Second, 5 * time.Second}, {time.Minute, 15 * time.Second},
 		{10 * time.Minute, 15 * time.Second},
@@ -239,37 +239,37 @@ func TestBeatHangs(t *testing.T) {
 		t.Run(tt.period.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{}
-				running(t, s, BeaterOptions{Period: tt.period})
+				startBeater(t, s, BeaterOptions{Period: tt.period})
 				pass(2 * tt.period)
 				grid := s.take()[3].At
 
-				s.set(func() { s.takes = time.Hour })
+				s.set(func() { s.delay = time.Hour })
 				pass(20 * tt.period)
 				for i, a := range s.take() {
 					if i == 0 {
 						require.Equal(t, grid+tt.period, a.At)
 					}
 				}
-				s.set(func() { s.takes = 0 })
-				pass(2*tt.period + tt.timeout) // the last that hangs ends, and others come
-				require.LessOrEqual(t, len(s.take()), 4, "missed heartbeats must not be made up for")
+				s.set(func() { s.delay = 0 })
+				pass(2*tt.period + tt.timeout) // the last hanging request ends, and others follow
+				require.LessOrEqual(t, len(s.take()), 4, "missed heartbeats must not be sent later")
 
 				pass(10 * tt.period)
 				got := s.take()
 				require.InDelta(t, 10, len(got), 1, "the period is the same as before")
 				for _, a := range got {
 					require.Equal(t, "update", a.Verb)
-					require.Zero(t, (a.At-grid)%tt.period, "the agent keeps its place among the others")
+					require.Zero(t, (a.At-grid)%tt.period, "the phase of the agent is the same as before")
 				}
 			})
 		})
 	}
 }
 
-func TestBeatRequestDeadline(t *testing.T) {
+func TestBeater_RequestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{takes: time.Hour}
-		b := running(t, s, BeaterOptions{})
+		s := &script{delay: time.Hour}
+		b := startBeater(t, s, BeaterOptions{})
 		pass(15*time.Second - 1)
 		synctest.Wait()
 		require.Zero(t, b.Status().Failures)
@@ -279,7 +279,7 @@ func TestBeatRequestDeadline(t *testing.T) {
 	})
 }
 
-func TestSetPeriod(t *testing.T) {
+func TestBeater_SetPeriod(t *testing.T) {
 	tests := []struct {
 		name     string
 		reason   string
@@ -287,20 +287,20 @@ func TestSetPeriod(t *testing.T) {
 		after    time.Duration // since the last heartbeat
 		want     time.Duration // the next, since the change
 	}{
-		{"shorter", "the last one is too long ago already: a random time in the new period", 10 * time.Minute,
+		{"shorter", "the next heartbeat is already overdue: it is sent at a random time in the new period", 10 * time.Minute,
 			20 * time.Second, 5 * time.Minute, 5 * time.Second},
-		{"shorter, in time", "the new period counts from the last heartbeat", 10 * time.Minute, time.Minute, 50 * time.Second,
-			10 * time.Second},
-		{"longer", "agents that are changed together are spread over the new period", time.Minute, 4 * time.Minute,
+		{"shorter, next heartbeat not overdue", "the new period begins at the last heartbeat", 10 * time.Minute, time.Minute,
+			50 * time.Second, 10 * time.Second},
+		{"longer", "agents whose period is changed together are spread over the new period", time.Minute, 4 * time.Minute,
 			30 * time.Second, time.Minute},
-		{"the same", "nothing changes", time.Minute, time.Minute, 20 * time.Second, 40 * time.Second},
+		{"unchanged", "the schedule is the same", time.Minute, time.Minute, 20 * time.Second, 40 * time.Second},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Log(tt.reason)
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{}
-				b := running(t, s, BeaterOptions{Period: tt.from})
+				b := startBeater(t, s, BeaterOptions{Period: tt.from})
 				pass(tt.from/4 + 3*tt.from) // on the grid
 				s.take()
 				pass(tt.after)
@@ -320,7 +320,7 @@ func TestSetPeriod(t *testing.T) {
 	}
 }
 
-func TestSetPeriodBeforeRun(t *testing.T) {
+func TestBeater_SetPeriodBeforeRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{}
 		b := NewBeater(s, BeaterOptions{})
@@ -328,11 +328,11 @@ func TestSetPeriodBeforeRun(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		require.NoError(t, b.Run(ctx))
-		require.Equal(t, ask{"get", 0}, s.take()[0], "the first heartbeat is not put off")
+		require.Equal(t, request{"get", 0}, s.take()[0], "the first heartbeat is sent immediately")
 	})
 }
 
-func TestRunAgain(t *testing.T) {
+func TestBeater_RunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{}
 		b := NewBeater(s, BeaterOptions{})
@@ -341,14 +341,14 @@ func TestRunAgain(t *testing.T) {
 			go func() {
 				pass(time.Minute)
 				if err := b.Run(ctx); err == nil {
-					t.Error("two at once")
+					t.Error("Run during another Run: want an error")
 				}
 			}()
 			require.NoError(t, b.Run(ctx))
 			cancel()
 			s.take()
 			pass(time.Hour)
-			require.Empty(t, s.take(), "paused")
+			require.Empty(t, s.take(), "no requests after Run has returned")
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 0)
 		defer cancel()
@@ -356,34 +356,35 @@ func TestRunAgain(t *testing.T) {
 	})
 }
 
-func TestCancelDuringRequest(t *testing.T) {
+func TestBeater_CancelDuringRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{takes: time.Hour}
+		s := &script{delay: time.Hour}
 		b := NewBeater(s, BeaterOptions{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		require.NoError(t, b.Run(ctx))
-		require.Equal(t, time.Second, time.Since(start), "it must not wait for the request")
-		require.Zero(t, b.Status(), "to be stopped is no failure")
+		require.Equal(t, time.Second, time.Since(start), "Run must not wait for the request")
+		require.Zero(t, b.Status(), "a cancelled request is not a failure")
 	})
 }
 
-func TestOutcomes(t *testing.T) {
+func TestBeater_OutcomesReturnsLatest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{}
-		b := running(t, s, BeaterOptions{})
+		b := startBeater(t, s, BeaterOptions{})
 		pass(time.Hour) // no receiver
 		require.Len(t, s.take(), 62)
 		s.set(func() { s.err = apierrors.NewForbidden(leasesResource, membership.LeaseName, errors.New("no")) })
 		pass(time.Minute)
 		got := <-b.Outcomes()
-		require.True(t, apierrors.IsForbidden(got.LastError), "the latest counts: %v", got.LastError)
+		require.True(t, apierrors.IsForbidden(got.LastError), "want the latest status, got %v", got.LastError)
 		require.Positive(t, got.Failures)
 	})
 }
 
-// TestRenewTimeAlwaysChanges checks that each heartbeat changes the renewTime, even if the clock does not advance.
-func TestRenewTimeAlwaysChanges(t *testing.T) {
+// TestBeater_RenewTimeAlwaysChanges checks that each heartbeat changes the renewTime, even if the clock does not
+// advance.
+func TestBeater_RenewTimeAlwaysChanges(t *testing.T) {
 	s := &script{}
 	clock := clocktesting.NewFakeClock(start)
 	b := NewBeater(s, BeaterOptions{Clock: clock})
@@ -402,8 +403,8 @@ func TestRenewTimeAlwaysChanges(t *testing.T) {
 	require.Equal(t, start.Add(time.Minute+time.Microsecond), s.lease.Spec.RenewTime.UTC())
 }
 
-// TestPhasesSpread checks that agents that start together are evenly spread from their second heartbeat on.
-func TestPhasesSpread(t *testing.T) {
+// TestBeater_PhasesAreSpread checks that agents that start together are evenly spread from their second heartbeat on.
+func TestBeater_PhasesAreSpread(t *testing.T) {
 	const agents, tenths = 10_000, 10
 	b := NewBeater(nil, BeaterOptions{})
 	var count [tenths]int

@@ -26,11 +26,11 @@ func ExampleMonitor() {
 		fmt.Println(changed, state.State, "heard at", state.LastHeard.Format(time.TimeOnly))
 	}
 
-	renewed := now.Add(42 * time.Minute) // the agent's clock is off, which does not matter
+	renewed := now.Add(42 * time.Minute) // the agent's clock is wrong, which has no effect
 	show(monitor.Observe("east", renewed, now))
 
 	now = now.Add(time.Minute)
-	show(monitor.Observe("east", renewed, now)) // the same again is no heartbeat
+	show(monitor.Observe("east", renewed, now)) // an unchanged renewTime is no heartbeat
 
 	for { // a caller sleeps until Next
 		next, _ := monitor.Next()
@@ -79,7 +79,7 @@ func ExampleWatcher() {
 		watcher := heartbeat.NewWatcher(client.Leases(metav1.NamespaceAll), memberOf, heartbeat.WatcherOptions{
 			OnChange: func(names []string) {
 				for _, name := range names {
-					reconcile(name) // which asks watcher.Health(name)
+					reconcile(name) // which calls watcher.Health(name)
 				}
 			},
 			Log: mgr.GetLogger(),

@@ -18,14 +18,14 @@ func TestHolders_Cloned(t *testing.T) {
 		{"one agent", "aaaaaaaa", ""},
 		{"an agent that is restarted", "aaabbbccc", ""},
 		{"an agent that ends after each heartbeat", "abcdefghij", ""},
-		{"another replica takes over, and the former one was paused with a request", "aabbabb", ""},
+		{"another replica takes over, and the paused former one sends its last request", "aabbabb", ""},
 		{"two agents", "ababab", "ab"},
-		{"two agents, one of which is late sometimes", "aabaababb", "ab"},
+		{"two agents, one of them sometimes late", "aabaababb", "ab"},
 		{"three agents", "abcabc", "abc"},
 		{"a clone that is restarted", "abababacac", "abc"},
-		{"a clone that has ended", "abababa.a", ""},
-		{"a clone that ends, and the agent is restarted", "ababab.ccc", ""},
-		{"pauses of two processes, an hour apart", "aba......bab", ""},
+		{"a clone that was stopped", "abababa.a", ""},
+		{"a clone that was stopped, and a restarted agent", "ababab.ccc", ""},
+		{"a return of the former process an hour later", "aba......bab", ""},
 	} {
 		h, now := holders{}, epoch
 		last := ""

@@ -19,8 +19,8 @@ import (
 // whose Lease was deleted, with a notification. A Lease that no agent has renewed yet exists, and is no heartbeat.
 func TestWatcher_Missing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, o := &sky{}, &reported{}
-		w := watching(t, s, WatcherOptions{OnChange: o.note}, "a")
+		s, o := &leaseHub{}, &reported{}
+		w := startWatcher(t, s, WatcherOptions{OnChange: o.record}, "a")
 		require.True(t, w.Missing("a"))
 		require.False(t, w.Missing("untracked"))
 
@@ -40,10 +40,10 @@ func TestWatcher_Missing(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, [][]string{{"a"}}, o.take())
 		require.True(t, w.Missing("a"))
-		require.Equal(t, Healthy, stateOf(t, w, "a"), "a deleted Lease is no loss")
-		s.fall()
+		require.Equal(t, Healthy, stateOf(t, w, "a"), "a deleted Lease is not a loss by itself")
+		s.stopServing()
 		synctest.Wait()
-		require.False(t, w.Missing("a"), "nothing is known while the watch is down")
+		require.False(t, w.Missing("a"), "without a watch, the hub does not know which Leases exist")
 	})
 }
 
@@ -74,10 +74,10 @@ func TestBeat_MissingLeaseOfTheHub(t *testing.T) {
 		pass(10 * time.Minute)
 		status := b.Status()
 		require.True(t, apierrors.IsNotFound(status.LastError), "%v", status.LastError)
-		require.False(t, apierrors.IsForbidden(status.LastError), "the hub does not refuse the agent")
+		require.False(t, apierrors.IsForbidden(status.LastError), "want the missing Lease as the error")
 		require.ErrorContains(t, status.LastError, "until the hub creates it again")
 		require.Greater(t, status.Failures, 9)
-		require.Less(t, status.Failures, 40, "the pauses grow")
+		require.Less(t, status.Failures, 40, "the backoff increases")
 
 		s.set(func() { s.lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: membership.LeaseName}} })
 		pass(time.Minute)

@@ -12,10 +12,10 @@ import (
 
 var propertyNames = []string{"ash", "birch", "cedar", "elm"}
 
-// TestMonitorAgreesWithNaive applies the same random events to a Monitor and a full scan. After every step, the health
+// TestMonitor_AgreesWithNaive applies the same random events to a Monitor and a full scan. After every step, the health
 // of all members must be equal, the returned names must be exactly those whose health changed, and the next wake-up
 // must not be too late.
-func TestMonitorAgreesWithNaive(t *testing.T) {
+func TestMonitor_AgreesWithNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy := Policy{OutageMinimum: rapid.IntRange(0, 4).Draw(t, "minimum")}
 		if rapid.Bool().Draw(t, "tight grace") {
@@ -23,7 +23,7 @@ func TestMonitorAgreesWithNaive(t *testing.T) {
 		}
 		m, n := NewMonitor(policy), newNaive(policy)
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		agent := now.Add(-time.Hour) // the agents' clock: off, and never compared with now
+		agent := now.Add(-time.Hour) // the agents' clock is wrong, and is never compared with now
 
 		names := rapid.SampledFrom(propertyNames)
 		periods := rapid.SampledFrom([]time.Duration{0, time.Second, 3 * time.Second, 10 * time.Second, time.Minute,
@@ -32,14 +32,14 @@ func TestMonitorAgreesWithNaive(t *testing.T) {
 			time.Minute, 5 * time.Minute, time.Hour})
 		tick := func() time.Time { agent = agent.Add(time.Millisecond); return agent }
 
-		check := func(op string, do func() []string, besides ...string) {
+		check := func(op string, do func() []string, ignored ...string) {
 			before := healthOfAll(m)
 			got := do()
 			var want []string
 			for name, v := range healthOfAll(m) {
-				old, had := before[name]
-				if had && (v.State != old.State || v.Suspended != old.Suspended || !v.Since.Equal(old.Since)) &&
-					!slices.Contains(besides, name) {
+				old, existed := before[name]
+				if existed && (v.State != old.State || v.Suspended != old.Suspended || !v.Since.Equal(old.Since)) &&
+					!slices.Contains(ignored, name) {
 					want = append(want, name)
 				}
 			}
@@ -164,9 +164,9 @@ func TestMonitorAgreesWithNaive(t *testing.T) {
 	})
 }
 
-// TestNoLossWithinGrace checks for every order of events that a member is not lost within a grace period after a
-// heartbeat, Track, or the start of a new grace period.
-func TestNoLossWithinGrace(t *testing.T) {
+// TestMonitor_NoLossWithinGrace checks for every order of events that a member is not lost within a grace period after
+// a heartbeat, Track, or the start of a new grace period.
+func TestMonitor_NoLossWithinGrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := NewMonitor(Policy{})
 		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -177,7 +177,7 @@ func TestNoLossWithinGrace(t *testing.T) {
 			m.Expire(now)
 			v, _ := m.Health("east")
 			if silent := now.Sub(last); v.State == Lost && silent < v.Grace || v.State != Lost && silent >= v.Grace {
-				t.Fatalf("%s after a silence of %s with a grace of %s", v.State, silent, v.Grace)
+				t.Fatalf("state is %s %s after the last heartbeat, grace period %s", v.State, silent, v.Grace)
 			}
 			if v.State != Lost && rapid.Bool().Draw(t, "beats") {
 				last = now

@@ -11,28 +11,28 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// play is a scripted sequence of events.
-type play struct {
+// scenario is a scripted sequence of events.
+type scenario struct {
 	t       *testing.T
 	m       *Monitor
 	now     time.Time
 	renewed time.Time
-	changed []string // by the last act
+	changed []string // by the last event
 }
 
-func newPlay(t *testing.T, policy Policy, members ...string) *play {
-	p := &play{t: t, m: NewMonitor(policy), now: epoch, renewed: epoch.Add(-time.Hour)}
+func newScenario(t *testing.T, policy Policy, members ...string) *scenario {
+	p := &scenario{t: t, m: NewMonitor(policy), now: epoch, renewed: epoch.Add(-time.Hour)}
 	p.track(time.Minute, members...)
 	return p
 }
 
-func (p *play) track(period time.Duration, members ...string) {
+func (p *scenario) track(period time.Duration, members ...string) {
 	for _, name := range members {
 		p.changed = p.m.Track(name, period, p.now)
 	}
 }
 
-func (p *play) beat(members ...string) {
+func (p *scenario) beat(members ...string) {
 	for _, name := range members {
 		p.renewed = p.renewed.Add(time.Second)
 		p.changed = p.m.Observe(name, p.renewed, p.now)
@@ -40,7 +40,7 @@ func (p *play) beat(members ...string) {
 }
 
 // beats lets time pass in which only these members send a heartbeat each 20 s.
-func (p *play) beats(d time.Duration, members ...string) {
+func (p *scenario) beats(d time.Duration, members ...string) {
 	for ; d > 0; d -= 20 * time.Second {
 		p.beat(members...)
 		p.pass(min(d, 20*time.Second))
@@ -48,7 +48,7 @@ func (p *play) beats(d time.Duration, members ...string) {
 }
 
 // pass lets time pass from deadline to deadline, like a Watcher.
-func (p *play) pass(d time.Duration) {
+func (p *scenario) pass(d time.Duration) {
 	end := p.now.Add(d)
 	p.changed = nil
 	for {
@@ -64,10 +64,10 @@ func (p *play) pass(d time.Duration) {
 	p.now = end
 }
 
-func (p *play) pause()  { p.m.Pause(p.now) }
-func (p *play) resume() { p.changed = p.m.Resume(p.now) }
+func (p *scenario) pause()  { p.m.Pause(p.now) }
+func (p *scenario) resume() { p.changed = p.m.Resume(p.now) }
 
-func (p *play) want(state State, members ...string) {
+func (p *scenario) want(state State, members ...string) {
 	p.t.Helper()
 	for _, name := range members {
 		v, ok := p.m.Health(name)
@@ -77,14 +77,14 @@ func (p *play) want(state State, members ...string) {
 	}
 }
 
-func (p *play) wantChanged(members ...string) {
+func (p *scenario) wantChanged(members ...string) {
 	p.t.Helper()
 	if diff := cmp.Diff(members, p.changed); diff != "" {
 		p.t.Fatalf("after %s: changed (-want +got):\n%s", p.now.Sub(epoch), diff)
 	}
 }
 
-func (p *play) wantWithheld(want bool, members ...string) {
+func (p *scenario) wantWithheld(want bool, members ...string) {
 	p.t.Helper()
 	for _, name := range members {
 		if v, _ := p.m.Health(name); v.Suspended != want {
@@ -93,16 +93,16 @@ func (p *play) wantWithheld(want bool, members ...string) {
 	}
 }
 
-const grace = 195 * time.Second // of a minute
+const grace = 195 * time.Second // of a period of one minute
 
 func TestMonitor(t *testing.T) {
 	tests := []struct {
 		name   string
 		reason string
-		play   func(*play)
+		run    func(*scenario)
 	}{
-		{"lost at the end of the grace", "not a moment earlier: two heartbeats lost and the third late is still fine",
-			func(p *play) {
+		{"lost at the end of the grace period", "two missed heartbeats and a late third one are within the grace period",
+			func(p *scenario) {
 				p.beat("a")
 				p.pass(grace - 1)
 				p.want(Healthy, "a")
@@ -110,29 +110,32 @@ func TestMonitor(t *testing.T) {
 				p.want(Lost, "a")
 				p.wantChanged("a")
 			}},
-		{"awaited for a whole grace", "a hub that restarts knows nothing, so it says nothing until then", func(p *play) {
-			p.pass(grace - 1)
-			p.want(Awaited, "a")
-			p.pass(1)
-			p.want(Lost, "a")
-		}},
-		{"the same Lease again", "informers repeat what they know; a dead member would live for ever", func(p *play) {
-			p.beat("a")
-			for range 20 {
-				p.pass(20 * time.Second)
-				p.m.Observe("a", p.renewed, p.now)
-			}
-			p.want(Lost, "a")
-		}},
-		{"a clock that goes back", "the agent's time is only ever compared with itself", func(p *play) {
-			for range 20 {
-				p.renewed = p.renewed.Add(-time.Hour)
-				p.beats(20*time.Second, "a")
-			}
-			p.want(Healthy, "a")
-		}},
-		{"a list at first", "a Lease that was there before may be ages old: only its next change is a sign of life",
-			func(p *play) {
+		{"awaited for a whole grace period", "after a restart of the hub, a member without a heartbeat is not lost at once",
+			func(p *scenario) {
+				p.pass(grace - 1)
+				p.want(Awaited, "a")
+				p.pass(1)
+				p.want(Lost, "a")
+			}},
+		{"repeated observation of an unchanged Lease", "an informer repeats unchanged objects, which are no heartbeats",
+			func(p *scenario) {
+				p.beat("a")
+				for range 20 {
+					p.pass(20 * time.Second)
+					p.m.Observe("a", p.renewed, p.now)
+				}
+				p.want(Lost, "a")
+			}},
+		{"clock of the agent goes backwards", "a renewTime is compared only with an earlier one of the same agent",
+			func(p *scenario) {
+				for range 20 {
+					p.renewed = p.renewed.Add(-time.Hour)
+					p.beats(20*time.Second, "a")
+				}
+				p.want(Healthy, "a")
+			}},
+		{"first list of Leases", "an existing Lease may be old: only its next change is a heartbeat",
+			func(p *scenario) {
 				p.changed = p.m.Relist(map[string]time.Time{"a": epoch}, p.now)
 				p.wantChanged()
 				p.want(Awaited, "a")
@@ -140,26 +143,27 @@ func TestMonitor(t *testing.T) {
 				p.wantChanged("a")
 				p.want(Healthy, "a")
 			}},
-		{"heard before it is tracked", "a member that joins is Healthy at once, not after another period", func(p *play) {
+		{"heartbeat before Track", "a member that joins is Healthy at once, not after another period", func(p *scenario) {
 			p.beat("new")
 			p.pass(time.Second)
 			p.track(time.Minute, "new")
 			p.want(Healthy, "new")
 		}},
-		{"listed before it is tracked", "the same of a member that the hub learns of after its Lease", func(p *play) {
+		{"list before Track", "an existing Lease of a member that is tracked later is no heartbeat", func(p *scenario) {
 			p.m.Relist(map[string]time.Time{"new": epoch}, p.now)
 			p.track(time.Minute, "new")
 			p.want(Awaited, "new")
 		}},
-		{"a Lease made anew", "an agent whose Lease was deleted makes another, which is a heartbeat", func(p *play) {
-			p.beat("a")
-			p.m.Gone("a")
-			p.pass(grace)
-			p.want(Lost, "a")
-			p.m.Observe("a", p.renewed, p.now)
-			p.want(Healthy, "a")
-		}},
-		{"never renewed", "another client created the Lease", func(p *play) {
+		{"deleted Lease is created again", "an agent whose Lease was deleted creates a new one, which is a heartbeat",
+			func(p *scenario) {
+				p.beat("a")
+				p.m.Gone("a")
+				p.pass(grace)
+				p.want(Lost, "a")
+				p.m.Observe("a", p.renewed, p.now)
+				p.want(Healthy, "a")
+			}},
+		{"Lease without a renewTime", "a client other than the agent created the Lease", func(p *scenario) {
 			p.m.Observe("a", time.Time{}, p.now)
 			p.want(Awaited, "a")
 			p.beat("a")
@@ -168,8 +172,8 @@ func TestMonitor(t *testing.T) {
 			p.pass(1)
 			p.want(Lost, "a")
 		}},
-		{"period shortened", "the agent has yet to hear of it: a grace from now on, not from its last heartbeat",
-			func(p *play) {
+		{"period shortened", "the agent may not know it yet: the new grace period begins now, not at the last heartbeat",
+			func(p *scenario) {
 				p.track(10*time.Minute, "a")
 				p.beat("a")
 				p.pass(9 * time.Minute)
@@ -179,15 +183,15 @@ func TestMonitor(t *testing.T) {
 				p.pass(1)
 				p.want(Lost, "a")
 			}},
-		{"period shortened at the end", "or else a period that is changed all the time would keep the dead alive",
-			func(p *play) {
+		{"period shortened at the end of the grace period", "frequent changes of the period must not hide a failed member",
+			func(p *scenario) {
 				p.beat("a")
 				p.pass(grace - time.Second)
 				p.track(50*time.Second, "a")
 				p.pass(time.Second)
 				p.want(Lost, "a")
 			}},
-		{"period lengthened", "the agent may already have it", func(p *play) {
+		{"period lengthened", "the agent may already use the new period", func(p *scenario) {
 			p.beat("a")
 			p.pass(grace - 1)
 			p.track(10*time.Minute, "a")
@@ -197,14 +201,14 @@ func TestMonitor(t *testing.T) {
 			p.want(Lost, "a")
 		}},
 
-		{"first recovery", "a member that comes back once is trusted at once", func(p *play) {
+		{"first recovery", "a member that was lost once is Healthy with its next heartbeat", func(p *scenario) {
 			p.beat("a")
 			p.pass(grace)
 			p.beat("a")
 			p.want(Healthy, "a")
 			p.wantChanged("a")
 		}},
-		{"flapping", "each loss soon after another doubles the time to hold steady, up to eight graces", func(p *play) {
+		{"flapping", "each loss soon after another doubles the hold, up to eight grace periods", func(p *scenario) {
 			p.track(time.Minute, "b")
 			p.beat("a")
 			p.beats(grace, "b")
@@ -219,7 +223,7 @@ func TestMonitor(t *testing.T) {
 				p.want(Lost, "a")
 			}
 		}},
-		{"flapping alone", "a hub with a single member suspects itself each time", func(p *play) {
+		{"flapping of a single member", "in a fleet of one member, each loss is an outage", func(p *scenario) {
 			for range 4 {
 				p.beat("a")
 				p.want(Healthy, "a")
@@ -227,7 +231,7 @@ func TestMonitor(t *testing.T) {
 				p.wantWithheld(true, "a")
 			}
 		}},
-		{"quiet again", "after sixteen graces without a loss the past is forgotten", func(p *play) {
+		{"no loss for sixteen grace periods", "earlier losses no longer count as flaps", func(p *scenario) {
 			for range 3 {
 				p.beat("a")
 				p.pass(grace)
@@ -238,7 +242,7 @@ func TestMonitor(t *testing.T) {
 			p.beat("a")
 			p.want(Healthy, "a")
 		}},
-		{"late while unsteady", "steady means steady: the time begins anew", func(p *play) {
+		{"late heartbeat while Unsteady", "the hold begins again", func(p *scenario) {
 			p.track(time.Minute, "b")
 			p.beat("a")
 			p.beats(grace, "b")
@@ -254,22 +258,23 @@ func TestMonitor(t *testing.T) {
 			p.want(Healthy, "a")
 		}},
 
-		{"outage", "when all fall silent at once, the hub suspects itself before the first of them is lost", func(p *play) {
-			p.track(time.Minute, "b", "c", "d")
-			for _, name := range []string{"a", "b", "c", "d"} {
-				p.beat(name)
-				p.pass(15 * time.Second)
-			}
-			for !lostAny(p) {
-				p.pass(time.Second)
-			}
-			p.want(Lost, "a")
-			p.want(Healthy, "b", "c", "d")
-			p.wantWithheld(true, "a")
-			p.pass(time.Minute)
-			p.wantWithheld(true, "a", "b", "c", "d")
-		}},
-		{"end of an outage", "the members that are still silent have a fresh grace from then on", func(p *play) {
+		{"outage of the hub", "if all members are silent, the outage begins before the first of them is lost",
+			func(p *scenario) {
+				p.track(time.Minute, "b", "c", "d")
+				for _, name := range []string{"a", "b", "c", "d"} {
+					p.beat(name)
+					p.pass(15 * time.Second)
+				}
+				for !anyLost(p) {
+					p.pass(time.Second)
+				}
+				p.want(Lost, "a")
+				p.want(Healthy, "b", "c", "d")
+				p.wantWithheld(true, "a")
+				p.pass(time.Minute)
+				p.wantWithheld(true, "a", "b", "c", "d")
+			}},
+		{"end of an outage", "the members that are still silent have a new grace period", func(p *scenario) {
 			p.track(time.Minute, "b", "c", "d")
 			p.beat("a", "b", "c", "d")
 			p.pass(grace)
@@ -278,7 +283,7 @@ func TestMonitor(t *testing.T) {
 			p.wantWithheld(true, "a", "b", "c")
 			p.beat("c")
 			if _, suspected := p.m.Outage(); suspected {
-				p.t.Fatal("half are silent, and the hub still suspects itself")
+				p.t.Fatal("half of the members are silent: want no outage")
 			}
 			p.wantChanged("c")
 			p.wantWithheld(true, "a", "b")
@@ -286,13 +291,13 @@ func TestMonitor(t *testing.T) {
 			p.beats(grace-time.Second, "c", "d")
 			p.wantWithheld(true, "a", "b")
 			if v, _ := p.m.Health("a"); !v.SuspendedUntil.Equal(end) {
-				p.t.Fatalf("held until %s, want %s", v.SuspendedUntil, end)
+				p.t.Fatalf("SuspendedUntil is %s, want %s", v.SuspendedUntil, end)
 			}
 			p.pass(time.Second)
 			p.wantChanged("a", "b")
 			p.wantWithheld(false, "a", "b")
 		}},
-		{"return within the fresh grace", "nothing was ever done about the member", func(p *play) {
+		{"return within the new grace period", "the member is never reported as lost without an outage", func(p *scenario) {
 			p.track(time.Minute, "b", "c")
 			p.beat("a", "b", "c")
 			p.pass(grace)
@@ -303,8 +308,8 @@ func TestMonitor(t *testing.T) {
 			p.want(Healthy, "a")
 			p.wantWithheld(false, "a")
 		}},
-		{"all are not ready", "the hub has lost its way to the members of push mode, and hears their agents all the same",
-			func(p *play) {
+		{"all members not ready", "the hub has lost its connection to the members of push mode, but observes heartbeats",
+			func(p *scenario) {
 				p.track(time.Minute, "b", "c")
 				p.beat("a", "b", "c")
 				p.changed = p.m.Report("a", false, p.now)
@@ -318,18 +323,18 @@ func TestMonitor(t *testing.T) {
 				p.want(Healthy, "a", "b", "c")
 				p.changed = p.m.Report("b", true, p.now)
 				p.wantChanged("b")
-				p.wantWithheld(true, "a", "c") // they have a fresh grace
+				p.wantWithheld(true, "a", "c") // both have a new grace period
 				p.beats(grace, "a", "b", "c")
 				p.wantWithheld(false, "a", "c")
 			}},
-		{"one of three is not ready", "that is no outage", func(p *play) {
+		{"one of three members not ready", "a single member is no outage", func(p *scenario) {
 			p.track(time.Minute, "b", "c")
 			p.beat("a", "b", "c")
 			p.m.Report("a", false, p.now)
 			p.beats(grace, "a", "b", "c")
 			p.wantWithheld(false, "a")
 		}},
-		{"some are silent and some not ready", "both count", func(p *play) {
+		{"silent members and members not ready", "an outage counts both", func(p *scenario) {
 			p.track(time.Minute, "b", "c", "d", "e")
 			p.beat("a", "b", "c", "d", "e")
 			p.m.Report("a", false, p.now)
@@ -337,8 +342,8 @@ func TestMonitor(t *testing.T) {
 			p.beats(grace, "a", "b", "d", "e")
 			p.wantWithheld(true, "a", "b", "c")
 		}},
-		{"the hub loses its way to the members of push mode", "heartbeats of other members are no evidence of that way",
-			func(p *play) {
+		{"hub cannot connect to members of push mode", "heartbeats of other members do not prove these connections",
+			func(p *scenario) {
 				p.track(time.Minute, "b", "c", "d", "e", "f", "g")
 				p.beat("a", "b", "c", "d", "e", "f", "g")
 				p.m.SetPush("a", true, p.now)
@@ -356,23 +361,23 @@ func TestMonitor(t *testing.T) {
 				}
 				p.changed = p.m.Report("a", true, p.now)
 				p.wantChanged("a")
-				p.wantWithheld(true, "b") // it has a fresh grace
+				p.wantWithheld(true, "b") // b has a new grace period
 				p.beats(grace, "a", "b", "c", "d", "e", "f", "g")
 				p.wantWithheld(false, "b")
 			}},
-		{"not ready when the hub starts", "members that were not heard yet are no evidence that the hub is well",
-			func(p *play) {
+		{"member not ready when the hub starts", "members without a first heartbeat do not prove that the hub works",
+			func(p *scenario) {
 				p.track(time.Minute, "b", "c")
 				p.changed = p.m.Report("a", false, p.now)
 				p.wantChanged("a")
 				p.wantWithheld(true, "a")
 				if _, suspected := p.m.Outage(); suspected {
-					p.t.Fatal("one of three is no outage")
+					p.t.Fatal("one of three members is affected: want no outage")
 				}
 				p.beat("b")
 				p.wantWithheld(false, "a")
 			}},
-		{"a loss in an outage is no flap", "the hub's own failure makes no member flap", func(p *play) {
+		{"loss in an outage is no flap", "a failure of the hub makes no member flap", func(p *scenario) {
 			p.track(time.Minute, "b", "c", "d")
 			for range 3 {
 				p.beat("a", "b", "c", "d")
@@ -382,10 +387,10 @@ func TestMonitor(t *testing.T) {
 			p.beat("a", "b", "c", "d")
 			p.beats(grace, "b", "c", "d")
 			p.want(Lost, "a")
-			p.beat("a") // its first loss that was its own
+			p.beat("a") // after the first loss outside of an outage
 			p.want(Healthy, "a")
 		}},
-		{"flaps from before an outage", "are neither added to nor forgotten", func(p *play) {
+		{"flaps from before an outage", "an outage neither adds nor removes flaps", func(p *scenario) {
 			p.track(time.Minute, "b", "c", "d")
 			for range 2 {
 				p.beat("a")
@@ -393,41 +398,41 @@ func TestMonitor(t *testing.T) {
 			}
 			p.beats(grace+20*time.Second, "a", "b", "c", "d")
 			p.want(Healthy, "a")
-			p.pass(grace) // all
+			p.pass(grace) // without heartbeats of any member
 			p.wantWithheld(true, "a")
 			p.beat("a", "b", "c", "d")
 			p.want(Unsteady, "a")
 			if v, _ := p.m.Health("a"); v.Hold != grace {
-				p.t.Fatalf("hold %s, want one grace", v.Hold)
+				p.t.Fatalf("hold is %s, want one grace period", v.Hold)
 			}
 		}},
-		{"one of two silent", "half a fleet of two is one dead member", func(p *play) {
+		{"one of two members silent", "half of a fleet of two is one failed member", func(p *scenario) {
 			p.track(time.Minute, "b")
 			p.beats(grace, "b")
 			p.want(Lost, "a")
 			p.wantWithheld(false, "a")
 		}},
-		{"two of three silent", "most, and yet too few to suspect a common cause", func(p *play) {
+		{"two of three members silent", "most members, and yet too few for an outage", func(p *scenario) {
 			p.track(time.Minute, "b", "c")
 			p.beats(grace, "c")
 			p.want(Lost, "a", "b")
 			p.wantWithheld(false, "a", "b")
 		}},
-		{"all of three silent", "all members are more than dead members can explain", func(p *play) {
+		{"three of three members silent", "all members silent is an outage", func(p *scenario) {
 			p.track(time.Minute, "b", "c")
 			p.pass(grace)
 			p.wantWithheld(true, "a", "b", "c")
 		}},
-		{"both of two silent", "all members are more than dead members can explain", func(p *play) {
+		{"two of two members silent", "all members silent is an outage", func(p *scenario) {
 			p.track(time.Minute, "b")
 			p.pass(grace)
 			p.wantWithheld(true, "a", "b")
 		}},
-		{"the only one silent", "an outage of the hub looks the same", func(p *play) {
+		{"only member silent", "an outage of the hub has the same symptoms", func(p *scenario) {
 			p.pass(10 * grace)
 			p.wantWithheld(true, "a")
 		}},
-		{"the rest untracked", "an outage goes on while all that are left are silent", func(p *play) {
+		{"member untracked in an outage", "an outage lasts while all remaining members are silent", func(p *scenario) {
 			p.track(time.Minute, "b", "c")
 			p.pass(grace)
 			p.wantWithheld(true, "a", "b", "c")
@@ -439,7 +444,7 @@ func TestMonitor(t *testing.T) {
 			p.wantWithheld(false, "a")
 		}},
 
-		{"paused", "a hub that cannot see must not judge", func(p *play) {
+		{"deadline during a pause", "a hub that cannot observe heartbeats must not report losses", func(p *scenario) {
 			p.beat("a")
 			p.pause()
 			p.pass(time.Hour)
@@ -447,17 +452,18 @@ func TestMonitor(t *testing.T) {
 			p.wantChanged()
 			p.want(Healthy, "a")
 		}},
-		{"paused when it was due", "what was not said while the hub could see may not be true any more", func(p *play) {
-			p.beat("a")
-			p.now = p.now.Add(grace)
-			p.pause()
-			p.changed = p.m.Expire(p.now)
-			p.wantChanged()
-			p.resume()
-			p.pass(0)
-			p.want(Lost, "a")
-		}},
-		{"paused in an outage", "losing the watch as well is no reason to trust the first results", func(p *play) {
+		{"pause at the end of the grace period", "a loss that was not reported before the pause waits for its end",
+			func(p *scenario) {
+				p.beat("a")
+				p.now = p.now.Add(grace)
+				p.pause()
+				p.changed = p.m.Expire(p.now)
+				p.wantChanged()
+				p.resume()
+				p.pass(0)
+				p.want(Lost, "a")
+			}},
+		{"pause in an outage", "the end of a pause does not end an outage", func(p *scenario) {
 			p.track(time.Minute, "b", "c", "d")
 			p.pass(grace)
 			p.pause()
@@ -465,19 +471,20 @@ func TestMonitor(t *testing.T) {
 			p.resume()
 			p.wantWithheld(true, "a", "b", "c", "d")
 		}},
-		{"a long pause", "a heartbeat may have been lost with the API server: a whole grace", func(p *play) {
-			p.beat("a")
-			p.pass(grace - 1)
-			p.pause()
-			p.pass(time.Minute)
-			p.resume()
-			p.pass(grace - 1)
-			p.want(Healthy, "a")
-			p.pass(1)
-			p.want(Lost, "a")
-		}},
-		{"many short pauses", "every watch ends after some minutes: the dead must not live from one to the next",
-			func(p *play) {
+		{"long pause", "heartbeats may have failed with the API server: the member has a whole grace period",
+			func(p *scenario) {
+				p.beat("a")
+				p.pass(grace - 1)
+				p.pause()
+				p.pass(time.Minute)
+				p.resume()
+				p.pass(grace - 1)
+				p.want(Healthy, "a")
+				p.pass(1)
+				p.want(Lost, "a")
+			}},
+		{"many short pauses", "every watch ends after some minutes, which must not hide a failed member",
+			func(p *scenario) {
 				p.beat("a")
 				for range 12 {
 					p.pass(15 * time.Second)
@@ -489,7 +496,7 @@ func TestMonitor(t *testing.T) {
 				p.pass(15 * time.Second)
 				p.want(Lost, "a")
 			}},
-		{"a pause changes nothing for the lost", "no member recovers without a heartbeat", func(p *play) {
+		{"pause after a loss", "no member recovers without a heartbeat", func(p *scenario) {
 			p.pass(grace)
 			p.pause()
 			p.pass(time.Hour)
@@ -501,15 +508,15 @@ func TestMonitor(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Log(tt.reason)
-			tt.play(newPlay(t, Policy{}, "a"))
+			tt.run(newScenario(t, Policy{}, "a"))
 		})
 	}
 }
 
-func lostAny(p *play) bool { return p.m.Stats().Lost > 0 }
+func anyLost(p *scenario) bool { return p.m.Stats().Lost > 0 }
 
 func TestMonitor_UntrackDropsState(t *testing.T) {
-	p := newPlay(t, Policy{}, "a")
+	p := newScenario(t, Policy{}, "a")
 	for range 3 {
 		p.beat("a")
 		p.pass(grace)
@@ -524,15 +531,15 @@ func TestMonitor_UntrackDropsState(t *testing.T) {
 	p.want(Awaited, "a")
 	p.pass(grace)
 	p.beat("a")
-	p.want(Healthy, "a") // it would have to hold steady if its flaps were remembered
+	p.want(Healthy, "a") // Unsteady if the flaps were still stored
 
 	p.m.Untrack("a", p.now)
 	p.m.Gone("a")
-	require.Empty(t, p.m.members, "a member that is neither tracked nor has a Lease takes memory")
+	require.Empty(t, p.m.members, "a member that is not tracked and has no Lease must use no memory")
 }
 
-func TestOutageMessage(t *testing.T) {
-	p := newPlay(t, Policy{}, "a", "b", "c")
+func TestOutage_Message(t *testing.T) {
+	p := newScenario(t, Policy{}, "a", "b", "c")
 	p.pass(grace)
 	outage, suspected := p.m.Outage()
 	require.True(t, suspected)
@@ -542,7 +549,7 @@ func TestOutageMessage(t *testing.T) {
 }
 
 func TestMonitor_ClockSkew(t *testing.T) {
-	p := newPlay(t, Policy{}, "a")
+	p := newScenario(t, Policy{}, "a")
 	p.m.Observe("a", epoch.Add(time.Hour), epoch.Add(time.Second))
 	v, _ := p.m.Health("a")
 	require.Equal(t, time.Hour-time.Second, v.Skew)
@@ -554,7 +561,7 @@ func TestMemberSize(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(member{}), uintptr(96), "the size class in which a member is allocated")
 }
 
-func TestPolicyFigures(t *testing.T) {
+func TestPolicy_DefaultGraceAndHold(t *testing.T) {
 	for period, want := range map[time.Duration]time.Duration{
 		time.Second: 5 * time.Second, time.Minute: grace, 10 * time.Minute: 1950 * time.Second,
 	} {

@@ -26,13 +26,13 @@ type naiveMember struct {
 	period, grace           time.Duration
 	renewed                 time.Time // zero: no Lease
 	heard                   time.Time // for display
-	silent, steady, lost    time.Time // to judge by: moved when time does not count
+	silent, steady, lost    time.Time // for the evaluation: moved by the length of a pause
 	state                   State
 	since                   time.Time
 	flaps                   int
 	late, everHeard, blamed bool
 	notReady, push          bool
-	withheldUntil           time.Time // moved when time does not count; zero: none
+	withheldUntil           time.Time // moved by the length of a pause; zero: none
 }
 
 func newNaive(p Policy) *naive {
@@ -59,8 +59,8 @@ func (n *naive) track(name string, period time.Duration, now time.Time) {
 	grace := n.policy.Grace(period)
 	defer func() { e.tracked, e.period, e.grace = true, period, grace }()
 	if e.tracked {
-		end := e.silent.Add(e.grace) // when it would have been lost
-		if grace < e.grace {         // shorter: from now on, no later than before, and never further back
+		end := e.silent.Add(e.grace) // the time of the loss before the change
+		if grace < e.grace {         // shorter: from now on, but not later than before
 			end = earlier(at.Add(grace), end)
 			if e.silent.Before(end.Add(-grace)) {
 				e.silent = end.Add(-grace)
@@ -241,7 +241,7 @@ func (n *naive) reconsider(now time.Time) {
 	n.pushOutage, n.pushDoubt = n.reconsiderAll(now, n.pushOutage, func(e *naiveMember) bool { return e.push })
 }
 
-// reconsiderAll returns whether some of the members have an outage, given whether they had one.
+// reconsiderAll returns whether the selected members have an outage, given whether they had one before.
 func (n *naive) reconsiderAll(now time.Time, before bool, of func(*naiveMember) bool) (outage, doubt bool) {
 	tracked, affected, doubtful := 0, 0, 0
 	for _, e := range n.members {
@@ -291,7 +291,7 @@ func (n *naive) evaluate(name string) (Health, bool) {
 	v.Suspended = (e.state.Unknown() || e.notReady) && (n.outage || n.doubt || e.push && (n.pushOutage || n.pushDoubt) ||
 		!e.withheldUntil.IsZero())
 	if v.SuspendedUntil = e.withheldUntil; n.paused && !e.withheldUntil.IsZero() {
-		v.SuspendedUntil = time.Time{} // moves on until the pause is over
+		v.SuspendedUntil = time.Time{} // unknown until the end of the pause
 	}
 	if e.everHeard && !e.renewed.IsZero() {
 		v.Skew = e.renewed.Sub(e.heard)

@@ -63,9 +63,9 @@ func (s *simulation) report(i int, ready bool) {
 	}
 }
 
-// TestOutageTaintsNoMember checks, for fleets of all sizes, that an outage of the hub taints no member, neither during
+// TestOutage_TaintsNoMember checks, for fleets of all sizes, that an outage of the hub taints no member, neither during
 // the outage nor when the members return one by one, as long as each does so within a grace period after the first.
-func TestOutageTaintsNoMember(t *testing.T) {
+func TestOutage_TaintsNoMember(t *testing.T) {
 	for _, egress := range []bool{false, true} {
 		t.Run(fmt.Sprintf("egress only: %v", egress), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -73,35 +73,36 @@ func TestOutageTaintsNoMember(t *testing.T) {
 				seconds := func(most int, label string) time.Duration {
 					return time.Duration(rapid.IntRange(0, most).Draw(t, label)) * time.Second
 				}
-				var phases, lost, back []time.Duration
+				var phases, lostAfter, backAfter []time.Duration
 				for range n {
 					phases = append(phases, seconds(59, "phase"))
-					lost = append(lost, seconds(20, "lost"))
+					lostAfter = append(lostAfter, seconds(20, "lost"))
 					// A heartbeat is sent at the next time on the grid, up to a minute later.
-					back = append(back, seconds(int(grace/time.Second)-60, "back"))
+					backAfter = append(backAfter, seconds(int(grace/time.Second)-60, "back"))
 				}
 				s := newSimulation(phases)
-				length := 2*time.Minute + seconds(3600, "length") // shorter ones may be noticed of some members only
-				must := func(tainted string) {
+				length := 2*time.Minute + seconds(3600, "length") // a shorter outage may affect some members only
+				requireNoTaint := func(tainted string) {
 					if tainted != "" {
-						t.Fatalf("after %s, %s is tainted, in a fleet of %d", s.now.Sub(epoch), tainted, n)
+						t.Fatalf("after %s: %s is tainted in a fleet of %d members, want no taint", s.now.Sub(epoch), tainted, n)
 					}
 				}
-				must(s.run(5*time.Minute, nil))
+				requireNoTaint(s.run(5*time.Minute, nil))
 				begin := s.now
-				must(s.run(length+2*grace, func() {
+				requireNoTaint(s.run(length+2*grace, func() {
 					for i := range s.phases {
-						gone, returned := s.now.Sub(begin) >= lost[i], s.now.Sub(begin) >= length+back[i]
+						disconnected := s.now.Sub(begin) >= lostAfter[i]
+						returned := s.now.Sub(begin) >= length+backAfter[i]
 						if egress {
-							s.report(i, !gone || returned)
+							s.report(i, !disconnected || returned)
 						} else {
-							s.cut[i] = gone && !returned
+							s.cut[i] = disconnected && !returned
 						}
 					}
 				}))
 				for i := range s.phases {
 					if v, _ := s.m.Health(s.name(i)); v.State != Healthy || v.Suspended {
-						t.Fatalf("%s is %+v in the end", s.name(i), v)
+						t.Fatalf("%s: health is %+v after the outage, want Healthy and not suspended", s.name(i), v)
 					}
 				}
 			})
@@ -109,9 +110,9 @@ func TestOutageTaintsNoMember(t *testing.T) {
 	}
 }
 
-// TestFiveMinutes checks an outage of five minutes with the default options, and members that return late or not at
-// all.
-func TestFiveMinutes(t *testing.T) {
+// TestOutage_FiveMinutes checks an outage of five minutes with the default options, and members that return late or not
+// at all.
+func TestOutage_FiveMinutes(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 5} {
 		t.Run(fmt.Sprint(n, " members"), func(t *testing.T) {
 			var phases []time.Duration
@@ -128,7 +129,7 @@ func TestFiveMinutes(t *testing.T) {
 			if tainted := s.run(5*time.Minute, nil); tainted != "" {
 				t.Fatalf("%s is tainted after %s", tainted, s.now.Sub(epoch))
 			}
-			// All but the last return; that one never does.
+			// All members but the last return.
 			for i := range n - 1 {
 				s.cut[i] = false
 			}
@@ -138,7 +139,7 @@ func TestFiveMinutes(t *testing.T) {
 			case n == 1 && tainted != "":
 				t.Fatalf("the only member is tainted after %s", after)
 			case n > 1 && (tainted != s.name(n-1) || after < grace || after > grace+time.Minute):
-				t.Fatalf("%q is tainted after %s, want %s after a fresh grace", tainted, after, s.name(n-1))
+				t.Fatalf("%q is tainted after %s, want %s after a new grace period", tainted, after, s.name(n-1))
 			}
 		})
 	}
@@ -159,10 +160,10 @@ func TestOutage_ThreeOfFiveReturn(t *testing.T) {
 		s.cut[0], s.cut[1], s.cut[2] = false, false, false
 		begin := s.now
 		if tainted := s.run(grace, nil); tainted != "" {
-			t.Fatalf("%s is tainted %s after three of five members are back", tainted, s.now.Sub(begin))
+			t.Fatalf("%s is tainted %s after three of five members have returned", tainted, s.now.Sub(begin))
 		}
 		if _, outage := s.m.Outage(); outage {
-			t.Fatal("the outage does not end when three of five members are back")
+			t.Fatal("three of five members have returned: want no outage")
 		}
 		if returns {
 			s.cut[3], s.cut[4] = false, false
@@ -171,21 +172,21 @@ func TestOutage_ThreeOfFiveReturn(t *testing.T) {
 		}
 		tainted := s.run(time.Hour, nil)
 		if returns != (tainted == "") {
-			t.Errorf("the two members return: %v, and %q is tainted", returns, tainted)
+			t.Errorf("the other two members return: %v, tainted: %q", returns, tainted)
 		}
 	}
 }
 
-// TestSingleFailure checks that a single member that fails is tainted after its grace period, in a fleet of two or
-// more.
-func TestSingleFailure(t *testing.T) {
+// TestOutage_NoneForSingleFailure checks that a single member that fails is tainted after its grace period, in a fleet
+// of two or more.
+func TestOutage_NoneForSingleFailure(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {
 		s := newSimulation(make([]time.Duration, n))
 		s.run(5*time.Minute, nil)
 		s.cut[0] = true
 		begin := s.now
 		if tainted := s.run(time.Hour, nil); tainted != "m0" || s.now.Sub(begin) > grace {
-			t.Errorf("%d members: %q is tainted after %s", n, tainted, s.now.Sub(begin))
+			t.Errorf("%d members: %q is tainted after %s, want m0 within the grace period", n, tainted, s.now.Sub(begin))
 		}
 	}
 }

@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	eventually = time.Minute // generous: other packages are tested at the same time
+	eventually = time.Minute // other packages are tested at the same time
 	tick       = 20 * time.Millisecond
 )
 
@@ -120,7 +120,7 @@ func (h *realHub) admit(namespace, name string) {
 	}, metav1.CreateOptions{})
 	require.NoError(h.t, err)
 	leases := h.leases(h.User("agent-"+name), namespace)
-	h.eventually(func() bool { // until the authorizer has it
+	h.eventually(func() bool { // until the authorizer observes the RoleBinding
 		_, err := leases.Get(h.t.Context(), membership.LeaseName, metav1.GetOptions{})
 		return err == nil || apierrors.IsNotFound(err)
 	}, "the agent of %s may read its Lease", name)
@@ -149,8 +149,8 @@ func (h *realHub) eventually(met func() bool, format string, args ...any) {
 	require.Eventuallyf(h.t, met, eventually, tick, format, args...)
 }
 
-// runs starts a Beater; stop ends it and waits until it has returned.
-func (h *realHub) runs(b *Beater) (stop func()) {
+// start starts a Beater; stop ends it and waits until it has returned.
+func (h *realHub) start(b *Beater) (stop func()) {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = b.Run(ctx) })
@@ -174,7 +174,7 @@ func TestPlaneSteadyState(t *testing.T) {
 	requests.take()
 	requests.count(cfg)
 	b := NewBeater(h.leases(cfg, namespace), BeaterOptions{Period: time.Second, Identity: "pod-1"})
-	stop := h.runs(b)
+	stop := h.start(b)
 	<-b.Outcomes()
 	<-b.Outcomes()
 	requests.take()
@@ -189,18 +189,18 @@ func TestPlaneSteadyState(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{path: beats}, requests.take()); diff != "" {
 		t.Errorf("requests in %d periods (-want +got):\n%s", beats, diff)
 	}
-	require.True(t, protobuf, "the cheapest encoding")
+	require.True(t, protobuf, "requests are encoded as protobuf")
 
 	lease := h.lease(namespace)
 	require.Equal(t, "pod-1", *lease.Spec.HolderIdentity)
 	require.EqualValues(t, 5, *lease.Spec.LeaseDurationSeconds)
 	require.Nil(t, lease.Spec.LeaseTransitions)
-	require.NotEmpty(t, lease.ManagedFields, "the API server keeps what the agent does not send")
+	require.NotEmpty(t, lease.ManagedFields, "the API server keeps managedFields that the agent does not send")
 
-	// Another agent takes over, and an agent that starts again adopts what it has left.
+	// Another agent takes over, and an agent that starts again adopts the existing Lease.
 	for range 2 {
 		b := NewBeater(h.leases(cfg, namespace), BeaterOptions{Period: time.Second, Identity: "pod-2"})
-		stop := h.runs(b)
+		stop := h.start(b)
 		require.NoError(t, (<-b.Outcomes()).LastError)
 		stop()
 		require.EqualValues(t, 1, *h.lease(namespace).Spec.LeaseTransitions)
@@ -213,7 +213,7 @@ func TestPlaneInterference(t *testing.T) {
 	h := newRealHub(t)
 	namespace, cfg := h.member("meddled")
 	b := NewBeater(h.leases(cfg, namespace), BeaterOptions{Period: time.Second})
-	h.runs(b)
+	h.start(b)
 	require.NoError(t, (<-b.Outcomes()).LastError)
 	leases := h.admin.CoordinationV1().Leases(namespace)
 
@@ -222,7 +222,7 @@ func TestPlaneInterference(t *testing.T) {
 	h.eventually(func() bool {
 		lease, err := leases.Get(t.Context(), membership.LeaseName, metav1.GetOptions{})
 		return err == nil && lease.UID != before.UID
-	}, "the Lease is made anew")
+	}, "the Lease is created again")
 	require.Zero(t, b.Status().Failures)
 
 	_, err := leases.Patch(t.Context(), membership.LeaseName, types.MergePatchType,
@@ -231,7 +231,7 @@ func TestPlaneInterference(t *testing.T) {
 	before = h.lease(namespace)
 	h.eventually(func() bool {
 		return h.lease(namespace).Spec.RenewTime.After(before.Spec.RenewTime.Add(time.Millisecond))
-	}, "it is renewed")
+	}, "the Lease is renewed")
 	require.Equal(t, "yes", h.lease(namespace).Labels["mine"])
 	require.NoError(t, b.Status().LastError)
 	require.Zero(t, b.Status().Failures)
@@ -242,26 +242,26 @@ func TestPlaneRefusals(t *testing.T) {
 	h := newRealHub(t)
 	namespace, cfg := h.member("refused")
 	b := NewBeater(h.leases(cfg, namespace), BeaterOptions{Period: time.Second})
-	h.runs(b)
+	h.start(b)
 	require.NoError(t, (<-b.Outcomes()).LastError)
 
 	require.NoError(t, h.admin.RbacV1().RoleBindings(namespace).Delete(t.Context(), "agent", metav1.DeleteOptions{}))
 	h.eventually(func() bool { return apierrors.IsForbidden(b.Status().LastError) }, "the agent's permissions are gone")
 	h.admit(namespace, "refused")
-	h.eventually(func() bool { return b.Status().LastError == nil }, "they are back")
+	h.eventually(func() bool { return b.Status().LastError == nil }, "the agent's permissions are back")
 
-	stranger := rest.AnonymousClientConfig(cfg)
-	stranger.BearerToken = "worthless"
-	b = NewBeater(h.leases(stranger, namespace), BeaterOptions{})
-	h.runs(b)
+	unknown := rest.AnonymousClientConfig(cfg)
+	unknown.BearerToken = "worthless"
+	b = NewBeater(h.leases(unknown, namespace), BeaterOptions{})
+	h.start(b)
 	require.True(t, apierrors.IsUnauthorized((<-b.Outcomes()).LastError), "an unknown credential")
 
 	b = NewBeater(h.leases(cfg, "member-other"), BeaterOptions{})
-	h.runs(b)
+	h.start(b)
 	require.True(t, apierrors.IsForbidden((<-b.Outcomes()).LastError), "another member's namespace")
 
 	b = NewBeater(h.leases(h.Config(), "member-nowhere"), BeaterOptions{})
-	h.runs(b)
+	h.start(b)
 	require.True(t, apierrors.IsNotFound((<-b.Outcomes()).LastError), "a namespace that does not exist")
 }
 
@@ -275,7 +275,7 @@ func TestPlaneWatcher(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newRealHub(t)
 			o := &reported{}
-			w := NewWatcher(leases(h.leases(h.watcher(), metav1.NamespaceAll)), memberOf, WatcherOptions{OnChange: o.note})
+			w := NewWatcher(leases(h.leases(h.watcher(), metav1.NamespaceAll)), memberOf, WatcherOptions{OnChange: o.record})
 			var lost sync.Map
 			evaluated := func(names []string) {
 				for _, name := range names {
@@ -284,7 +284,7 @@ func TestPlaneWatcher(t *testing.T) {
 					}
 				}
 			}
-			w.options.OnChange = func(names []string) { o.note(names); evaluated(names) }
+			w.options.OnChange = func(names []string) { o.record(names); evaluated(names) }
 			run(t, w)
 
 			members := []string{name + "-a", name + "-b", name + "-skewed"}
@@ -296,7 +296,7 @@ func TestPlaneWatcher(t *testing.T) {
 					ticks = skewed{ticks, -time.Hour}
 				}
 				w.Track(member, time.Second)
-				stops[member] = h.runs(NewBeater(h.leases(cfg, namespace), BeaterOptions{Period: time.Second, Clock: ticks}))
+				stops[member] = h.start(NewBeater(h.leases(cfg, namespace), BeaterOptions{Period: time.Second, Clock: ticks}))
 			}
 			allHealthy := func() bool {
 				healthy := 0
@@ -307,15 +307,15 @@ func TestPlaneWatcher(t *testing.T) {
 				}
 				return healthy == len(members)
 			}
-			h.eventually(allHealthy, "all are healthy")
+			h.eventually(allHealthy, "all members are healthy")
 			v, _ := w.Health(name + "-skewed")
 			require.InDelta(t, -time.Hour, v.Skew, float64(time.Minute))
 			lost.Clear() // the API server may have been slow at first
 
 			require.NoError(t, h.KillAPIServer())
 			died := time.Now()
-			<-time.After(DefaultGrace(time.Second) + 3*time.Second) // nothing is what has to happen
-			require.True(t, allHealthy(), "no member is silent while the hub cannot observe")
+			<-time.After(DefaultGrace(time.Second) + 3*time.Second) // nothing must happen
+			require.True(t, allHealthy(), "no member is lost while the hub observes no heartbeats")
 			require.NoError(t, h.StartAPIServer(t.Context()))
 			h.eventually(func() bool {
 				for _, member := range members {
@@ -324,15 +324,15 @@ func TestPlaneWatcher(t *testing.T) {
 					}
 				}
 				return true
-			}, "all are heard again")
-			lost.Range(func(member, evaluate any) bool {
-				t.Errorf("%s was lost while the API server was down: %+v", member, evaluate)
+			}, "heartbeats of all members are observed again")
+			lost.Range(func(member, health any) bool {
+				t.Errorf("%s was lost while the API server was down: %+v", member, health)
 				return true
 			})
 
 			o.take()
 			stops[name+"-b"]()
-			h.eventually(func() bool { return stateOf(t, w, name+"-b") == Lost }, "one is lost")
+			h.eventually(func() bool { return stateOf(t, w, name+"-b") == Lost }, "the stopped member is lost")
 			h.eventually(func() bool {
 				for _, names := range o.take() {
 					if slices.Contains(names, name+"-b") {
@@ -340,7 +340,7 @@ func TestPlaneWatcher(t *testing.T) {
 					}
 				}
 				return false
-			}, "and told of")
+			}, "the lost member is reported")
 			v, _ = w.Health(name + "-b")
 			require.False(t, v.Suspended)
 			require.Equal(t, Healthy, stateOf(t, w, name+"-skewed"))

@@ -10,24 +10,24 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-func TestPolicyValidate(t *testing.T) {
+func TestPolicy_Validate(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
 		policy Policy
 		want   string // the field
 	}{
-		{"the zero Policy is the default", Policy{}, ""},
-		{"more than all is the way to say never", Policy{OutageShare: 2}, ""},
-		{"a fleet is not late by less than nothing", Policy{OutageShare: -0.1}, "OutageShare"},
-		{"nor by no number", Policy{OutageShare: math.NaN()}, "OutageShare"},
-		{"nor by a negative number", Policy{OutageMinimum: -1}, "OutageMinimum"},
-		{"a grace that is the period leaves no time for the next heartbeat",
+		{"the zero Policy is valid", Policy{}, ""},
+		{"an OutageShare above 1 disables outages", Policy{OutageShare: 2}, ""},
+		{"a negative OutageShare", Policy{OutageShare: -0.1}, "OutageShare"},
+		{"an OutageShare that is not a number", Policy{OutageShare: math.NaN()}, "OutageShare"},
+		{"a negative OutageMinimum", Policy{OutageMinimum: -1}, "OutageMinimum"},
+		{"a grace period as long as the period",
 			Policy{Grace: func(p time.Duration) time.Duration { return p }}, "Grace"},
-		{"a grace that is the same for all is too short for some",
+		{"a constant grace period that is too short for the longest period",
 			Policy{Grace: func(time.Duration) time.Duration { return 5 * time.Minute }}, "Grace"},
-		{"one that is long enough for all will do", Policy{Grace: func(time.Duration) time.Duration { return time.Hour }},
-			""},
-		{"no heartbeats are steady before they begin",
+		{"a constant grace period longer than every period",
+			Policy{Grace: func(time.Duration) time.Duration { return time.Hour }}, ""},
+		{"a negative Hold",
 			Policy{Hold: func(flaps int, _ time.Duration) time.Duration { return time.Duration(3-flaps) * time.Second }},
 			"Hold"},
 	} {
@@ -44,8 +44,8 @@ func TestPolicyValidate(t *testing.T) {
 	}
 }
 
-// TestOutageEnds checks that an outage ends when no member is late, for all values of OutageShare.
-func TestOutageEnds(t *testing.T) {
+// TestOutage_EndsWithoutLateMembers checks that an outage ends when no member is late, for all values of OutageShare.
+func TestOutage_EndsWithoutLateMembers(t *testing.T) {
 	for _, share := range []float64{0.05, 0.15, 0.2, 1} {
 		now := start
 		m := NewMonitor(Policy{OutageShare: share})
@@ -63,9 +63,9 @@ func TestOutageEnds(t *testing.T) {
 		now = now.Add(20 * time.Second)
 		m.Expire(now)
 		_, suspected := m.Outage()
-		require.True(t, suspected, "share %v: all are late", share)
+		require.True(t, suspected, "share %v: want an outage if all members are late", share)
 		beat()
 		_, suspected = m.Outage()
-		require.False(t, suspected, "share %v: all are heard", share)
+		require.False(t, suspected, "share %v: want no outage after heartbeats of all members", share)
 	}
 }

@@ -54,7 +54,7 @@ func TestBeater_Rewound(t *testing.T) {
 		go func() { done <- beater.Run(ctx) }()
 
 		<-time.After(10 * time.Second)      // in virtual time
-		hub.set(func() { hub.lease = nil }) // Deleted by hand.
+		hub.set(func() { hub.lease = nil }) // Deleted by an administrator.
 		<-time.After(10 * time.Second)      // in virtual time
 		require.NoError(t, beater.Status().LastError)
 		require.False(t, beater.Status().Rewound)
@@ -64,36 +64,36 @@ func TestBeater_Rewound(t *testing.T) {
 		require.True(t, beater.Status().Rewound)
 		hub.set(func() { hub.version = 5000 })
 		<-time.After(10 * time.Second) // in virtual time
-		require.True(t, beater.Status().Rewound, "it stays reported until the Beater is replaced")
+		require.True(t, beater.Status().Rewound, "Rewound stays true until the Beater is replaced")
 		cancel()
 		require.NoError(t, <-done)
 	})
 }
 
-// locked is a fake hub with optimistic concurrency for its Lease.
-type locked struct {
+// locking is a fake hub with optimistic concurrency for its Lease.
+type locking struct {
 	mu      sync.Mutex
 	version int
 	lease   *coordinationv1.Lease
 }
 
-func (l *locked) set(change func()) {
+func (l *locking) set(change func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change()
 }
 
-func (l *locked) Get(context.Context, string, metav1.GetOptions) (*coordinationv1.Lease, error) {
+func (l *locking) Get(context.Context, string, metav1.GetOptions) (*coordinationv1.Lease, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lease.DeepCopy(), nil
 }
 
-func (l *locked) Create(context.Context, *coordinationv1.Lease, metav1.CreateOptions) (*coordinationv1.Lease, error) {
+func (l *locking) Create(context.Context, *coordinationv1.Lease, metav1.CreateOptions) (*coordinationv1.Lease, error) {
 	return nil, apierrors.NewAlreadyExists(leasesResource, membership.LeaseName)
 }
 
-func (l *locked) Update(_ context.Context, next *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease,
+func (l *locking) Update(_ context.Context, next *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease,
 	error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,7 +104,7 @@ func (l *locked) Update(_ context.Context, next *coordinationv1.Lease, _ metav1.
 	return next.DeepCopy(), nil
 }
 
-func (l *locked) store(next *coordinationv1.Lease) {
+func (l *locking) store(next *coordinationv1.Lease) {
 	l.version++
 	next.ResourceVersion = strconv.Itoa(l.version)
 	l.lease = next.DeepCopy()
@@ -116,22 +116,22 @@ func (l *locked) store(next *coordinationv1.Lease) {
 func TestBeater_RewoundBehindLaterWrites(t *testing.T) {
 	for _, test := range []struct {
 		reason string
-		change func(hub *locked, backup *coordinationv1.Lease)
+		change func(hub *locking, backup *coordinationv1.Lease)
 		want   bool
 	}{
-		{"the store was restored, and written to", func(hub *locked, backup *coordinationv1.Lease) {
+		{"the store was restored, and has later writes", func(hub *locking, backup *coordinationv1.Lease) {
 			hub.lease, hub.version = backup, 5000
 		}, true},
-		{"another client has written the Lease", func(hub *locked, _ *coordinationv1.Lease) {
+		{"another client has changed the Lease", func(hub *locking, _ *coordinationv1.Lease) {
 			hub.store(hub.lease)
 		}, false},
-		{"the Lease was replaced", func(hub *locked, backup *coordinationv1.Lease) {
+		{"another client has replaced the Lease", func(hub *locking, backup *coordinationv1.Lease) {
 			hub.lease = backup
 			hub.lease.UID = "another"
 		}, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			hub := &locked{version: 100, lease: &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{UID: "a"}}}
+			hub := &locking{version: 100, lease: &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{UID: "a"}}}
 			beater := NewBeater(hub, BeaterOptions{Period: time.Second})
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)

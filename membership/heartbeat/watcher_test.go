@@ -35,8 +35,8 @@ var hub = localplane.Shared{Options: localplane.Options{Name: "heartbeat"}}
 
 func TestMain(m *testing.M) {
 	// The second handler of errors limits their rate by the real time, at which it started. In a bubble, where
-	// it is the year 2000, it would wait until then.
-	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // There is no other way to.
+	// time begins in the year 2000, it would wait until the real time.
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // It has no setter.
 
 	code := localplane.Run(m, &hub)
 	if err := goleak.Find(); err != nil && code == 0 {
@@ -46,9 +46,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// sky is a fake hub whose Leases and watch the test controls, for tests of the times at which a Watcher reports
+// leaseHub is a fake hub whose Leases and watch the test controls, for tests of the times at which a Watcher reports
 // changes.
-type sky struct {
+type leaseHub struct {
 	mu        sync.Mutex
 	down      bool
 	leases    map[string]coordinationv1.Lease // by namespace
@@ -56,9 +56,9 @@ type sky struct {
 	selectors []string
 }
 
-func (s *sky) IsWatchListSemanticsUnSupported() bool { return true }
+func (s *leaseHub) IsWatchListSemanticsUnSupported() bool { return true }
 
-func (s *sky) List(_ context.Context, opts metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+func (s *leaseHub) List(_ context.Context, opts metav1.ListOptions) (*coordinationv1.LeaseList, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {
@@ -72,7 +72,7 @@ func (s *sky) List(_ context.Context, opts metav1.ListOptions) (*coordinationv1.
 	return list, nil
 }
 
-func (s *sky) Watch(_ context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+func (s *leaseHub) Watch(_ context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {
@@ -85,7 +85,7 @@ func (s *sky) Watch(_ context.Context, opts metav1.ListOptions) (watch.Interface
 }
 
 // beat renews the Leases of members, and sends watch events if there is a watch.
-func (s *sky) beat(members ...string) {
+func (s *leaseHub) beat(members ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range members {
@@ -94,10 +94,10 @@ func (s *sky) beat(members ...string) {
 			ObjectMeta: metav1.ObjectMeta{Name: membership.LeaseName, Namespace: namespace, ResourceVersion: "2"},
 			Spec:       coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: time.Now()}},
 		}
-		_, there := s.leases[namespace]
+		_, exists := s.leases[namespace]
 		s.leases[namespace] = lease
 		if last := len(s.watches) - 1; last >= 0 && !s.down {
-			if there {
+			if exists {
 				s.watches[last].Modify(&lease)
 			} else {
 				s.watches[last].Add(&lease)
@@ -106,14 +106,14 @@ func (s *sky) beat(members ...string) {
 	}
 }
 
-func (s *sky) beats(d time.Duration, members ...string) {
+func (s *leaseHub) beats(d time.Duration, members ...string) {
 	for ; d > 0; d -= 20 * time.Second {
 		s.beat(members...)
 		pass(20 * time.Second)
 	}
 }
 
-func (s *sky) fall() {
+func (s *leaseHub) stopServing() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down = true
@@ -122,7 +122,7 @@ func (s *sky) fall() {
 	}
 }
 
-func (s *sky) rise() {
+func (s *leaseHub) startServing() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down = false
@@ -134,7 +134,7 @@ type reported struct {
 	calls [][]string
 }
 
-func (o *reported) note(names []string) {
+func (o *reported) record(names []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.calls = append(o.calls, names)
@@ -150,8 +150,8 @@ func (o *reported) take() [][]string {
 
 func memberOf(namespace string) (string, bool) { return strings.CutPrefix(namespace, "member-") }
 
-// watching runs a Watcher of members until the test in the synctest bubble ends.
-func watching(t *testing.T, s *sky, opts WatcherOptions, members ...string) *Watcher {
+// startWatcher runs a Watcher of members until the test in the synctest bubble ends.
+func startWatcher(t *testing.T, s *leaseHub, opts WatcherOptions, members ...string) *Watcher {
 	s.leases = map[string]coordinationv1.Lease{}
 	w := NewWatcher(s, memberOf, opts)
 	for _, name := range members {
@@ -179,11 +179,11 @@ func stateOf(t *testing.T, w *Watcher, member string) State {
 	return v.State
 }
 
-func TestWatcher_Reports(t *testing.T) {
+func TestWatcher_ReportsChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, o := &sky{}, &reported{}
-		w := watching(t, s, WatcherOptions{OnChange: o.note}, "a", "b")
-		s.beat("a", "b", "stranger")
+		s, o := &leaseHub{}, &reported{}
+		w := startWatcher(t, s, WatcherOptions{OnChange: o.record}, "a", "b")
+		s.beat("a", "b", "untracked")
 		synctest.Wait()
 		require.Equal(t, []string{"a", "b"}, slices.Compact(slices.Sorted(slices.Values(slices.Concat(o.take()...)))))
 		require.Equal(t, Healthy, stateOf(t, w, "a"))
@@ -196,16 +196,16 @@ func TestWatcher_Reports(t *testing.T) {
 		require.Equal(t, Lost, stateOf(t, w, "a"))
 
 		w.Untrack("a")
-		w.Track("stranger", 10*time.Minute)
-		require.Equal(t, Healthy, stateOf(t, w, "stranger"), "its heartbeat was not lost")
+		w.Track("untracked", 10*time.Minute)
+		require.Equal(t, Healthy, stateOf(t, w, "untracked"), "the heartbeat before Track applies")
 		require.Equal(t, []string{"metadata.name=heartbeat", "metadata.name=heartbeat"}, s.selectors)
 	})
 }
 
-func TestWatcher_DropsDeleted(t *testing.T) {
+func TestWatcher_DeletedLeaseUsesNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &sky{}
-		w := watching(t, s, WatcherOptions{})
+		s := &leaseHub{}
+		w := startWatcher(t, s, WatcherOptions{})
 		s.beat("a")
 		synctest.Wait()
 		require.Len(t, w.monitor.members, 1)
@@ -216,24 +216,24 @@ func TestWatcher_DropsDeleted(t *testing.T) {
 	})
 }
 
-// TestBlindWatcher checks that no member is lost while the hub's API server is unavailable, because no heartbeat can
-// be observed.
-func TestBlindWatcher(t *testing.T) {
+// TestWatcher_NoLossWhileAPIServerIsDown checks that no member is lost while the hub's API server is unavailable,
+// because no heartbeat can be observed.
+func TestWatcher_NoLossWhileAPIServerIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, o := &sky{}, &reported{}
-		w := watching(t, s, WatcherOptions{OnChange: o.note}, "a", "b")
+		s, o := &leaseHub{}, &reported{}
+		w := startWatcher(t, s, WatcherOptions{OnChange: o.record}, "a", "b")
 		s.beat("a", "b")
 		pass(grace - time.Second)
 		o.take()
 
-		s.fall()
+		s.stopServing()
 		pass(time.Hour)
 		require.Empty(t, o.take())
 		require.Equal(t, Healthy, stateOf(t, w, "a"))
 
-		s.beat("b") // as a list will find out
-		s.rise()
-		pass(5 * time.Second) // the reflector's longest pause
+		s.beat("b") // observed by the next list
+		s.startServing()
+		pass(5 * time.Second) // the longest backoff of the reflector
 		up := time.Now()
 		synctest.Wait()
 		require.Empty(t, o.take())
@@ -244,22 +244,22 @@ func TestBlindWatcher(t *testing.T) {
 		require.Equal(t, Healthy, stateOf(t, w, "a"))
 		pass(10 * time.Second)
 		synctest.Wait()
-		require.Equal(t, [][]string{{"a", "b"}}, o.take(), "both have been silent since")
+		require.Equal(t, [][]string{{"a", "b"}}, o.take(), "neither member has sent a heartbeat since")
 	})
 }
 
-// TestWatchesEnd checks that members without heartbeats are lost although an API server ends every watch after some
-// minutes.
-func TestWatchesEnd(t *testing.T) {
+// TestWatcher_LossDespiteEndingWatches checks that members without heartbeats are lost although an API server ends
+// every watch after some minutes.
+func TestWatcher_LossDespiteEndingWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &sky{}
-		w := watching(t, s, WatcherOptions{}, "a")
+		s := &leaseHub{}
+		w := startWatcher(t, s, WatcherOptions{}, "a")
 		s.beat("a")
 		for range 19 {
 			pass(10 * time.Second)
 			require.Equal(t, Healthy, stateOf(t, w, "a"))
-			s.fall()
-			s.rise()
+			s.stopServing()
+			s.startServing()
 		}
 		pass(10 * time.Second)
 		synctest.Wait()
@@ -268,36 +268,36 @@ func TestWatchesEnd(t *testing.T) {
 	})
 }
 
-// TestStreamedWatch checks that a watch that begins with a stream of the initial state is not established before the
-// stream has ended.
-func TestStreamedWatch(t *testing.T) {
-	w := NewWatcher(&sky{}, memberOf, WatcherOptions{})
+// TestWatcher_StreamedInitialState checks that a watch that begins with a stream of the initial state is not
+// established before the stream has ended.
+func TestWatcher_StreamedInitialState(t *testing.T) {
+	w := NewWatcher(&leaseHub{}, memberOf, WatcherOptions{})
 	up := func() bool { return !w.monitor.paused }
 	require.NoError(t, (*sink)(w).Replace(nil, "1"))
-	require.False(t, up(), "what there was is known, but not what comes")
+	require.False(t, up(), "the list is complete, but there is no watch yet")
 	w.opened(watch.NewEmptyWatch(), metav1.ListOptions{}).Stop()
 
 	streamed := w.opened(watch.NewEmptyWatch(), metav1.ListOptions{SendInitialEvents: new(true)})
-	require.False(t, up(), "what was there before is yet to come")
+	require.False(t, up(), "the stream of the initial state has not ended")
 	require.NoError(t, (*sink)(w).Replace(nil, "2"))
 	require.True(t, up())
 	streamed.Stop()
 	require.False(t, up())
 
 	again := w.opened(watch.NewEmptyWatch(), metav1.ListOptions{})
-	require.True(t, up(), "it goes on where the last one ended")
+	require.True(t, up(), "the watch resumes at the end of the previous one")
 	again.Stop()
 }
 
-// TestTrackWhileIdle checks that a member that is tracked while no other member is due is evaluated in time.
-func TestTrackWhileIdle(t *testing.T) {
+// TestWatcher_TrackWhileIdle checks that a member that is tracked while no other member is due is evaluated in time.
+func TestWatcher_TrackWhileIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &sky{down: true}
-		w := watching(t, s, WatcherOptions{})
+		s := &leaseHub{down: true}
+		w := startWatcher(t, s, WatcherOptions{})
 		w.Track("a", time.Minute)
 		pass(time.Hour)
-		require.Equal(t, Awaited, stateOf(t, w, "a"), "the watch has never been up")
-		s.rise()
+		require.Equal(t, Awaited, stateOf(t, w, "a"), "the watch was never established")
+		s.startServing()
 		pass(time.Hour)
 		require.Equal(t, Lost, stateOf(t, w, "a"))
 
@@ -308,37 +308,37 @@ func TestTrackWhileIdle(t *testing.T) {
 	})
 }
 
-func TestSlowOnChange(t *testing.T) {
+func TestWatcher_SlowOnChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, o := &sky{}, &reported{}
+		s, o := &leaseHub{}, &reported{}
 		var w *Watcher
 		slow := func(names []string) {
-			o.note(names)
-			for _, name := range names { // it may use the Watcher
+			o.record(names)
+			for _, name := range names { // OnChange may use the Watcher
 				w.Health(name)
 				w.Track(name, time.Minute)
 			}
 			pass(time.Hour)
 		}
-		w = watching(t, s, WatcherOptions{OnChange: slow}, "a", "b", "c")
+		w = startWatcher(t, s, WatcherOptions{OnChange: slow}, "a", "b", "c")
 		s.beats(100*time.Second, "a", "b", "c")
 		o.take()
 		s.beats(30*time.Minute, "b", "c")
-		require.Empty(t, o.take(), "it is still busy")
+		require.Empty(t, o.take(), "the first call has not returned")
 		v, _ := w.Health("b")
-		require.LessOrEqual(t, time.Since(v.LastHeard), 20*time.Second, "heartbeats are observed meanwhile")
+		require.LessOrEqual(t, time.Since(v.LastHeard), 20*time.Second, "heartbeats are observed during the call")
 		s.beats(2*time.Hour, "b", "c")
 		var names []string
 		for _, call := range o.take() {
 			names = append(names, call...)
 		}
-		require.Contains(t, names, "a", "a change while it was busy is told afterwards")
+		require.Contains(t, names, "a", "a change during a call is reported after it")
 	})
 }
 
-// TestManyChanges checks that the list of unreported changes is bounded.
-func TestManyChanges(t *testing.T) {
-	w := NewWatcher(&sky{}, memberOf, WatcherOptions{})
+// TestWatcher_UnreportedChangesAreBounded checks that the list of unreported changes is bounded.
+func TestWatcher_UnreportedChangesAreBounded(t *testing.T) {
+	w := NewWatcher(&leaseHub{}, memberOf, WatcherOptions{})
 	w.Track("a", time.Minute)
 	for range 1000 {
 		w.with(func(*Monitor, time.Time) []string { return []string{"a"} })
@@ -349,18 +349,18 @@ func TestManyChanges(t *testing.T) {
 	require.Nil(t, outage)
 }
 
-func TestStartTwice(t *testing.T) {
+func TestWatcher_StartTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := watching(t, &sky{}, WatcherOptions{})
+		w := startWatcher(t, &leaseHub{}, WatcherOptions{})
 		require.Error(t, w.Start(t.Context()))
 		require.True(t, w.NeedLeaderElection())
 	})
 }
 
-// TestStopsWhileDown checks that a Watcher can stop while the API server is unavailable.
-func TestStopsWhileDown(t *testing.T) {
+// TestWatcher_StopsWhileAPIServerIsDown checks that a Watcher can stop while the API server is unavailable.
+func TestWatcher_StopsWhileAPIServerIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := NewWatcher(&sky{down: true}, memberOf, WatcherOptions{})
+		w := NewWatcher(&leaseHub{down: true}, memberOf, WatcherOptions{})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		require.NoError(t, w.Start(ctx))
@@ -368,11 +368,11 @@ func TestStopsWhileDown(t *testing.T) {
 	})
 }
 
-// TestInjectedClock checks that the time without heartbeats is measured by the clock of the options.
-func TestInjectedClock(t *testing.T) {
+// TestWatcher_InjectedClock checks that the time without heartbeats is measured by the clock of the options.
+func TestWatcher_InjectedClock(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
-	s, o := &sky{leases: map[string]coordinationv1.Lease{}}, &reported{}
-	w := NewWatcher(s, memberOf, WatcherOptions{Clock: clock, OnChange: o.note})
+	s, o := &leaseHub{leases: map[string]coordinationv1.Lease{}}, &reported{}
+	w := NewWatcher(s, memberOf, WatcherOptions{Clock: clock, OnChange: o.record})
 	w.Track("a", time.Minute)
 	run(t, w)
 	up := func() bool { w.mu.Lock(); defer w.mu.Unlock(); return !w.monitor.paused }
@@ -386,10 +386,10 @@ func TestInjectedClock(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
-func TestMetrics(t *testing.T) {
+func TestWatcher_Metrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &sky{}
-		w := watching(t, s, WatcherOptions{}, "a", "b", "c", "d", "e")
+		s := &leaseHub{}
+		w := startWatcher(t, s, WatcherOptions{}, "a", "b", "c", "d", "e")
 		s.beat("e")
 		pass(grace)
 		s.beats(20*time.Second, "d", "e")
@@ -423,7 +423,7 @@ func TestMetrics(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, problems)
 
-		s.fall()
+		s.stopServing()
 		synctest.Wait()
 		require.NoError(t, testutil.CollectAndCompare(w, strings.NewReader(`
 			# HELP muster_heartbeat_watch_up Whether the watch of the heartbeats is established.
