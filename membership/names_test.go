@@ -14,19 +14,19 @@ import (
 func TestNamespaceFor(t *testing.T) {
 	for _, test := range []struct{ reason, prefix, member, want string }{
 		{
-			"a short name is readable in its namespace",
+			"short name is part of the namespace",
 			"member-", "east", "member-east",
 		},
 		{
-			"63 characters are what a namespace may have",
+			"namespace of 63 characters, the maximum",
 			"member-", strings.Repeat("a", 56), "member-" + strings.Repeat("a", 56),
 		},
 		{
-			"one more is hashed: names of 57 to 63 characters are valid for a MemberCluster, and must not fail later",
+			"name of 57 characters is shortened and hashed",
 			"member-", strings.Repeat("a", 57), "member-" + strings.Repeat("a", 45) + "-cead13bd49",
 		},
 		{
-			"what is cut off must not end in the middle of two hyphens",
+			"shortened name must not end with a hyphen before the hash",
 			"member-", strings.Repeat("a", 44) + "-" + strings.Repeat("b", 18),
 			"member-" + strings.Repeat("a", 44) + "-c3f3163d73",
 		},
@@ -37,16 +37,16 @@ func TestNamespaceFor(t *testing.T) {
 	}
 }
 
-func TestNamespaceForIsValidAndDistinct(t *testing.T) {
+func TestNamespaceFor_ValidAndDistinct(t *testing.T) {
 	name := rapid.StringMatching(`[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?`)
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := name.Draw(t, "a"), name.Draw(t, "b")
 		namespace := membership.NamespaceFor("member-", a)
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
-			t.Fatalf("the namespace %q of %q: %v", namespace, a, problems)
+			t.Fatalf("namespace %q of member %q is not valid: %v", namespace, a, problems)
 		}
 		if a != b && namespace == membership.NamespaceFor("member-", b) {
-			t.Fatalf("%q and %q share the namespace %q", a, b, namespace)
+			t.Fatalf("members %q and %q have the same namespace %q", a, b, namespace)
 		}
 	})
 }
@@ -55,7 +55,7 @@ func TestReservedLabel(t *testing.T) {
 	want := map[string]bool{
 		"region":                         false,
 		"example.com/region":             false,
-		"notkubernetes.io/region":        false, // another domain that ends alike
+		"notkubernetes.io/region":        false, // another domain with the same suffix
 		"kubernetes.io/metadata.name":    true,
 		"topology.kubernetes.io/region":  true,
 		"k8s.io/x":                       true,

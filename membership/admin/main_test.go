@@ -152,7 +152,7 @@ func (f *fleet) empty() {
 		object.SetName(accessName)
 		f.discard(object)
 	}
-	// Whether the namespace of the agent is deleted with it depends on who created it.
+	// The namespace of the agent may still exist, depending on its creator.
 	f.discard(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}})
 	// The deletion of a member's namespace takes a while and delays the next member of that name.
 	var namespaces corev1.NamespaceList

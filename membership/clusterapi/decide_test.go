@@ -14,8 +14,8 @@ func TestDecide(t *testing.T) {
 	of := func(uid types.UID, deleting bool) *cluster {
 		return &cluster{namespace: "clusters", name: "east", uid: uid, deleting: deleting}
 	}
-	ours := &member{source: of("1", false).source()}
-	leaving := &member{source: ours.source, deleting: true}
+	existing := &member{source: of("1", false).source()}
+	leaving := &member{source: existing.source, deleting: true}
 	for _, test := range []struct {
 		reason       string
 		cluster      *cluster
@@ -23,16 +23,16 @@ func TestDecide(t *testing.T) {
 		leaveDeleted bool
 		want         step
 	}{
-		{"no Cluster", nil, ours, true, nothing},
+		{"no Cluster", nil, existing, true, nothing},
 		{"a new Cluster", of("1", false), nil, false, create},
 		{"a new Cluster that is being deleted", of("1", true), nil, true, nothing},
-		{"imported", of("1", false), ours, true, nothing},
-		{"being deleted, without the option", of("1", true), ours, false, nothing},
-		{"being deleted, with the option", of("1", true), ours, true, leave},
+		{"imported", of("1", false), existing, true, nothing},
+		{"being deleted, without the option", of("1", true), existing, false, nothing},
+		{"being deleted, with the option", of("1", true), existing, true, leave},
 		{"being deleted, and leaving", of("1", true), leaving, true, nothing},
 		{"a MemberCluster of a user", of("1", false), &member{}, true, report},
-		{"a MemberCluster of an earlier Cluster", of("2", false), ours, true, report},
-		{"an earlier Cluster's MemberCluster, and the new one is being deleted", of("2", true), ours, true, nothing},
+		{"a MemberCluster of an earlier Cluster", of("2", false), existing, true, report},
+		{"an earlier Cluster's MemberCluster, and the new one is being deleted", of("2", true), existing, true, nothing},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			got := decide(test.cluster, test.member, test.leaveDeleted)

@@ -89,11 +89,13 @@ func TestLeave_ReadsLiveObjects(t *testing.T) {
 		source string
 		leaves int
 	}{
-		"as observed":                 {live(nil), cached.source(), 1},
-		"the Cluster is gone":         {nil, cached.source(), 0},
-		"another Cluster":             {live(func(o *metav1.PartialObjectMetadata) { o.UID = "2" }), cached.source(), 0},
-		"not requested":               {live(notDeleted), cached.source(), 0},
-		"the label was removed":       {live(func(o *metav1.PartialObjectMetadata) { o.Labels = nil }), cached.source(), 0},
+		"the Cluster is being deleted": {live(nil), cached.source(), 1},
+		"the Cluster does not exist":   {nil, cached.source(), 0},
+		"another Cluster of the same name": {live(func(o *metav1.PartialObjectMetadata) { o.UID = "2" }),
+			cached.source(), 0},
+		"the Cluster is not being deleted": {live(notDeleted), cached.source(), 0},
+		"the label was removed": {live(func(o *metav1.PartialObjectMetadata) { o.Labels = nil }), cached.source(),
+			0},
 		"another Cluster's member":    {live(nil), "clusters/east/2", 0},
 		"a MemberCluster of the user": {live(nil), "", 0},
 	} {

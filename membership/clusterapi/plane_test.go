@@ -77,7 +77,7 @@ func (h *hub) undefine() {
 	h.t.Helper()
 	d := definition(h.t)
 	require.NoError(h.t, client.IgnoreNotFound(h.Delete(h.t.Context(), d)))
-	h.eventually("the definition is gone", func() bool {
+	h.eventually("the definition is deleted", func() bool {
 		return apierrors.IsNotFound(h.Get(h.t.Context(), client.ObjectKeyFromObject(d), d))
 	})
 }
@@ -124,7 +124,7 @@ func (h *hub) member(cluster string) *v1alpha1.MemberCluster {
 	return &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: memberName(h.namespace, cluster)}}
 }
 
-// find returns the MemberCluster of a Cluster. Nil: there is none.
+// find returns the MemberCluster of a Cluster. Nil: it does not exist.
 func (h *hub) find(cluster string) *v1alpha1.MemberCluster {
 	h.t.Helper()
 	m := h.member(cluster)
@@ -136,22 +136,22 @@ func (h *hub) find(cluster string) *v1alpha1.MemberCluster {
 	return m
 }
 
-func (h *hub) becomesMember(cluster string) (m *v1alpha1.MemberCluster) {
+func (h *hub) waitForMember(cluster string) (m *v1alpha1.MemberCluster) {
 	h.t.Helper()
 	h.eventually("Cluster "+cluster+" has a MemberCluster", func() bool { m = h.find(cluster); return m != nil })
 	return m
 }
 
-func (h *hub) eventually(what string, holds func() bool) {
+func (h *hub) eventually(expected string, condition func() bool) {
 	h.t.Helper()
-	mustertest.Holds(h.t, time.Minute, what, holds)
+	mustertest.Holds(h.t, time.Minute, expected, condition)
 }
 
-// passed waits until the importer has processed a new Cluster, and therefore all earlier ones.
-func (h *hub) passed(marker string) {
+// waitForImporter waits until the importer has processed a new Cluster, and therefore all earlier ones.
+func (h *hub) waitForImporter(marker string) {
 	h.t.Helper()
 	h.cluster(marker, imported)
-	h.becomesMember(marker)
+	h.waitForMember(marker)
 }
 
 func TestImport_CreatesMembers(t *testing.T) {
@@ -162,19 +162,19 @@ func TestImport_CreatesMembers(t *testing.T) {
 	c := h.cluster("east", imported)
 	h.cluster("west", nil)
 	h.cluster("north", map[string]string{ImportLabel: "false"})
-	m := h.becomesMember("east")
-	require.Nil(t, m.Spec.Accepted, "an administrator decides")
+	m := h.waitForMember("east")
+	require.Nil(t, m.Spec.Accepted, "an administrator must accept the member")
 	require.Equal(t, v1alpha1.JoinPush, m.Spec.JoinMode)
 	require.Equal(t, &v1alpha1.KubeConfigSecretRef{Namespace: h.namespace, Name: "east-kubeconfig", Key: "value"},
 		m.Spec.KubeConfigSecretRef)
 	require.Equal(t, h.namespace+"/east/"+string(c.GetUID()), m.Annotations[ClusterAnnotation])
 	require.Empty(t, m.Labels)
-	h.passed("marker")
+	h.waitForImporter("marker")
 	require.Nil(t, h.find("west"))
 	require.Nil(t, h.find("north"))
 
 	require.NoError(t, h.Patch(t.Context(), h.get("west"), merge(`{"metadata":{"labels":{"`+ImportLabel+`":"true"}}}`)))
-	h.becomesMember("west")
+	h.waitForMember("west")
 }
 
 func (h *hub) get(cluster string) *unstructured.Unstructured {
@@ -186,8 +186,8 @@ func (h *hub) get(cluster string) *unstructured.Unstructured {
 	return c
 }
 
-// gone removes a Cluster with its finalizers, like the end of its deletion.
-func (h *hub) gone(c *unstructured.Unstructured) {
+// remove removes a Cluster with its finalizers, like the end of its deletion.
+func (h *hub) remove(c *unstructured.Unstructured) {
 	h.t.Helper()
 	h.release(c)
 	require.NoError(h.t, client.IgnoreNotFound(h.Delete(h.t.Context(), c)))
@@ -200,21 +200,21 @@ func TestImport_AbsenceChangesNothing(t *testing.T) {
 	h.options.LeaveDeleted = true
 	stop := h.start()
 	east, west := h.cluster("east", imported), h.cluster("west", imported)
-	before := h.becomesMember("east")
-	h.becomesMember("west")
+	before := h.waitForMember("east")
+	h.waitForMember("west")
 
 	require.NoError(t, h.Patch(t.Context(), west, merge(`{"metadata":{"labels":null}}`)))
 	stop()
-	h.gone(east) // while the importer does not run
+	h.remove(east) // while the importer does not run
 	stop = h.start()
-	h.passed("marker")
+	h.waitForImporter("marker")
 	require.Equal(t, before.UID, h.find("east").UID)
 	require.Nil(t, h.find("east").DeletionTimestamp)
 
 	other := h.cluster("east", imported)
 	h.eventually("the new Cluster has an Event", func() bool { return h.hasEvent(other) })
 	require.NoError(t, h.Delete(t.Context(), other))
-	h.passed("second-marker")
+	h.waitForImporter("second-marker")
 	require.Equal(t, before.ResourceVersion, h.find("east").ResourceVersion, "another Cluster changes nothing")
 
 	for _, c := range []*unstructured.Unstructured{other, west, h.get("marker"), h.get("second-marker")} {
@@ -222,7 +222,7 @@ func TestImport_AbsenceChangesNothing(t *testing.T) {
 	}
 	h.undefine()
 	h.define()
-	h.passed("third-marker")
+	h.waitForImporter("third-marker")
 	for _, name := range []string{"east", "west", "marker"} {
 		require.NotNil(t, h.find(name), name)
 		require.Nil(t, h.find(name).DeletionTimestamp, name)
@@ -255,10 +255,10 @@ func TestLeave_OnRequest(t *testing.T) {
 	h := newHub(t)
 	stop := h.start()
 	c := h.cluster("east", imported)
-	h.becomesMember("east")
+	h.waitForMember("east")
 	require.NoError(t, h.Delete(t.Context(), c))
-	h.passed("marker")
-	require.Nil(t, h.find("east").DeletionTimestamp, "the option is off")
+	h.waitForImporter("marker")
+	require.Nil(t, h.find("east").DeletionTimestamp, "LeaveDeleted is false")
 	stop()
 
 	h.options.LeaveDeleted = true
@@ -270,21 +270,21 @@ func TestLeave_OnRequest(t *testing.T) {
 	require.Nil(t, h.find("marker").DeletionTimestamp)
 }
 
-// TestForeign checks that a MemberCluster of a user stays as it is, and that the Cluster is imported when the name is
-// free.
-func TestForeign(t *testing.T) {
+// TestImport_ExistingMemberClusterStays checks that a MemberCluster of a user stays as it is, and that the Cluster is
+// imported when the name is free.
+func TestImport_ExistingMemberClusterStays(t *testing.T) {
 	h := newHub(t)
 	h.options.LeaveDeleted = true
-	theirs := h.member("east")
-	require.NoError(t, h.Create(t.Context(), theirs))
+	existing := h.member("east")
+	require.NoError(t, h.Create(t.Context(), existing))
 	h.start()
 	c := h.cluster("east", imported)
 	h.eventually("the Cluster has an Event", func() bool { return h.hasEvent(c) })
-	require.Equal(t, theirs.ResourceVersion, h.find("east").ResourceVersion)
-	require.NoError(t, h.Delete(t.Context(), theirs))
+	require.Equal(t, existing.ResourceVersion, h.find("east").ResourceVersion)
+	require.NoError(t, h.Delete(t.Context(), existing))
 	h.eventually("the Cluster is imported", func() bool {
 		m := h.find("east")
-		return m != nil && m.UID != theirs.UID && m.Annotations[ClusterAnnotation] != ""
+		return m != nil && m.UID != existing.UID && m.Annotations[ClusterAnnotation] != ""
 	})
 }
 
@@ -300,9 +300,9 @@ func TestRoles(t *testing.T) {
 	config := plane.ForTest(t).User(user)
 	h.start(config)
 	c := h.cluster("east", imported)
-	h.becomesMember("east")
-	theirs := h.member("west")
-	require.NoError(t, h.Create(t.Context(), theirs))
+	h.waitForMember("east")
+	existing := h.member("west")
+	require.NoError(t, h.Create(t.Context(), existing))
 	foreign := h.cluster("west", imported)
 	h.eventually("an Event is created", func() bool { return h.hasEvent(foreign) })
 	require.NoError(t, h.Delete(t.Context(), c))
@@ -313,8 +313,8 @@ func TestRoles(t *testing.T) {
 
 	as := mustertest.Client(t, config, scheme)
 	kubeconfig := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "east-kubeconfig"}}
-	for what, err := range map[string]error{
-		"accept a member":  as.Patch(t.Context(), theirs, merge(`{"spec":{"accepted":true}}`)),
+	for operation, err := range map[string]error{
+		"accept a member":  as.Patch(t.Context(), existing, merge(`{"spec":{"accepted":true}}`)),
 		"read a Secret":    as.Get(t.Context(), client.ObjectKeyFromObject(kubeconfig), kubeconfig),
 		"delete a Cluster": as.Delete(t.Context(), foreign),
 		"list Clusters of other namespaces": func() error {
@@ -324,7 +324,7 @@ func TestRoles(t *testing.T) {
 			return as.List(t.Context(), list)
 		}(),
 	} {
-		require.True(t, apierrors.IsForbidden(err), "%s: %v", what, err)
+		require.True(t, apierrors.IsForbidden(err), "%s: want Forbidden, got %v", operation, err)
 	}
 }
 

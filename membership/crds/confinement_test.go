@@ -81,24 +81,24 @@ func TestConfinement(t *testing.T) {
 	mustertest.Holds(t, time.Minute, "the API server enforces the policy", func() bool {
 		return apierrors.IsForbidden(token(other.Name, "addon-logs")(t.Context(), confined))
 	})
-	for what, attempt := range map[string]func(context.Context, client.Client) error{
+	for operation, attempt := range map[string]func(context.Context, client.Client) error{
 		"a token of another ServiceAccount of a member's namespace": token(member.Name, "victim"),
 		"a token in another namespace":                              token(other.Name, "addon-logs"),
 		"a token in kube-system":                                    token(metav1.NamespaceSystem, "default"),
 		"a ServiceAccount in another namespace": create(&corev1.ServiceAccount{ObjectMeta: in(
 			other.Name, "addon-logs")}),
-		"a Role that lets another user create tokens": create(role(metav1.NamespaceSystem, "addon-logs")),
-		"a Role with another name":                    create(role(member.Name, "mine")),
-		"the deletion of another namespace":           deletion(other),
-		"a namespace made that of a member":           label(other, "confined"),
-		"a member's namespace made that of another":   label(member, "other"),
+		"a Role that lets another user create tokens":  create(role(metav1.NamespaceSystem, "addon-logs")),
+		"a Role with another name":                     create(role(member.Name, "mine")),
+		"the deletion of another namespace":            deletion(other),
+		"a member label on another namespace":          label(other, "confined"),
+		"another member label on a member's namespace": label(member, "other"),
 	} {
 		err := attempt(t.Context(), confined)
-		require.True(t, apierrors.IsForbidden(err), "%s: %v", what, err)
-		require.ErrorContains(t, err, `user "hub" is a hub, which`, what)
-		require.NoError(t, client.IgnoreAlreadyExists(attempt(t.Context(), admin)), "administrator: %s", what)
+		require.True(t, apierrors.IsForbidden(err), "%s: want Forbidden, got %v", operation, err)
+		require.ErrorContains(t, err, `user "hub" is a hub, which`, operation)
+		require.NoError(t, client.IgnoreAlreadyExists(attempt(t.Context(), admin)), "administrator: %s", operation)
 	}
-	for what, attempt := range map[string]func(context.Context, client.Client) error{
+	for operation, attempt := range map[string]func(context.Context, client.Client) error{
 		"a token of the agent":              token(member.Name, "muster-agent"),
 		"a token of an add-on":              token(member.Name, "addon-logs"),
 		"a token of a bootstrap credential": token(registration.Name, "join-east"),
@@ -109,7 +109,7 @@ func TestConfinement(t *testing.T) {
 		"the deletion of the member's namespace":  deletion(member),
 		"an update that keeps the member's label": label(member, "confined"),
 	} {
-		require.NoError(t, attempt(t.Context(), confined), what)
+		require.NoError(t, attempt(t.Context(), confined), operation)
 	}
 }
 

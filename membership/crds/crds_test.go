@@ -38,9 +38,9 @@ func installed(t *testing.T) client.Client {
 		mustertest.Scheme(v1alpha1.AddToScheme, apiextensionsv1.AddToScheme), crds.Install)
 }
 
-func TestInstallIsServedAtOnceAndIdempotent(t *testing.T) {
+func TestInstall_ServedImmediatelyAndIdempotent(t *testing.T) {
 	c := installed(t)
-	// Served: the very next call must not be refused for an unknown kind.
+	// The next request must not fail because of an unknown kind.
 	require.NoError(t, c.List(t.Context(), &v1alpha1.MemberClusterList{}))
 	require.NoError(t, c.List(t.Context(), &v1alpha1.JoinRequestList{}))
 
@@ -50,11 +50,11 @@ func TestInstallIsServedAtOnceAndIdempotent(t *testing.T) {
 	require.NoError(t, crds.Install(t.Context(), c))
 	require.NoError(t, c.List(t.Context(), &after))
 	if diff := cmp.Diff(before.Items, after.Items); diff != "" {
-		t.Errorf("installing again wrote something (-before +after):\n%s", diff)
+		t.Errorf("a second Install changes the definitions (-before +after):\n%s", diff)
 	}
 }
 
-func TestInstallEndsWhenItMay(t *testing.T) {
+func TestInstall_ContextDeadline(t *testing.T) {
 	c := installed(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()
@@ -95,177 +95,177 @@ func TestValidation(t *testing.T) {
 		want   string
 	}{
 		{
-			"a name that is too long for a label must fail here, not when the namespace is made",
+			"a MemberCluster name that is too long for a label",
 			cluster(func(o *v1alpha1.MemberCluster) { o.Name = long }),
 			"metadata.name must be a DNS label of at most 63 characters",
 		},
 		{
-			"a name with a dot is no namespace",
+			"a MemberCluster name with a dot",
 			cluster(func(o *v1alpha1.MemberCluster) { o.Name = "a.b" }), "metadata.name must be a DNS label",
 		},
 		{
-			"a period of more than ten minutes makes no heartbeat",
+			"a heartbeat period of more than ten minutes",
 			cluster(func(o *v1alpha1.MemberCluster) {
 				o.Spec.HeartbeatPeriodSeconds = 601
 			}), "heartbeatPeriodSeconds must be from 1 to 600",
 		},
 		{
-			"a negative period is none",
+			"a negative heartbeat period",
 			cluster(func(o *v1alpha1.MemberCluster) {
 				o.Spec.HeartbeatPeriodSeconds = -1
 			}), "heartbeatPeriodSeconds must be from 1 to 600",
 		},
 		{
-			"the hub cannot run the agent of a member that it does not reach",
+			"join mode Push without a kubeConfigSecretRef",
 			cluster(func(o *v1alpha1.MemberCluster) {
 				o.Spec.JoinMode = v1alpha1.JoinPush
 			}), "kubeConfigSecretRef is required when joinMode is Push or Install",
 		},
 		{
-			"nor install one",
+			"join mode Install without a kubeConfigSecretRef",
 			cluster(func(o *v1alpha1.MemberCluster) {
 				o.Spec.JoinMode = v1alpha1.JoinInstall
 			}), "kubeConfigSecretRef is required when joinMode is Push or Install",
 		},
 		{
-			"a reference without a name refers to nothing",
+			"a kubeConfigSecretRef without a name",
 			cluster(func(o *v1alpha1.MemberCluster) {
 				o.Spec.KubeConfigSecretRef = &v1alpha1.KubeConfigSecretRef{}
 			}), "spec.kubeConfigSecretRef.name",
 		},
 		{
-			"a cluster ID is compared, so it must be written in one way",
+			"a cluster ID with a space",
 			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.ClusterID = "a b" }), "clusterID must be letters, digits",
 		},
 		{
-			"a state that does not exist",
+			"an unknown state",
 			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.State = "Gone" }), `supported values: "Join", "Leave"`,
 		},
 		{
-			"a deadline of nothing forces every leave",
+			"a negative leave deadline",
 			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.Leave.DeadlineSeconds = -1 }), "spec.leave.deadlineSeconds",
 		},
 		{
-			"a taint's key is a qualified name",
+			"a taint key that is not a qualified name",
 			cluster(func(o *v1alpha1.MemberCluster) {
 				o.Spec.Taints = []v1alpha1.Taint{{Key: "two words", Effect: corev1.TaintEffectNoExecute}}
 			}), "key must be a qualified name such as example.com/maintenance",
 		},
 		{
-			"an effect that no scheduler knows",
+			"an unknown taint effect",
 			cluster(func(o *v1alpha1.MemberCluster) {
 				o.Spec.Taints = []v1alpha1.Taint{{Key: "k", Effect: "NoWay"}}
 			}), `"NoSchedule"`,
 		},
 		{
-			"one taint twice",
+			"a duplicate taint",
 			cluster(func(o *v1alpha1.MemberCluster) {
 				taint := v1alpha1.Taint{Key: "k", Effect: corev1.TaintEffectNoExecute}
 				o.Spec.Taints = []v1alpha1.Taint{taint, taint}
 			}), "Duplicate value",
 		},
 		{
-			"more taints than anybody can look through",
+			"63 taints",
 			cluster(func(o *v1alpha1.MemberCluster) {
 				o.Spec.Taints = many
 			}), "at most 62 taints: the hub needs room for its own",
 		},
 		{
-			"everybody is no identity of one member",
+			"the group of all users as the identity of a member",
 			cluster(func(o *v1alpha1.MemberCluster) {
 				o.Spec.Identity = &rbacv1.Subject{Kind: "Group", Name: "system:authenticated"}
 			}), "identity.name must name one member's subject",
 		},
 		{
-			"a ServiceAccount is nothing without its namespace",
+			"a ServiceAccount identity without a namespace",
 			cluster(func(o *v1alpha1.MemberCluster) {
 				o.Spec.Identity = &rbacv1.Subject{Kind: "ServiceAccount", Name: "agent"}
 			}), "identity.namespace is required",
 		},
 		{
-			"a claim is a fingerprint",
+			"a claim that is not a fingerprint",
 			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.Claim = "mine" }), "spec.claim",
 		},
 		{
-			"the API server issues no shorter credential",
+			"a credential TTL below the minimum of the API server",
 			token(func(o *v1alpha1.JoinToken) { o.Spec.CredentialTTLSeconds = 599 }), "credentialTTLSeconds must be from 600",
 		},
 		{
-			"a token for nobody",
+			"a JoinToken without uses",
 			token(func(o *v1alpha1.JoinToken) { o.Spec.MaxUses = ptr.To[int32](0) }), "maxUses must be from 1 to 10000",
 		},
 		{
-			"the names of what a token owns are made of its own",
+			"a JoinToken name that is too long for the names of its objects",
 			token(func(o *v1alpha1.JoinToken) {
 				o.Name = strings.Repeat("a", 53)
 			}), "metadata.name must be a DNS label of at most 52 characters",
 		},
 		{
-			"a token of a type that there is not",
+			"an unknown type of JoinToken",
 			token(func(o *v1alpha1.JoinToken) {
 				o.Spec.Type = "Password"
 			}), `supported values: "ServiceAccount", "BootstrapToken"`,
 		},
 		{
-			"the name of a bootstrap token's Secret, and so its user, is made of its ID",
+			"a bootstrap token whose name has no ID",
 			token(func(o *v1alpha1.JoinToken) {
 				o.Spec.Type = v1alpha1.JoinTokenBootstrapToken
 			}), "must be named bootstrap-token-<id>",
 		},
 		{
-			"an ID has six characters",
+			"a bootstrap token ID of seven characters",
 			token(func(o *v1alpha1.JoinToken) {
 				o.Name, o.Spec.Type = "bootstrap-token-abcdefg", v1alpha1.JoinTokenBootstrapToken
 			}), "must be named bootstrap-token-<id>",
 		},
 		{
-			"a wanted name is that of a MemberCluster",
+			"a JoinRequest with an invalid member name",
 			request(func(o *v1alpha1.JoinRequest) { o.Spec.Name = "East" }), "name must be a DNS label",
 		},
 		{
-			"a credential of a type that there is not",
+			"an unknown type of credential",
 			request(func(o *v1alpha1.JoinRequest) {
 				o.Spec.Credential.Type = "Password"
 			}), `supported values: "Certificate", "Token", "Identity"`,
 		},
 		{
-			"what a stolen bootstrap credential can store is bounded",
+			"a certificate request that is too large",
 			request(func(o *v1alpha1.JoinRequest) {
 				o.Spec.Credential.CertificateRequest = make([]byte, 16<<10)
 			}), "certificateRequest",
 		},
 		{
-			"a label's value may be as long as a label's",
+			"a label value of 64 characters",
 			request(func(o *v1alpha1.JoinRequest) {
 				o.Spec.Labels = map[string]string{"a": long}
 			}), "a label's key has at most 317 characters, and its value at most 63",
 		},
 		{
-			"and its key as long as a key",
+			"a label key of 318 characters",
 			request(func(o *v1alpha1.JoinRequest) {
 				o.Spec.Labels = map[string]string{strings.Repeat("a", 318): "a"}
 			}), "a label's key has at most 317 characters",
 		},
 		{
-			"none of many labels is excepted",
+			"many labels with values that are too long",
 			request(func(o *v1alpha1.JoinRequest) {
 				o.Spec.Labels = labels(64, strings.Repeat("a", 1000))
 			}), "and its value at most 63",
 		},
 		{
-			"a UID is no place for a novel",
+			"a member UID of 65 characters",
 			request(func(o *v1alpha1.JoinRequest) { o.Spec.MemberUID = types.UID(strings.Repeat("a", 65)) }), "spec.memberUID",
 		},
 		{
-			"the labels of a token are given to members, as those of a request are",
+			"a JoinToken label with a value of 64 characters",
 			token(func(o *v1alpha1.JoinToken) { o.Spec.Labels = map[string]string{"a": long} }), "and its value at most 63",
 		},
 		{
-			"a token for a cluster ID that no cluster can have",
+			"a JoinToken with an invalid cluster ID",
 			token(func(o *v1alpha1.JoinToken) { o.Spec.ClusterID = "a b" }), "clusterID must be letters, digits",
 		},
 		{
-			"a member has one Membership",
+			"a Membership with another name than self",
 			&v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"},
 				Spec: v1alpha1.MembershipSpec{MemberName: "east", State: v1alpha1.StateJoin, HeartbeatPeriodSeconds: 1}},
 			"a Membership must be named self",
@@ -273,9 +273,9 @@ func TestValidation(t *testing.T) {
 	} {
 		err := c.Create(t.Context(), test.object, client.DryRunAll)
 		if !apierrors.IsInvalid(err) {
-			t.Errorf("%s: want the API server to refuse it, got %v", test.reason, err)
+			t.Errorf("%s: want an Invalid error, got %v", test.reason, err)
 		} else if !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: want an error that says %q, got %v", test.reason, test.want, err)
+			t.Errorf("%s: want an error that contains %q, got %v", test.reason, test.want, err)
 		}
 	}
 	for _, object := range []client.Object{
@@ -294,7 +294,7 @@ func TestValidation(t *testing.T) {
 		}),
 		request(func(o *v1alpha1.JoinRequest) { o.Spec.Credential.PublicKey = []byte("/+//+//+//+//+//+//+//+//+//+//") }),
 	} {
-		require.NoError(t, c.Create(t.Context(), object, client.DryRunAll), "%T is valid", object)
+		require.NoError(t, c.Create(t.Context(), object, client.DryRunAll), "want a valid %T", object)
 	}
 }
 
@@ -307,7 +307,7 @@ func labels(n int, value string) map[string]string {
 	return out
 }
 
-func TestDefaults(t *testing.T) {
+func TestMemberCluster_Defaults(t *testing.T) {
 	c := installed(t)
 	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "defaults"}}
 	require.NoError(t, c.Create(t.Context(), cluster, client.DryRunAll))
@@ -320,13 +320,13 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestClusterIDCannotChange(t *testing.T) {
+func TestMemberCluster_ClusterIDIsImmutable(t *testing.T) {
 	c := installed(t)
 	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "immutable"}}
 	require.NoError(t, c.Create(t.Context(), cluster))
 	t.Cleanup(func() { _ = c.Delete(context.Background(), cluster) })
 	cluster.Spec.ClusterID = "one"
-	require.NoError(t, c.Update(t.Context(), cluster), "it may be set once")
+	require.NoError(t, c.Update(t.Context(), cluster), "an empty cluster ID can be set")
 	for _, other := range []string{"two", ""} {
 		cluster.Spec.ClusterID = other
 		err := c.Update(t.Context(), cluster)
@@ -335,20 +335,20 @@ func TestClusterIDCannotChange(t *testing.T) {
 	}
 }
 
-func TestTypeOfATokenCannotChange(t *testing.T) {
+func TestJoinToken_TypeIsImmutable(t *testing.T) {
 	c := installed(t)
 	token := &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "bootstrap-token-abc123"}}
 	require.NoError(t, c.Create(t.Context(), token))
 	t.Cleanup(func() { _ = c.Delete(context.Background(), token) })
-	require.Equal(t, v1alpha1.JoinTokenServiceAccount, token.Spec.Type, "by default")
+	require.Equal(t, v1alpha1.JoinTokenServiceAccount, token.Spec.Type, "the default type")
 	token.Spec.Type = v1alpha1.JoinTokenBootstrapToken
 	err := c.Update(t.Context(), token)
 	require.True(t, apierrors.IsInvalid(err), err)
 	require.ErrorContains(t, err, "type cannot change: create another JoinToken")
 }
 
-// TestColumns checks the columns of kubectl get, as the API server returns them.
-func TestColumns(t *testing.T) {
+// TestMemberCluster_Columns checks the columns of kubectl get, as the API server returns them.
+func TestMemberCluster_Columns(t *testing.T) {
 	c := installed(t)
 	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "columns"}}
 	require.NoError(t, c.Create(t.Context(), cluster))
@@ -387,7 +387,7 @@ func TestQuantitiesAreBounded(t *testing.T) {
 	}
 	require.NoError(t, c.Create(t.Context(), self))
 	t.Cleanup(func() { _ = c.Delete(context.Background(), self) })
-	for quantity, taken := range map[string]bool{
+	for quantity, valid := range map[string]bool{
 		"1e-2147483647": false, "1E2147483647": false, "1e+100": false, "1e1.5": false,
 		"1e9": true, "12E-3": true, "1500m": true, "64Gi": true, "2E": true,
 	} {
@@ -398,7 +398,7 @@ func TestQuantitiesAreBounded(t *testing.T) {
 			written.SetNamespace(self.Namespace)
 			written.SetName(self.Name)
 			err := c.Status().Patch(t.Context(), written, client.RawPatch(types.MergePatchType, []byte(patch)))
-			if taken {
+			if valid {
 				require.NoError(t, err, patch)
 			} else {
 				require.True(t, apierrors.IsInvalid(err), "%s: %v", patch, err)

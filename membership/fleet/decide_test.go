@@ -14,22 +14,22 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-func TestHeard(t *testing.T) {
+func TestEvaluateResponse(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
 		status int
 		err    error
 		want   string
 	}{
-		{"no answer", 0, errors.New("dial"), v1alpha1.ReasonUnreachable},
-		{"an answer", 200, nil, v1alpha1.ReasonReachable},
-		{"half an answer", 200, errors.New("EOF"), v1alpha1.ReasonUnreachable},
-		{"no such path: the server responds", 404, nil, v1alpha1.ReasonReachable},
+		{"no response", 0, errors.New("dial"), v1alpha1.ReasonUnreachable},
+		{"a response", 200, nil, v1alpha1.ReasonReachable},
+		{"an incomplete response", 200, errors.New("EOF"), v1alpha1.ReasonUnreachable},
+		{"not found, the server responds", 404, nil, v1alpha1.ReasonReachable},
 		{"an API server that is not ready", 500, nil, v1alpha1.ReasonUnreachable},
-		{"one that has too much to do", 429, nil, v1alpha1.ReasonUnreachable},
-		{"a credential that ended", 401, nil, v1alpha1.ReasonUnauthorized},
-		{"one that may do nothing", 403, nil, v1alpha1.ReasonUnauthorized},
-		{"a refusal that was cut off is one", 401, errors.New("EOF"), v1alpha1.ReasonUnauthorized},
+		{"too many requests", 429, nil, v1alpha1.ReasonUnreachable},
+		{"an expired credential", 401, nil, v1alpha1.ReasonUnauthorized},
+		{"a credential without permissions", 403, nil, v1alpha1.ReasonUnauthorized},
+		{"an incomplete response with status 401", 401, errors.New("EOF"), v1alpha1.ReasonUnauthorized},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			require.Equal(t, tc.want, evaluateResponse("/readyz", tc.status, tc.err).reason)
@@ -37,7 +37,7 @@ func TestHeard(t *testing.T) {
 	}
 }
 
-func TestTurned(t *testing.T) {
+func TestDesiredConditions_Reachable(t *testing.T) {
 	condition := func(status metav1.ConditionStatus, reason, message string) *metav1.Condition {
 		return &metav1.Condition{Type: v1alpha1.ConditionReachable, Status: status, Reason: reason, Message: message}
 	}
@@ -50,30 +50,31 @@ func TestTurned(t *testing.T) {
 		found    finding
 		failures int
 		want     string // reason; "": no condition
-		news     bool
+		changed  bool
 	}{
-		{"nothing is known yet", nil, ref, finding{}, 0, "", false},
-		{"the first look counts", nil, ref, unreachable, 1, v1alpha1.ReasonUnreachable, true},
-		{"it answers", nil, ref, reachable, 0, v1alpha1.ReasonReachable, true},
-		{"it still does", condition("True", v1alpha1.ReasonReachable, "yes"), ref, reachable, 0, v1alpha1.ReasonReachable,
+		{"no result yet", nil, ref, finding{}, 0, "", false},
+		{"first result is a failure", nil, ref, unreachable, 1, v1alpha1.ReasonUnreachable, true},
+		{"first result is a success", nil, ref, reachable, 0, v1alpha1.ReasonReachable, true},
+		{"another success", condition("True", v1alpha1.ReasonReachable, "yes"), ref, reachable, 0, v1alpha1.ReasonReachable,
 			false},
-		{"once is nothing", condition("True", v1alpha1.ReasonReachable, "yes"), ref, unreachable, 1,
+		{"first failure after a success", condition("True", v1alpha1.ReasonReachable, "yes"), ref, unreachable, 1,
 			v1alpha1.ReasonReachable, false},
-		{"three times is", condition("True", v1alpha1.ReasonReachable, "yes"), ref, unreachable, 3,
+		{"third failure after a success", condition("True", v1alpha1.ReasonReachable, "yes"), ref, unreachable, 3,
 			v1alpha1.ReasonUnreachable, true},
-		{"what it says counts at once", condition("True", v1alpha1.ReasonReachable, "yes"), ref,
+		{"first Unauthorized response after a success", condition("True", v1alpha1.ReasonReachable, "yes"), ref,
 			finding{v1alpha1.ReasonUnauthorized, "no"}, 1, v1alpha1.ReasonUnauthorized, true},
-		{"it corrected the address, and now the CA is wrong",
+		{"unreachable for another reason",
 			condition("False", v1alpha1.ReasonUnreachable, "no such host"), ref, unreachable, 9, v1alpha1.ReasonUnreachable,
 			true},
-		{"the same trouble is no news", condition("False", v1alpha1.ReasonUnreachable, "refused"), ref, unreachable, 9,
+		{"unreachable for the same reason", condition("False", v1alpha1.ReasonUnreachable, "refused"), ref, unreachable, 9,
 			v1alpha1.ReasonUnreachable, false},
-		{"another field is", condition("False", v1alpha1.ReasonKubeConfigInvalid, "server"), ref, invalid, 0,
+		{"another invalid field", condition("False", v1alpha1.ReasonKubeConfigInvalid, "server"), ref, invalid, 0,
 			v1alpha1.ReasonKubeConfigInvalid, true},
-		{"the same field is not", condition("False", v1alpha1.ReasonKubeConfigInvalid, "token"), ref, invalid, 0,
+		{"the same invalid field", condition("False", v1alpha1.ReasonKubeConfigInvalid, "token"), ref, invalid, 0,
 			v1alpha1.ReasonKubeConfigInvalid, false},
-		{"no reference, no condition", condition("True", v1alpha1.ReasonReachable, "yes"), nil, finding{}, 0, "", true},
-		{"and there is none to take away", nil, nil, finding{}, 0, "", false},
+		{"the reference was removed, the condition is removed", condition("True", v1alpha1.ReasonReachable, "yes"), nil,
+			finding{}, 0, "", true},
+		{"no reference and no condition", nil, nil, finding{}, 0, "", false},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			cluster := &v1alpha1.MemberCluster{}
@@ -82,14 +83,14 @@ func TestTurned(t *testing.T) {
 				cluster.Status.Conditions = []metav1.Condition{*tc.before}
 			}
 			before := cluster.DeepCopy()
-			got, news := desiredConditions(cluster, tc.found.after(cluster, tc.failures), metav1.NewTime(time.Unix(1, 0)))
-			require.Equal(t, tc.news, news)
-			require.Equal(t, before, cluster, "it is an input")
+			got, changed := desiredConditions(cluster, tc.found.after(cluster, tc.failures), metav1.NewTime(time.Unix(1, 0)))
+			require.Equal(t, tc.changed, changed)
+			require.Equal(t, before, cluster, "the input must not be modified")
 			after := meta.FindStatusCondition(got, v1alpha1.ConditionReachable)
 			require.Equal(t, tc.want != "", after != nil)
 			if after != nil {
 				require.Equal(t, tc.want, after.Reason)
-				if tc.news {
+				if tc.changed {
 					require.Equal(t, tc.found.message, after.Message)
 				}
 				require.Equal(t, tc.want == v1alpha1.ReasonReachable, after.Status == metav1.ConditionTrue)
@@ -103,19 +104,20 @@ func TestFinding_Stabilized(t *testing.T) {
 	unauthorized := finding{v1alpha1.ReasonUnauthorized, "no"}
 	for _, tc := range []struct {
 		reason string
-		looks  []finding
+		found  []finding
 		want   []finding
 	}{
-		{"the first look counts", []finding{refused}, []finding{refused}},
-		{"a look that may be mistaken tells nothing", []finding{refused, {}}, []finding{refused, refused}},
-		{"two troubles that take turns are one", []finding{refused, silent, refused, silent},
+		{"the first finding is reported", []finding{refused}, []finding{refused}},
+		{"an empty finding does not replace the reported one", []finding{refused, {}}, []finding{refused, refused}},
+		{"two alternating failures do not replace the reported one", []finding{refused, silent, refused, silent},
 			[]finding{refused, refused, refused, refused}},
-		{"one that stays is another", []finding{refused, silent, silent}, []finding{refused, refused, silent}},
-		{"another reason counts at once", []finding{refused, unauthorized}, []finding{refused, unauthorized}},
+		{"a repeated failure replaces the reported one", []finding{refused, silent, silent},
+			[]finding{refused, refused, silent}},
+		{"another reason is reported immediately", []finding{refused, unauthorized}, []finding{refused, unauthorized}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			var reported, last finding
-			for i, found := range tc.looks {
+			for i, found := range tc.found {
 				reported, last = found.stabilized(reported, last), found
 				require.Equal(t, tc.want[i], reported)
 			}
@@ -123,37 +125,38 @@ func TestFinding_Stabilized(t *testing.T) {
 	}
 }
 
-func TestCounted(t *testing.T) {
+func TestFinding_Counted(t *testing.T) {
 	cluster := &v1alpha1.MemberCluster{}
-	require.Empty(t, finding{v1alpha1.ReasonReachable, "yes"}.counted(cluster), "what the hub is not to reach is "+
-		"not counted, though it is still being cleared up")
+	require.Empty(t, finding{v1alpha1.ReasonReachable, "yes"}.counted(cluster), "a member without a "+
+		"reference is not counted")
 	cluster.Spec.KubeConfigSecretRef = ref
 	require.Equal(t, v1alpha1.ReasonReachable, finding{v1alpha1.ReasonReachable, "yes"}.counted(cluster))
-	require.Equal(t, connecting, finding{}.counted(cluster), "nothing is known yet")
+	require.Equal(t, connecting, finding{}.counted(cluster), "no result yet")
 }
 
 var ref = &v1alpha1.KubeConfigSecretRef{Name: "x"}
 
-func TestProperty(t *testing.T) {
-	require.Equal(t, agent.PropertyKubeSystemUID, kubeSystemUID, "what the agent tells is what is looked for")
+func TestKubeSystemUID_IsPropertyOfAgent(t *testing.T) {
+	require.Equal(t, agent.PropertyKubeSystemUID, kubeSystemUID, "hub and agent use the same property")
 }
 
-func TestOptions(t *testing.T) {
+func TestOptions_Validate(t *testing.T) {
 	named := func(name string) Runner { return stub(name) }
 	for _, tc := range []struct {
 		reason  string
 		options Options
 		want    string
 	}{
-		{"the zero value works", Options{}, ""},
-		{"what cannot be a namespace", Options{Namespaces: []string{"ok", "No"}}, "fleet.Options.Namespaces[1]"},
-		{"a runner that is none", Options{Runners: []Runner{nil}}, "fleet.Options.Runners[0]"},
+		{"the zero value is valid", Options{}, ""},
+		{"an invalid namespace", Options{Namespaces: []string{"ok", "No"}}, "fleet.Options.Namespaces[1]"},
+		{"a nil runner", Options{Runners: []Runner{nil}}, "fleet.Options.Runners[0]"},
 		{"a runner without a name", Options{Runners: []Runner{named("")}}, "fleet.Options.Runners[0]"},
-		{"two of one name could not be told apart", Options{Runners: []Runner{named("a"), named("a")}},
+		{"two runners with the same name", Options{Runners: []Runner{named("a"), named("a")}},
 			"fleet.Options.Runners[1]"},
-		{"nor could one from live clusters", Options{Runners: []Runner{named("live cluster")}}, "fleet.Options.Runners[0]"},
-		{"an interval in the past", Options{ProbeInterval: -1}, "fleet.Options.ProbeInterval"},
-		{"a timeout in the past", Options{ProbeTimeout: -1}, "fleet.Options.ProbeTimeout"},
+		{"a runner with the reserved name of live clusters", Options{Runners: []Runner{named("live cluster")}},
+			"fleet.Options.Runners[0]"},
+		{"a negative probe interval", Options{ProbeInterval: -1}, "fleet.Options.ProbeInterval"},
+		{"a negative probe timeout", Options{ProbeTimeout: -1}, "fleet.Options.ProbeTimeout"},
 		{"negative number of workers", Options{Workers: -1}, "fleet.Options.Workers"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -167,12 +170,12 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestFits(t *testing.T) {
+func TestEndpoint_WithinLimits(t *testing.T) {
 	require.True(t, withinLimits(&v1alpha1.Endpoint{Server: "https://member", CABundle: make([]byte, 49152)}))
 	for _, e := range []v1alpha1.Endpoint{
 		{CABundle: make([]byte, 49153)}, {Server: strings.Repeat("a", 2049)}, {ProxyURL: strings.Repeat("a", 2049)},
 		{TLSServerName: strings.Repeat("a", 254)},
 	} {
-		require.False(t, withinLimits(&e), "the API server would refuse the status as a whole, its conditions included")
+		require.False(t, withinLimits(&e), "the API server rejects a status with a larger endpoint")
 	}
 }

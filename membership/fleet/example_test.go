@@ -24,7 +24,7 @@ func (greeter) Run(ctx context.Context, member fleet.Connected) error {
 	}
 	var nodes corev1.NodeList
 	if err := c.List(ctx, &nodes); err != nil {
-		return err // it is called again
+		return err // the fleet calls Run again
 	}
 	fmt.Println(member.Cluster.Name, "has", len(nodes.Items), "nodes")
 	return nil

@@ -63,15 +63,15 @@ func endless(out io.Writer, size int) {
 // than the limit.
 func TestLimits_HostileMember(t *testing.T) {
 	const limit = 16 << 20
-	// The peak of the heap contains garbage, the amount of which the environment could have set.
+	// The peak of the heap contains garbage, whose amount depends on GOGC.
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
 	for name, write := range map[string]func(http.ResponseWriter){
 		"plain": func(w http.ResponseWriter) { endless(w, 300<<20) },
 		"compressed": func(w http.ResponseWriter) {
 			w.Header().Set("Content-Encoding", "gzip")
-			packed := gzip.NewWriter(w)
-			endless(packed, 300<<20)
-			_ = packed.Close()
+			compressor := gzip.NewWriter(w)
+			endless(compressor, 300<<20)
+			_ = compressor.Close()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

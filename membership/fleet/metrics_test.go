@@ -60,7 +60,7 @@ func TestMetrics(t *testing.T) {
 		return nil
 	}
 	h := startHub(t, fleet.Options{Runners: []fleet.Runner{runner}, ProbeTimeout: 400 * time.Millisecond})
-	counted := func(want map[string]int) {
+	requireMembers := func(want map[string]int) {
 		t.Helper()
 		all := map[string]int{
 			"Connecting": 0, "Reachable": 0, "Unreachable": 0, "Unauthorized": 0, "KubeConfigMissing": 0,
@@ -72,7 +72,7 @@ func TestMetrics(t *testing.T) {
 			return orError(maps.Equal(all, got), "want %v, got %v", all, got)
 		})
 	}
-	counted(nil)
+	requireMembers(nil)
 	f := newFake(t, uidA)
 	proxy, err := localplane.NewProxy(f.URL)
 	require.NoError(t, err)
@@ -85,8 +85,8 @@ func TestMetrics(t *testing.T) {
 	h.member("metrics-stalled", stalled)
 	h.member("metrics-missing", nil)
 	h.member("metrics-broken", f.data())
-	counted(map[string]int{"Reachable": 2, "Unreachable": 1, "KubeConfigMissing": 1})
-	mustertest.Eventually(t, maxFailures, "the runner is counted, by its state of the moment", func() error {
+	requireMembers(map[string]int{"Reachable": 2, "Unreachable": 1, "KubeConfigMissing": 1})
+	mustertest.Eventually(t, maxFailures, "the runner is counted by its current state", func() error {
 		failed, got := measured(t, "muster_fleet_runner_failures_total")["recorder"], runners(t, "recorder")
 		now := map[string]int{"recorder Running": 2, "recorder Failing": 1, "recorder Overdue": 0}
 		return orError(failed >= 2 && maps.Equal(now, got), "%v after %d failures", got, failed)
@@ -98,12 +98,12 @@ func TestMetrics(t *testing.T) {
 	require.Len(t, probes, 2)
 
 	proxy.Heal()
-	counted(map[string]int{"Reachable": 3, "KubeConfigMissing": 1})
+	requireMembers(map[string]int{"Reachable": 3, "KubeConfigMissing": 1})
 	f.token.Store("another")
-	counted(map[string]int{"Unauthorized": 3, "KubeConfigMissing": 1})
+	requireMembers(map[string]int{"Unauthorized": 3, "KubeConfigMissing": 1})
 	h.change("metrics-good", func(m *v1alpha1.MemberCluster) { m.Spec.KubeConfigSecretRef = nil })
 	require.NoError(t, h.admin.Delete(t.Context(), h.get("metrics-stalled")))
-	counted(map[string]int{"Unauthorized": 1, "KubeConfigMissing": 1})
+	requireMembers(map[string]int{"Unauthorized": 1, "KubeConfigMissing": 1})
 
 	problems, err := testutil.GatherAndLint(ctrlmetrics.Registry,
 		"muster_fleet_members", "muster_fleet_probe_duration_seconds", "muster_fleet_runners",
@@ -111,5 +111,5 @@ func TestMetrics(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	h.stop()
-	require.Empty(t, measured(t, "muster_fleet_members"), "who does not run shows nothing")
+	require.Empty(t, measured(t, "muster_fleet_members"), "a stopped fleet has no metrics")
 }

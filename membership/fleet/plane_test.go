@@ -63,9 +63,9 @@ type hub struct {
 	admin  client.Client
 	config *rest.Config
 	stop   func()
-	// leads is closed when it does.
-	leads <-chan struct{}
-	// requests are those of the fleet to the hub, but for watches that go on.
+	// elected is closed when the replica becomes the leader.
+	elected <-chan struct{}
+	// requests are the requests of the fleet to the hub. A watch is added once.
 	requests *requests
 }
 
@@ -92,7 +92,7 @@ func startReplica(t testing.TB, options fleet.Options, o manager.Options) *hub {
 	options.ProbeTimeout = cmp.Or(options.ProbeTimeout, 2*time.Second)
 	h.stop = mustertest.StartManager(t, config, o, func(mgr manager.Manager) (err error) {
 		h.fleet, err = fleet.SetupWithManager(mgr, options)
-		h.leads = mgr.Elected()
+		h.elected = mgr.Elected()
 		return err
 	})
 	return h
@@ -111,10 +111,10 @@ func (r *requests) count(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-func (r *requests) add(what string) {
+func (r *requests) add(request string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.by = append(r.by, what)
+	r.by = append(r.by, request)
 }
 
 // take returns the requests since its last call.
@@ -185,7 +185,7 @@ func (h *hub) reachable(name, reason string) metav1.Condition {
 	mustertest.Eventually(h.t, maxFailures, name+" is "+reason, func() error {
 		condition := meta.FindStatusCondition(h.get(name).Status.Conditions, v1alpha1.ConditionReachable)
 		if condition == nil {
-			return fmt.Errorf("there is no condition")
+			return fmt.Errorf("no condition Reachable")
 		}
 		got = *condition
 		return orError(got.Reason == reason, "%s: %s", got.Reason, got.Message)
@@ -199,20 +199,20 @@ func (h *hub) reachable(name, reason string) metav1.Condition {
 }
 
 // change changes a member's spec, and status its status.
-func (h *hub) change(name string, how func(*v1alpha1.MemberCluster)) {
+func (h *hub) change(name string, change func(*v1alpha1.MemberCluster)) {
 	h.t.Helper()
 	mustertest.Eventually(h.t, maxFailures, name+" is changed", func() error {
 		cluster := h.get(name)
-		how(cluster)
+		change(cluster)
 		return h.admin.Update(h.t.Context(), cluster)
 	})
 }
 
-func (h *hub) status(name string, how func(*v1alpha1.MemberCluster)) {
+func (h *hub) status(name string, change func(*v1alpha1.MemberCluster)) {
 	h.t.Helper()
 	mustertest.Eventually(h.t, maxFailures, "the status of "+name+" is changed", func() error {
 		cluster := h.get(name)
-		how(cluster)
+		change(cluster)
 		return h.admin.Status().Update(h.t.Context(), cluster)
 	})
 }
@@ -229,10 +229,10 @@ func (h *hub) joined(name string, status metav1.ConditionStatus) {
 type fake struct {
 	*httptest.Server
 	requests requests
-	uid      atomic.Value // of its kube-system
-	token    atomic.Value // that it takes
+	uid      atomic.Value // of the namespace kube-system
+	token    atomic.Value // that the member accepts
 	fails    atomic.Bool
-	holds    atomic.Bool  // it answers nothing but what the hub looks at
+	hangs    atomic.Bool  // no response, except for probes
 	open     atomic.Int32 // connections
 }
 
@@ -251,7 +251,7 @@ func newFake(t testing.TB, uid string) *fake {
 		case r.URL.Path == "/api/v1/namespaces/kube-system":
 			_, _ = fmt.Fprintf(w, `{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": %q}}`,
 				f.uid.Load())
-		case f.holds.Load() && r.URL.Path != "/readyz":
+		case f.hangs.Load() && r.URL.Path != "/readyz":
 			<-r.Context().Done()
 		default:
 			_, _ = io.WriteString(w, "ok")
@@ -264,7 +264,7 @@ func newFake(t testing.TB, uid string) *fake {
 			f.open.Add(1)
 		case http.StateClosed:
 			f.open.Add(-1)
-		default: // on the way from one to the other
+		default: // intermediate states
 		}
 	}
 	f.StartTLS()
@@ -319,7 +319,7 @@ func (r *recorder) called(t testing.TB) *call {
 	case c := <-r.calls:
 		return c
 	case <-time.After(maxFailures):
-		t.Fatal("the runner is not called")
+		t.Fatal("the runner was not called")
 		return nil
 	}
 }
@@ -351,6 +351,6 @@ func (c *call) wait(t testing.TB) {
 	select {
 	case <-c.ended:
 	case <-time.After(maxFailures):
-		t.Fatal("the runner does not end")
+		t.Fatal("the runner has not returned")
 	}
 }

@@ -51,13 +51,13 @@ var (
 	_ providerBefore   = (*fleet.Provider[string, awareBefore])(nil)
 )
 
-var errTheirs = errors.New("cluster not found")
+var errNotFound = errors.New("cluster not found")
 
 // managerOfMany is a manager that clusters are engaged with.
 type managerOfMany struct {
 	engaged chan engagement
 	mu      sync.Mutex
-	refuses int
+	rejects int // number of calls of Engage that fail
 }
 
 type engagement struct {
@@ -69,8 +69,8 @@ type engagement struct {
 func (m *managerOfMany) Engage(ctx context.Context, name clusterName, live cluster.Cluster) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.refuses > 0 {
-		m.refuses--
+	if m.rejects > 0 {
+		m.rejects--
 		return errors.New("not now")
 	}
 	m.engaged <- engagement{ctx, name, live}
@@ -107,13 +107,14 @@ func (h *hub) planeData(server, token string) map[string]string {
 	return map[string]string{"value": string(kubeconfig)}
 }
 
-// TestRotation replaces the credential of clients and caches of a real member, and revokes the previous one.
-func TestRotation(t *testing.T) {
+// TestProvider_CredentialRotation replaces the credential of clients and caches of a real member, and revokes the
+// previous one.
+func TestProvider_CredentialRotation(t *testing.T) {
 	runner := newRecorder()
 	h := startHub(t, fleet.Options{Runners: []fleet.Runner{runner}})
-	p := fleet.NewProvider[clusterName, aware](h.fleet, fleet.ProviderOptions{NotFound: errTheirs, QPS: -1})
+	p := fleet.NewProvider[clusterName, aware](h.fleet, fleet.ProviderOptions{NotFound: errNotFound, QPS: -1})
 	ctx, cancel := context.WithCancel(t.Context())
-	many := &managerOfMany{engaged: make(chan engagement, 10), refuses: 1}
+	many := &managerOfMany{engaged: make(chan engagement, 10), rejects: 1}
 	ended := make(chan error, 1)
 	go func() { ended <- p.Start(ctx, many) }()
 
@@ -122,37 +123,37 @@ func TestRotation(t *testing.T) {
 	h.reachable("rotation", v1alpha1.ReasonReachable)
 	c := runner.called(t)
 	_, err := p.Get(ctx, "rotation")
-	require.ErrorIs(t, err, fleet.ErrClusterNotFound, "it has not joined")
-	require.ErrorIs(t, err, errTheirs)
+	require.ErrorIs(t, err, fleet.ErrClusterNotFound, "the member has not joined")
+	require.ErrorIs(t, err, errNotFound)
 	require.Empty(t, many.engaged)
 	byNode := func(object client.Object) []string { return []string{object.GetLabels()["wave"]} }
 	require.NoError(t, p.IndexField(ctx, &corev1.ConfigMap{}, "wave", byNode))
 
 	h.joined("rotation", metav1.ConditionTrue)
-	e := <-many.engaged // after it was refused once
+	e := <-many.engaged // after the first call has failed
 	require.Equal(t, clusterName("rotation"), e.name)
 	live, err := p.Get(ctx, "rotation")
 	require.NoError(t, err)
 	require.Same(t, e.live, live)
 	require.InDelta(t, -1, live.GetConfig().QPS, 0)
-	sees := func(wave string) error {
+	cached := func(wave string) error {
 		var maps corev1.ConfigMapList
 		if err := live.GetClient().List(ctx, &maps, client.MatchingFields{"wave": wave}); err != nil {
 			return err
 		}
-		return orError(len(maps.Items) == 1, "%d", len(maps.Items))
+		return orError(len(maps.Items) == 1, "%d objects", len(maps.Items))
 	}
-	created := func(wave string) {
+	createCached := func(wave string) {
 		t.Helper()
 		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "rotation-" + wave,
 			Labels: map[string]string{"wave": wave}}}
 		require.NoError(t, h.admin.Create(ctx, object))
 		t.Cleanup(func() { _ = h.admin.Delete(context.Background(), object) })
-		mustertest.Eventually(t, maxFailures, "the cache sees wave "+wave, func() error { return sees(wave) })
+		mustertest.Eventually(t, maxFailures, "the cache has the object of wave "+wave, func() error { return cached(wave) })
 	}
-	created("one")
+	createCached("one")
 
-	// The next credential, and the end of the first.
+	// The Secret gets the next credential, and the first one is revoked.
 	second := h.tokenOf("rotation-2")
 	h.secret("rotation", h.planeData(h.config.Host, second))
 	require.NoError(t,
@@ -160,11 +161,11 @@ func TestRotation(t *testing.T) {
 	old, err := client.New(&rest.Config{Host: h.config.Host, BearerToken: first,
 		TLSClientConfig: rest.TLSClientConfig{CAData: h.config.CAData}}, client.Options{Mapper: h.admin.RESTMapper()})
 	require.NoError(t, err)
-	mustertest.Eventually(t, maxFailures, "the first credential is refused", func() error {
+	mustertest.Eventually(t, maxFailures, "the first credential is rejected", func() error {
 		err := old.List(ctx, &corev1.ConfigMapList{})
 		return orError(apierrors.IsUnauthorized(err), "%v", err)
 	})
-	created("two")
+	createCached("two")
 	require.NoError(t, live.GetAPIReader().List(ctx, &corev1.ConfigMapList{}))
 	_, err = c.get("/readyz")
 	require.NoError(t, err)
@@ -175,22 +176,22 @@ func TestRotation(t *testing.T) {
 	require.NoError(t, err)
 	require.Same(t, live, again)
 
-	// It leaves, and joins again.
+	// The member leaves and joins again.
 	h.joined("rotation", metav1.ConditionFalse)
 	<-e.ctx.Done()
-	mustertest.Eventually(t, maxFailures, "it is not found", func() error {
+	mustertest.Eventually(t, maxFailures, "the member is not found", func() error {
 		_, err := p.Get(ctx, "rotation")
 		return orError(errors.Is(err, fleet.ErrClusterNotFound), "%v", err)
 	})
-	require.NoError(t, c.ctx.Err(), "runners are for members that leave, too")
+	require.NoError(t, c.ctx.Err(), "runners run for leaving members as well")
 	h.joined("rotation", metav1.ConditionTrue)
 	e = <-many.engaged
 	require.NotSame(t, live, e.live)
 	live = e.live
-	require.NoError(t, sees("two"), "indexes are for clusters to come, too")
+	require.NoError(t, cached("two"), "indexes apply to later clusters as well")
 
-	// The end of the provider is the end of its clusters, and another may start.
-	require.Error(t, p.Start(ctx, many), "one is started")
+	// The clusters of a provider end with it. The provider can start again.
+	require.Error(t, p.Start(ctx, many), "Start during another Start: want an error")
 	cancel()
 	<-e.ctx.Done()
 	require.NoError(t, <-ended)
@@ -206,7 +207,7 @@ func TestRotation(t *testing.T) {
 
 // TestPermissions checks that the roles contain no more permissions than necessary.
 func TestPermissions(t *testing.T) {
-	h := startHub(t, fleet.Options{}) // its user does all that the other tests need
+	h := startHub(t, fleet.Options{}) // its user has all permissions that the other tests need
 	c, err := client.New(plane.ForTest(t).User(hubUser), client.Options{Scheme: scheme(), Mapper: h.admin.RESTMapper()})
 	require.NoError(t, err)
 	ctx := t.Context()
@@ -215,7 +216,7 @@ func TestPermissions(t *testing.T) {
 	h.reachable("permissions", v1alpha1.ReasonReachable)
 	cluster := h.get("permissions")
 	elsewhere := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "x"}}
-	for what, do := range map[string]func() error{
+	for operation, do := range map[string]func() error{
 		"get a Secret elsewhere":  func() error { return c.Get(ctx, client.ObjectKeyFromObject(elsewhere), elsewhere) },
 		"list Secrets everywhere": func() error { return c.List(ctx, &corev1.SecretList{}) },
 		"create a Secret":         func() error { return c.Create(ctx, secretOf("permissions-x")) },
@@ -227,17 +228,17 @@ func TestPermissions(t *testing.T) {
 			return c.Create(ctx,
 				&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "x"}})
 		},
-		"read its own namespaces":  func() error { return c.List(ctx, &corev1.NamespaceList{}) },
-		"read what works are sent": func() error { return c.List(ctx, &v1alpha1.MembershipList{}) },
+		"list namespaces":  func() error { return c.List(ctx, &corev1.NamespaceList{}) },
+		"list Memberships": func() error { return c.List(ctx, &v1alpha1.MembershipList{}) },
 	} {
-		require.True(t, apierrors.IsForbidden(do()), what)
+		require.True(t, apierrors.IsForbidden(do()), operation)
 	}
 	require.NoError(t, c.Get(ctx, client.ObjectKeyFromObject(secretOf("permissions")), secretOf("permissions")))
 }
 
-// TestMemberRefuses checks the condition of a member that does not permit the hub to get its namespace kube-system,
-// including the next step in the message.
-func TestMemberRefuses(t *testing.T) {
+// TestSecret_MissingPermissionOnMember checks the condition of a member that does not permit the hub to get its
+// namespace kube-system, including the next step in the message.
+func TestSecret_MissingPermissionOnMember(t *testing.T) {
 	h := startHub(t, fleet.Options{})
 	token := h.tokenOf("refuses")
 	require.NoError(t,

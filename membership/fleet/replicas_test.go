@@ -26,32 +26,33 @@ func TestReplicas(t *testing.T) {
 		LeaderElectionConfig:          plane.ForTest(t).Config(), RetryPeriod: new(200 * time.Millisecond),
 	}
 	first, second := newRecorder(), newRecorder()
-	// The leader asks the member when its Secret has changed, and not again: whatever else the member is asked is the
-	// other's.
+	// The leader sends requests to the member only after a change of its Secret. All other requests are those of the
+	// second replica.
 	leader := startReplica(t, fleet.Options{Runners: []fleet.Runner{first}, ProbeInterval: time.Hour}, election)
-	<-leader.leads
+	<-leader.elected
 	f := newFake(t, uidA)
 	leader.member("replicas", f.data())
 	leader.reachable("replicas", v1alpha1.ReasonReachable)
 	leader.joined("replicas", metav1.ConditionTrue)
-	led := first.called(t)
+	leaderCall := first.called(t)
 	f.requests.take()
 
 	other := startReplica(t, fleet.Options{Runners: []fleet.Runner{second}}, election)
-	follows := func() { // it does nothing that is the leader's
+	requireFollower := func() { // it does no work of the leader
 		t.Helper()
 		for _, request := range other.requests.take() {
-			require.True(t, strings.HasPrefix(request, http.MethodGet), "a replica that does not lead writes: %s", request)
+			require.True(t, strings.HasPrefix(request, http.MethodGet), "a replica that is not the leader must not write: %s",
+				request)
 		}
 		second.quiet(t)
 		select {
-		case <-other.leads:
-			t.Fatal("it leads")
+		case <-other.elected:
+			t.Fatal("the second replica is the leader, want the first")
 		default:
 		}
 	}
 
-	// Without a Provider it knows the member's Secret, and does not go there.
+	// Without a Provider, the second replica reads the member's Secret, but does not connect to the member.
 	const secretPath, reviewPath = "GET /api/v1/namespaces/muster-connections/secrets/replicas",
 		"GET /api/v1/namespaces/kube-system"
 	const rotations = 3
@@ -60,16 +61,17 @@ func TestReplicas(t *testing.T) {
 		f.token.Store(fmt.Sprintf("token-%d", i))
 		leader.secret("replicas", f.data())
 		read := 0
-		mustertest.Eventually(t, maxFailures, "the leader goes by the new Secret, and the other has read it", func() error {
-			reviews += count(f.requests.take(), reviewPath)
-			read += count(other.requests.take(), secretPath)
-			return orError(reviews > i && read > 0, "asked %d times, read %d times", reviews, read)
-		})
+		mustertest.Eventually(t, maxFailures, "the leader uses the new Secret, and the other replica has read it",
+			func() error {
+				reviews += count(f.requests.take(), reviewPath)
+				read += count(other.requests.take(), secretPath)
+				return orError(reviews > i && read > 0, "%d reviews, %d reads of the Secret", reviews, read)
+			})
 	}
-	require.Equal(t, rotations, reviews, "a replica that neither leads nor has a Provider started makes connections")
-	follows()
+	require.Equal(t, rotations, reviews, "a replica that is not the leader and runs no Provider must not connect")
+	requireFollower()
 
-	// With one it does, and says nothing of what it finds.
+	// With a Provider, it connects to the member, but does not report the result.
 	provider := fleet.NewProvider[clusterName, aware](other.fleet, fleet.ProviderOptions{})
 	many := &managerOfMany{engaged: make(chan engagement, 10)}
 	ended := make(chan error, 1)
@@ -82,43 +84,44 @@ func TestReplicas(t *testing.T) {
 	live, err := provider.Get(t.Context(), "replicas")
 	require.NoError(t, err)
 	require.Same(t, e.live, live)
-	probed := func(times int) {
+	waitForProbes := func(times int) {
 		t.Helper()
-		seen := 0
-		mustertest.Eventually(t, maxFailures, "it probes the member", func() error {
-			seen += count(f.requests.take(), "GET /readyz")
-			return orError(seen >= times, "%d times", seen)
+		probes := 0
+		mustertest.Eventually(t, maxFailures, "the second replica probes the member", func() error {
+			probes += count(f.requests.take(), "GET /readyz")
+			return orError(probes >= times, "%d probes", probes)
 		})
 	}
 	f.fails.Store(true)
 	before := leader.get("replicas").ResourceVersion
-	probed(10) // far more than it takes the leader to say so
+	waitForProbes(10) // far more than the leader needs to report the failure
 	require.Equal(t, before, leader.get("replicas").ResourceVersion)
-	require.NoError(t, e.ctx.Err(), "a live cluster outlives a time without an answer")
+	require.NoError(t, e.ctx.Err(), "a live cluster stays engaged while the member does not respond")
 	f.fails.Store(false)
-	probed(1)
-	follows()
+	waitForProbes(1)
+	requireFollower()
 
-	// With the end of the Provider its connections end.
+	// When the Provider stops, its connections are closed.
 	end()
 	<-e.ctx.Done()
 	require.NoError(t, <-ended)
-	mustertest.Eventually(t, maxFailures, "its connections are closed", func() error {
+	mustertest.Eventually(t, maxFailures, "the connections of the Provider are closed", func() error {
 		open := f.open.Load()
-		return orError(open == 0, "%d are open", open)
+		return orError(open == 0, "%d connections are open", open)
 	})
 	f.requests.take()
 	e, end = provide()
 	defer end()
 
-	// The leader ends, and the other leads: it has what it had, and does what was the leader's, from where that stopped.
+	// The leader stops, and the second replica becomes the leader: its live clusters stay, and it continues the work of
+	// the former leader.
 	leader.stop()
-	led.wait(t)
-	<-other.leads
+	leaderCall.wait(t)
+	<-other.elected
 	c := second.called(t)
-	require.NoError(t, e.ctx.Err(), "its live clusters are those that it had")
-	probed(3)
-	require.Equal(t, before, leader.get("replicas").ResourceVersion, "what is written is not written again")
+	require.NoError(t, e.ctx.Err(), "the live clusters of the new leader stay")
+	waitForProbes(3)
+	require.Equal(t, before, leader.get("replicas").ResourceVersion, "a new leader does not repeat writes")
 	status, err := c.get("/mine")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, status)
@@ -126,9 +129,9 @@ func TestReplicas(t *testing.T) {
 	other.reachable("replicas", v1alpha1.ReasonUnreachable)
 }
 
-func count(requests []string, what string) (n int) {
+func count(requests []string, wanted string) (n int) {
 	for _, request := range requests {
-		if request == what {
+		if request == wanted {
 			n++
 		}
 	}

@@ -48,21 +48,22 @@ func TestRunner(t *testing.T) {
 	third := failing.called(t)
 	third.wait(t)
 	_, err := first.get("/x")
-	require.Error(t, err, "what the first call was lent is taken back")
+	require.Error(t, err, "the config of the first call is no longer usable")
 	require.Contains(t, h.event("runner", "RunnerFailed"), "recorder: ")
 	stays := steady.called(t)
-	require.NoError(t, stays.ctx.Err(), "another runner is not disturbed")
+	require.NoError(t, stays.ctx.Err(), "the other runner is not affected")
 
-	// What changes nothing restarts nothing; another mode does.
+	// A change of the heartbeat period restarts no runner. A change of the join mode restarts all runners.
 	h.change("runner", func(m *v1alpha1.MemberCluster) { m.Spec.HeartbeatPeriodSeconds = 30 })
 	h.change("runner", func(m *v1alpha1.MemberCluster) { m.Spec.JoinMode = v1alpha1.JoinPush })
 	stays.wait(t)
-	failing.called(t) // the one that had ended, too
+	failing.called(t) // also the runner that had returned nil
 	stays = steady.called(t)
 	require.Equal(t, v1alpha1.JoinPush, stays.Cluster.Spec.JoinMode)
-	require.EqualValues(t, 30, stays.Cluster.Spec.HeartbeatPeriodSeconds, "it is as it was at the call")
+	require.EqualValues(t, 30, stays.Cluster.Spec.HeartbeatPeriodSeconds,
+		"the runner has the MemberCluster of the time of the call")
 
-	// A member that was made anew is another one.
+	// A member that is deleted and created again is another member.
 	require.NoError(t, h.admin.Delete(t.Context(), h.get("runner")))
 	stays.wait(t)
 	h.member("runner", nil)
@@ -81,9 +82,9 @@ type named struct {
 
 func (n *named) Name() string { return n.name }
 
-// TestRunnerThatStays checks that the connections of a runner that does not return are closed, and that it is not
+// TestRunner_NotReturning checks that the connections of a runner that does not return are closed, and that it is not
 // called concurrently.
-func TestRunnerThatStays(t *testing.T) {
+func TestRunner_NotReturning(t *testing.T) {
 	release := make(chan struct{})
 	runner := newRecorder()
 	runner.run = func(context.Context, fleet.Connected) error { <-release; return nil }
@@ -92,17 +93,18 @@ func TestRunnerThatStays(t *testing.T) {
 	f := newFake(t, uidA)
 	h.member("stays", f.data())
 	c := runner.called(t)
-	mustertest.Eventually(t, maxFailures, "the member is known", func() error { _, err := c.get("/x"); return err })
+	mustertest.Eventually(t, maxFailures, "requests to the member succeed",
+		func() error { _, err := c.get("/x"); return err })
 	h.change("stays", func(m *v1alpha1.MemberCluster) { m.Spec.JoinMode = v1alpha1.JoinPush })
 	<-c.ctx.Done()
 	_, err := c.get("/x")
-	require.NoError(t, err, "it has time to end in good order")
-	mustertest.Eventually(t, maxFailures, "the caller waits for the answer",
+	require.NoError(t, err, "the runner has a grace period to return")
+	mustertest.Eventually(t, maxFailures, "a caller waits for the grace period",
 		func() error { return orError(fake.fake.HasWaiters(), "no caller waits") })
 	fake.fake.Step(grace)
-	mustertest.Eventually(t, maxFailures, "its connections are closed", func() error {
+	mustertest.Eventually(t, maxFailures, "the connections of the runner are closed", func() error {
 		_, err := c.get("/x")
-		return orError(err != nil, "they are not")
+		return orError(err != nil, "a request succeeds")
 	})
 	require.Equal(t, map[string]int{"recorder Running": 0, "recorder Failing": 0, "recorder Overdue": 1},
 		runners(t, "recorder"))
@@ -113,7 +115,7 @@ func TestRunnerThatStays(t *testing.T) {
 	require.Zero(t, runners(t, "recorder")["recorder Overdue"])
 }
 
-const grace = 10 * time.Second // as the contract of Runner says
+const grace = 10 * time.Second // of the contract of Runner
 
 // TestUnreachable checks that a member that does not respond is reported, and later reported as reachable, without a
 // restart of its runners and without delays for other members.
@@ -127,7 +129,7 @@ func TestUnreachable(t *testing.T) {
 	data := f.data()
 	data["server"] = "https://" + proxy.Addr()
 
-	// From the beginning: runners run whether or not the member answers.
+	// Runners run from the beginning, even if the member does not respond.
 	proxy.Stall()
 	h.member("unreachable", data)
 	c := runner.called(t)
@@ -139,10 +141,10 @@ func TestUnreachable(t *testing.T) {
 	h.member("unreachable-not", steady.data())
 	require.Equal(t, "unreachable-not", runner.called(t).Cluster.Name)
 	h.reachable("unreachable-not", v1alpha1.ReasonReachable)
-	seen := 0
-	mustertest.Eventually(t, maxFailures, "the other is probed", func() error {
-		seen += len(steady.requests.take())
-		return orError(seen >= 10, "%d times", seen)
+	requests := 0
+	mustertest.Eventually(t, maxFailures, "the other member is probed", func() error {
+		requests += len(steady.requests.take())
+		return orError(requests >= 10, "%d requests", requests)
 	})
 	proxy.Heal()
 	h.reachable("unreachable", v1alpha1.ReasonReachable)
@@ -156,23 +158,23 @@ func TestUnreachable(t *testing.T) {
 		f.fails.Store(false)
 		h.reachable("unreachable", v1alpha1.ReasonReachable)
 	}
-	mustertest.Eventually(t, maxFailures, "requests go on", func() error { _, err := c.get("/x"); return err })
+	mustertest.Eventually(t, maxFailures, "requests succeed again", func() error { _, err := c.get("/x"); return err })
 	require.NoError(t, c.ctx.Err())
 	runner.quiet(t)
 	require.Equal(t, v1alpha1.ReasonReachable,
 		meta.FindStatusCondition(h.get("unreachable-not").Status.Conditions, v1alpha1.ConditionReachable).Reason)
 }
 
-// TestCorrected checks that a corrected Secret is probed immediately, while the probe of the previous one is still
-// running.
-func TestCorrected(t *testing.T) {
+// TestSecret_CorrectedWhileProbing checks that a corrected Secret is probed immediately, while the probe of the
+// previous one is still running.
+func TestSecret_CorrectedWhileProbing(t *testing.T) {
 	h := startHub(t, fleet.Options{ProbeTimeout: maxFailures * 10})
 	hole := blackHole(t)
 	f := newFake(t, uidA)
 	data := f.data()
 	data["server"] = "https://" + hole.Addr().String()
 	h.member("corrected", data)
-	<-hole.taken
+	<-hole.accepted
 	h.secret("corrected", f.data())
 	h.reachable("corrected", v1alpha1.ReasonReachable)
 }
@@ -180,7 +182,7 @@ func TestCorrected(t *testing.T) {
 // hole is an address that accepts connections and never responds.
 type hole struct {
 	net.Listener
-	taken chan struct{}
+	accepted chan struct{}
 }
 
 func blackHole(t testing.TB) *hole {
@@ -208,7 +210,7 @@ func blackHole(t testing.TB) *hole {
 			open = append(open, connection)
 			mu.Unlock()
 			select {
-			case h.taken <- struct{}{}:
+			case h.accepted <- struct{}{}:
 			default:
 			}
 		}
@@ -216,14 +218,14 @@ func blackHole(t testing.TB) *hole {
 	return h
 }
 
-// TestAtRest checks that a member in steady state costs only its probes, and no requests to the hub.
-func TestAtRest(t *testing.T) {
+// TestFleet_SteadyState checks that a member in steady state costs only its probes, and no requests to the hub.
+func TestFleet_SteadyState(t *testing.T) {
 	h := startHub(t, fleet.Options{Runners: []fleet.Runner{newRecorder()}})
 	f := newFake(t, uidA)
 	h.member("rest", f.data())
 	h.reachable("rest", v1alpha1.ReasonReachable)
 	h.event("rest", v1alpha1.ReasonReachable)
-	asked := func(n int) map[string]int {
+	probed := func(n int) map[string]int {
 		got := map[string]int{}
 		mustertest.Eventually(t, maxFailures, fmt.Sprintf("the member is probed %d times", n), func() error {
 			for _, request := range f.requests.take() {
@@ -233,25 +235,25 @@ func TestAtRest(t *testing.T) {
 		})
 		return got
 	}
-	require.Equal(t, 1, asked(1)["GET /api/v1/namespaces/kube-system"], "its identity is asked for once")
+	require.Equal(t, 1, probed(1)["GET /api/v1/namespaces/kube-system"], "the identity of the member is read once")
 	h.requests.take()
 	before := h.get("rest").ResourceVersion
-	got := asked(10)
+	got := probed(10)
 	delete(got, "GET "+"/readyz")
 	require.Empty(t, got)
 	require.Empty(t, h.requests.take())
 	require.Equal(t, before, h.get("rest").ResourceVersion)
 
-	// What does not concern the Secret does not have it read again.
+	// A change that does not concern the Secret causes no other read of the Secret.
 	h.change("rest", func(m *v1alpha1.MemberCluster) { m.Spec.HeartbeatPeriodSeconds = 30 })
-	asked(3)
+	probed(3)
 	require.Empty(t, h.requests.take())
 	before = h.get("rest").ResourceVersion
 
-	// Nor does a hub that starts write what is written.
+	// A restarted hub does not repeat writes.
 	h.stop()
 	h = startHub(t, fleet.Options{})
-	asked(5)
+	probed(5)
 	require.Equal(t, before, h.get("rest").ResourceVersion)
 	for _, request := range h.requests.take() {
 		require.Contains(t, request, http.MethodGet)

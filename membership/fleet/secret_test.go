@@ -22,8 +22,8 @@ const (
 	uidB = "bbbbbbbb-0000-4000-8000-000000000000"
 )
 
-// TestSecret checks the condition Reachable for the changes of a Secret.
-func TestSecret(t *testing.T) {
+// TestSecret_Changes checks the condition Reachable for the changes of a Secret.
+func TestSecret_Changes(t *testing.T) {
 	runner := newRecorder()
 	h := startHub(t, fleet.Options{Runners: []fleet.Runner{runner}})
 	a, b := newFake(t, uidA), newFake(t, uidB)
@@ -41,7 +41,7 @@ func TestSecret(t *testing.T) {
 	h.reachable("life", v1alpha1.ReasonReachable)
 	c := runner.called(t)
 	require.Equal(t, "life", c.Cluster.Name)
-	works := func(f *fake) {
+	requireWorking := func(f *fake) {
 		t.Helper()
 		f.requests.take()
 		status, err := c.get("/mine")
@@ -49,46 +49,46 @@ func TestSecret(t *testing.T) {
 		require.Equal(t, http.StatusOK, status)
 		require.Contains(t, f.requests.take(), "GET /mine")
 	}
-	works(a)
-	at := func(server string) {
+	requireWorking(a)
+	requireEndpoint := func(server string) {
 		t.Helper()
-		mustertest.Eventually(t, maxFailures, "it is shown to be at "+server, func() error {
+		mustertest.Eventually(t, maxFailures, "status.endpoint has the server "+server, func() error {
 			endpoint := h.get("life").Status.Endpoint
 			if endpoint == nil {
-				return orError(server == "", "it is shown nowhere")
+				return orError(server == "", "no endpoint")
 			}
-			return orError(endpoint.Server == server && len(endpoint.CABundle) > 0, "it is shown at %s", endpoint.Server)
+			return orError(endpoint.Server == server && len(endpoint.CABundle) > 0, "the server is %s", endpoint.Server)
 		})
 	}
-	at(a.URL)
+	requireEndpoint(a.URL)
 
-	// Garbage: what it said before is kept.
+	// An invalid kubeconfig: the hub uses the previous content.
 	h.secret("life", map[string]string{"value": "s3cr3t: ["})
-	garbled := h.reachable("life", v1alpha1.ReasonKubeConfigInvalid)
-	require.Contains(t, garbled.Message, "value: is not a kubeconfig. The hub uses the previous content until the "+
+	invalid := h.reachable("life", v1alpha1.ReasonKubeConfigInvalid)
+	require.Contains(t, invalid.Message, "value: is not a kubeconfig. The hub uses the previous content until the "+
 		"Secret is valid.")
-	require.NotContains(t, garbled.Message, "s3cr3t")
-	works(a)
+	require.NotContains(t, invalid.Message, "s3cr3t")
+	requireWorking(a)
 
-	// Another cluster: as well.
+	// Another cluster: the hub uses the previous content.
 	h.secret("life", b.data())
 	require.Contains(t, h.reachable("life", v1alpha1.ReasonOtherCluster).Message, uidB)
-	works(a)
-	require.NotContains(t, b.requests.take(), "GET /mine", "another cluster is asked nothing but who it is")
-	at(a.URL)
+	requireWorking(a)
+	require.NotContains(t, b.requests.take(), "GET /mine", "another cluster receives only requests for its identity")
+	requireEndpoint(a.URL)
 
-	// A credential that is not taken: as well.
+	// A credential that the member does not accept: the hub uses the previous content.
 	wrong := a.data()
 	wrong["token"] = "bad"
 	h.secret("life", wrong)
 	h.reachable("life", v1alpha1.ReasonUnauthorized)
-	works(a)
+	requireWorking(a)
 	tries := 0
-	mustertest.Eventually(t, maxFailures, "it is tried again", func() error {
+	mustertest.Eventually(t, maxFailures, "the hub retries", func() error {
 		tries += len(a.requests.take())
-		return orError(tries >= 8, "%d times", tries)
+		return orError(tries >= 8, "%d requests", tries)
 	})
-	require.LessOrEqual(t, a.open.Load(), int32(5), "what was tried leaves no connections")
+	require.LessOrEqual(t, a.open.Load(), int32(5), "failed attempts leave no connections")
 
 	// Another address of the same cluster, with another authority and credential.
 	b.uid.Store(uidA)
@@ -101,33 +101,33 @@ func TestSecret(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return orError(len(b.requests.take()) > 0, "they do not")
+		return orError(len(b.requests.take()) > 0, "no requests")
 	})
-	works(b)
-	at(b.URL)
+	requireWorking(b)
+	requireEndpoint(b.URL)
 	runner.quiet(t)
 
-	// The credential ends where it is used.
+	// The credential that is in use becomes invalid.
 	b.token.Store("best")
 	h.reachable("life", v1alpha1.ReasonUnauthorized)
 	h.secret("life", b.data())
 	h.reachable("life", v1alpha1.ReasonReachable)
-	works(b)
+	requireWorking(b)
 	runner.quiet(t)
 
-	// The Secret goes, and comes.
+	// The Secret is deleted and created again.
 	require.NoError(t, h.admin.Delete(t.Context(), secretOf("life")))
 	h.reachable("life", v1alpha1.ReasonKubeConfigMissing)
-	at("")
+	requireEndpoint("")
 	c.wait(t)
 	_, err := c.get("/mine")
-	require.Error(t, err, "the config of a runner that has returned works no more")
+	require.Error(t, err, "the config of a runner that has returned is not usable")
 	h.secret("life", b.data())
 	h.reachable("life", v1alpha1.ReasonReachable)
 	c = runner.called(t)
-	works(b)
+	requireWorking(b)
 
-	// A reference to where the hub reads no Secrets.
+	// A reference to a namespace in which the hub reads no Secrets.
 	h.change("life", func(m *v1alpha1.MemberCluster) { m.Spec.KubeConfigSecretRef.Namespace = "kube-system" })
 	require.Contains(t, h.reachable("life", v1alpha1.ReasonKubeConfigInvalid).Message,
 		"spec.kubeConfigSecretRef.namespace")
@@ -136,14 +136,14 @@ func TestSecret(t *testing.T) {
 	h.reachable("life", v1alpha1.ReasonReachable)
 	c = runner.called(t)
 
-	// No reference: the condition goes.
+	// No reference: the condition is removed.
 	h.change("life", func(m *v1alpha1.MemberCluster) { m.Spec.KubeConfigSecretRef = nil })
 	c.wait(t)
-	mustertest.Eventually(t, maxFailures, "the condition is gone", func() error {
+	mustertest.Eventually(t, maxFailures, "the condition is removed", func() error {
 		return orError(meta.FindStatusCondition(h.get("life").Status.Conditions, v1alpha1.ConditionReachable) == nil,
-			"it is there")
+			"the condition exists")
 	})
-	at("")
+	requireEndpoint("")
 	runner.quiet(t)
 	for _, reason := range []string{v1alpha1.ReasonKubeConfigMissing, v1alpha1.ReasonOtherCluster,
 		v1alpha1.ReasonReachable} {
@@ -154,7 +154,7 @@ func TestSecret(t *testing.T) {
 // event waits for an Event about a member with a reason, and returns its note.
 func (h *hub) event(member, reason string) (note string) {
 	h.t.Helper()
-	mustertest.Eventually(h.t, maxFailures, "an event of "+member+" says "+reason, func() error {
+	mustertest.Eventually(h.t, maxFailures, "an Event of "+member+" has the reason "+reason, func() error {
 		var events eventsv1.EventList
 		if err := h.admin.List(h.t.Context(), &events, client.InNamespace(metav1.NamespaceDefault)); err != nil {
 			return err
@@ -165,26 +165,27 @@ func (h *hub) event(member, reason string) (note string) {
 				return nil
 			}
 		}
-		return fmt.Errorf("none of %d", len(events.Items))
+		return fmt.Errorf("none of %d Events", len(events.Items))
 	})
 	return note
 }
 
-// TestOtherClusterAtFirst checks that the first connection of a hub that was started recently is verified as well.
-func TestOtherClusterAtFirst(t *testing.T) {
+// TestSecret_FirstConnectionIsVerified checks that the first connection of a hub that was started recently is verified
+// as well.
+func TestSecret_FirstConnectionIsVerified(t *testing.T) {
 	runner := newRecorder()
 	h := startHub(t, fleet.Options{Runners: []fleet.Runner{runner}})
 	for _, tc := range []struct {
 		name, reason string
 		spec         string // spec.clusterID
-		property     string // what the agent says
+		property     string // that the agent reports
 		want         string
 	}{
-		{"right", "what has the UID is it", uidA, "", v1alpha1.ReasonReachable},
-		{"wrong", "what has another is not", uidB, "", v1alpha1.ReasonOtherCluster},
-		{"free", "what is not a UID says nothing of kube-system", "edge-17", "", v1alpha1.ReasonReachable},
-		{"agent", "an agent knows better than an ID that only looks like one", uidB, uidA, v1alpha1.ReasonReachable},
-		{"liar", "and may know that it is another", "edge-18", uidB, v1alpha1.ReasonOtherCluster},
+		{"right", "the cluster ID is the UID of kube-system", uidA, "", v1alpha1.ReasonReachable},
+		{"wrong", "the cluster ID is another UID", uidB, "", v1alpha1.ReasonOtherCluster},
+		{"free", "a cluster ID that is not a UID is not compared", "edge-17", "", v1alpha1.ReasonReachable},
+		{"agent", "the UID that the agent reports overrides the cluster ID", uidB, uidA, v1alpha1.ReasonReachable},
+		{"liar", "the agent reports another UID", "edge-18", uidB, v1alpha1.ReasonOtherCluster},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			f := newFake(t, uidA)
@@ -203,14 +204,14 @@ func TestOtherClusterAtFirst(t *testing.T) {
 			_, err := c.get("/mine")
 			if tc.want == v1alpha1.ReasonReachable {
 				require.NoError(t, err)
-				// An agent joins, and is another cluster.
+				// An agent joins and reports another UID.
 				h.status(name, func(m *v1alpha1.MemberCluster) {
 					m.Status.Properties = []v1alpha1.Property{{Name: "membership.muster.dev/kube-system-uid", Value: uidB}}
 				})
 				h.reachable(name, v1alpha1.ReasonOtherCluster)
 				c.wait(t)
 				_, err = c.get("/mine")
-				require.Error(t, err, "what goes to the wrong cluster ends")
+				require.Error(t, err, "connections to another cluster are closed")
 				c = runner.called(t)
 				_, err = c.get("/mine")
 			}
@@ -219,9 +220,9 @@ func TestOtherClusterAtFirst(t *testing.T) {
 	}
 }
 
-// TestSharedSecret checks that several members can reference one Secret, and that a Secret without a reference is not
+// TestSecret_Shared checks that several members can reference one Secret, and that a Secret without a reference is not
 // read.
-func TestSharedSecret(t *testing.T) {
+func TestSecret_Shared(t *testing.T) {
 	h := startHub(t, fleet.Options{})
 	f := newFake(t, uidA)
 	h.secret("shared", f.data())

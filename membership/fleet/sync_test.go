@@ -15,9 +15,9 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// providing starts a provider whose clusters have an index of Secrets, so that their caches list Secrets before they
-// are engaged.
-func (h *hub) providing(options fleet.ProviderOptions) (*fleet.Provider[clusterName, aware], *managerOfMany) {
+// startProvider starts a provider whose clusters have an index of Secrets, so that their caches list Secrets before
+// they are engaged.
+func (h *hub) startProvider(options fleet.ProviderOptions) (*fleet.Provider[clusterName, aware], *managerOfMany) {
 	h.t.Helper()
 	p := fleet.NewProvider[clusterName, aware](h.fleet, options)
 	byType := func(object client.Object) []string { return []string{string(object.(*corev1.Secret).Type)} }
@@ -44,11 +44,11 @@ func (m *managerOfMany) next(t testing.TB) engagement {
 	}
 }
 
-// TestSyncTimeout checks that a cluster whose caches do not sync is reported and not engaged, delays no other cluster,
-// and is engaged after its caches have synced.
-func TestSyncTimeout(t *testing.T) {
+// TestProvider_SyncTimeout checks that a cluster whose caches do not sync is reported and not engaged, delays no other
+// cluster, and is engaged after its caches have synced.
+func TestProvider_SyncTimeout(t *testing.T) {
 	h := startHub(t, fleet.Options{})
-	p, many := h.providing(fleet.ProviderOptions{SyncTimeout: 2 * time.Second})
+	p, many := h.startProvider(fleet.ProviderOptions{SyncTimeout: 2 * time.Second})
 	bind := func(name, role string) *rbacv1.ClusterRoleBinding {
 		return &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -58,7 +58,7 @@ func TestSyncTimeout(t *testing.T) {
 	}
 	late := h.tokenOf("sync-late")
 	require.NoError(t, h.admin.Delete(t.Context(), bind("sync-late", "cluster-admin")))
-	require.NoError(t, h.admin.Create(t.Context(), bind("sync-late", "view"))) // which may not list Secrets
+	require.NoError(t, h.admin.Create(t.Context(), bind("sync-late", "view"))) // which does not permit to list Secrets
 	h.member("sync-late", h.planeData(h.config.Host, late))
 	h.joined("sync-late", metav1.ConditionTrue)
 	require.Contains(t, h.event("sync-late", "RunnerFailed"), "live cluster: the caches of member sync-late have "+
@@ -69,7 +69,7 @@ func TestSyncTimeout(t *testing.T) {
 	h.joined("sync-good", metav1.ConditionTrue)
 	require.Equal(t, clusterName("sync-good"), many.next(t).name)
 	_, err := p.Get(t.Context(), "sync-late")
-	require.ErrorIs(t, err, fleet.ErrClusterNotFound, "its caches may be empty")
+	require.ErrorIs(t, err, fleet.ErrClusterNotFound, "the caches of the cluster have not synced")
 
 	require.NoError(t, h.admin.Delete(t.Context(), bind("sync-late", "view")))
 	require.NoError(t, h.admin.Create(t.Context(), bind("sync-late", "cluster-admin")))
@@ -81,12 +81,12 @@ func TestSyncTimeout(t *testing.T) {
 	require.NoError(t, live.GetClient().List(t.Context(), &corev1.SecretList{}, client.MatchingFields{"type": "x"}))
 }
 
-// TestKindsTimeout checks that discovery requests without a response fail after the timeout as well.
-func TestKindsTimeout(t *testing.T) {
+// TestProvider_DiscoveryTimeout checks that discovery requests without a response fail after the timeout as well.
+func TestProvider_DiscoveryTimeout(t *testing.T) {
 	h := startHub(t, fleet.Options{})
-	_, many := h.providing(fleet.ProviderOptions{SyncTimeout: 200 * time.Millisecond})
+	_, many := h.startProvider(fleet.ProviderOptions{SyncTimeout: 200 * time.Millisecond})
 	f := newFake(t, uidA)
-	f.holds.Store(true)
+	f.hangs.Store(true)
 	h.member("kinds", f.data())
 	h.joined("kinds", metav1.ConditionTrue)
 	require.Contains(t, h.event("kinds", "RunnerFailed"), "live cluster: index *v1.Secret by type in cluster kinds")

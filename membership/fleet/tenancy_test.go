@@ -56,12 +56,12 @@ func TestProvider_Tenancy(t *testing.T) {
 		h.joined(name, metav1.ConditionTrue)
 		h.reachable(name, v1alpha1.ReasonReachable)
 	}
-	refused := func(name clusterName) {
+	requireNotFound := func(name clusterName) {
 		t.Helper()
 		_, err := p.Get(ctx, name)
 		require.ErrorIs(t, err, fleet.ErrClusterNotFound)
 	}
-	refused("mine")
+	requireNotFound("mine")
 	require.Empty(t, many.engaged, "the namespace has no binding")
 
 	set := &tenancyv1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
@@ -86,7 +86,7 @@ func TestProvider_Tenancy(t *testing.T) {
 			return engagement{}
 		}
 	}
-	ends := func(e engagement) {
+	requireDisengaged := func(e engagement) {
 		t.Helper()
 		select {
 		case <-e.ctx.Done():
@@ -100,14 +100,14 @@ func TestProvider_Tenancy(t *testing.T) {
 	}
 	label("ours")
 	e := engaged()
-	refused("theirs")
+	requireNotFound("theirs")
 
 	label("other")
-	ends(e)
+	requireDisengaged(e)
 	label("ours")
 	e = engaged()
 	require.NoError(t, h.admin.Delete(ctx, binding))
-	ends(e)
+	requireDisengaged(e)
 	require.Empty(t, many.engaged)
 }
 

@@ -25,7 +25,7 @@ func TestHolders_Cloned(t *testing.T) {
 		{"a clone that is restarted", "abababacac", "abc"},
 		{"a clone that was stopped", "abababa.a", ""},
 		{"a clone that was stopped, and a restarted agent", "ababab.ccc", ""},
-		{"a return of the former process an hour later", "aba......bab", ""},
+		{"two returns of a former process, an hour apart", "aba......bab", ""},
 	} {
 		h, now := holders{}, epoch
 		last := ""

@@ -297,7 +297,7 @@ func TestMonitor(t *testing.T) {
 			p.wantChanged("a", "b")
 			p.wantWithheld(false, "a", "b")
 		}},
-		{"return within the new grace period", "the member is never reported as lost without an outage", func(p *scenario) {
+		{"return within the new grace period", "taints are withheld until the member is Healthy", func(p *scenario) {
 			p.track(time.Minute, "b", "c")
 			p.beat("a", "b", "c")
 			p.pass(grace)

@@ -61,7 +61,7 @@ func BenchmarkBlackHoles(b *testing.B) {
 			func(s *v1alpha1.MemberClusterSpec) { s.Accepted, s.HeartbeatPeriodSeconds = new(true), 10 })
 		running.Go(func() {
 			for ctx.Err() == nil {
-				_ = w.runner.Run(ctx, fleet.Connected{Cluster: cluster, Config: config}) // it is called again, as the fleet does
+				_ = w.runner.Run(ctx, fleet.Connected{Cluster: cluster, Config: config}) // the fleet also calls it again
 			}
 		})
 	}
@@ -78,7 +78,7 @@ func BenchmarkBlackHoles(b *testing.B) {
 		}
 		return took
 	}
-	round() // what is done for the first time only
+	round() // warm-up
 	for b.Loop() {
 		before += round()
 		hole.Stall()
@@ -101,7 +101,7 @@ func BenchmarkBlackHoles(b *testing.B) {
 		require.NoError(b,
 			w.hub.Delete(context.Background(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
-	w.untilNothingLeft()
+	w.waitUntilClean()
 }
 
 // roundTrip returns the time until the hub has observed that a new Work of a member is applied.
@@ -111,13 +111,13 @@ func (w *world) roundTrip(member, name string) time.Duration {
 	defer cancel()
 	c, err := client.NewWithWatch(hubPlane.ForTest(w.t).Config(), client.Options{Scheme: scheme})
 	require.NoError(w.t, err)
-	watching, err := c.Watch(ctx, &workv1alpha1.WorkList{}, client.InNamespace("member-"+member),
+	watcher, err := c.Watch(ctx, &workv1alpha1.WorkList{}, client.InNamespace("member-"+member),
 		client.MatchingFields{"metadata.name": name})
 	require.NoError(w.t, err)
-	defer watching.Stop()
+	defer watcher.Stop()
 	began := time.Now()
 	w.send(member, name)
-	for event := range watching.ResultChan() {
+	for event := range watcher.ResultChan() {
 		if work, is := event.Object.(*workv1alpha1.Work); is &&
 			meta.IsStatusConditionTrue(work.Status.Conditions, workv1alpha1.ConditionApplied) {
 			return time.Since(began)

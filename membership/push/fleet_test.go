@@ -65,15 +65,15 @@ func (a *account) token(name string) (token string, revoke func()) {
 	return request.Status.Token, func() { require.NoError(a.w.t, a.w.east.Delete(ctx, secret)) }
 }
 
-// refused waits until the member rejects a token.
-func (w *world) refused(token string) {
+// waitUntilRevoked waits until the member rejects a token.
+func (w *world) waitUntilRevoked(token string) {
 	w.t.Helper()
 	c, err := client.New(w.configBy(token), client.Options{Scheme: scheme})
 	require.NoError(w.t, err)
-	mustertest.Eventually(w.t, timeout, "a token that was revoked is refused", func() error {
+	mustertest.Eventually(w.t, timeout, "a revoked token is rejected", func() error {
 		if err := c.Get(w.t.Context(), client.ObjectKey{Name: "default"},
 			&corev1.Namespace{}); !apierrors.IsUnauthorized(err) {
-			return fmt.Errorf("the request is answered by %w", err)
+			return fmt.Errorf("want Unauthorized, got %w", err)
 		}
 		return nil
 	})
@@ -84,9 +84,9 @@ func (w *world) configBy(token string) *rest.Config {
 		BearerToken: token}
 }
 
-// TestByFleet runs the agent of a member through a fleet, from a Secret to the join and the leave, while the Secret is
-// replaced repeatedly and Works change constantly.
-func TestByFleet(t *testing.T) {
+// TestRunner_CalledByFleet runs the agent of a member through a fleet, from a Secret to the join and the leave, while
+// the Secret is replaced repeatedly and Works change constantly.
+func TestRunner_CalledByFleet(t *testing.T) {
 	w := newWorld(t)
 	const name = "fleet-east"
 	ctx := t.Context()
@@ -109,9 +109,9 @@ func TestByFleet(t *testing.T) {
 	require.Equal(t, w.config.Host, cluster.Status.Endpoint.Server)
 	w.send(name, "load")
 	w.untilApplied("load")
-	begun := w.lent.Load()
+	before := w.hubConfig.Load()
 
-	stop, last := w.changing(name, "load")
+	stop, last := w.changeRepeatedly(name, "load")
 	old := []string{first}
 	for i := range 3 {
 		token, revokeNext := a.token("token-" + strconv.Itoa(i+1))
@@ -121,34 +121,34 @@ func TestByFleet(t *testing.T) {
 		old, revoke = append(old, token), revokeNext
 	}
 	for _, token := range old[:len(old)-1] {
-		w.refused(token)
+		w.waitUntilRevoked(token)
 	}
 	stop()
-	mustertest.Eventually(t, timeout, "the last change has arrived", func() error {
-		there := &corev1.ConfigMap{}
-		if err := w.east.Get(ctx, client.ObjectKey{Namespace: "default", Name: "load"}, there); err != nil {
+	mustertest.Eventually(t, timeout, "the last change is applied", func() error {
+		config := &corev1.ConfigMap{}
+		if err := w.east.Get(ctx, client.ObjectKey{Namespace: "default", Name: "load"}, config); err != nil {
 			return err
 		}
-		if got := there.Data["n"]; got != last() {
+		if got := config.Data["n"]; got != last() {
 			return fmt.Errorf("got %s, want %s", got, last())
 		}
 		return nil
 	})
-	require.Same(t, begun, w.lent.Load(), "nothing was started anew")
+	require.Same(t, before, w.hubConfig.Load(), "the agent was not restarted")
 	require.NoError(t,
 		w.east.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "load"}}))
-	w.untilApplied("load") // the watch was opened anew by the credential of the time
+	w.untilApplied("load") // the watch was opened again with the current credential
 
 	w.remove(name)
 	require.True(t,
 		apierrors.IsNotFound(w.east.Get(ctx, client.ObjectKey{Namespace: "default", Name: "load"}, &corev1.ConfigMap{})))
 	require.NoError(t, w.hub.Delete(ctx, secret))
 	revoke()
-	w.untilNothingLeft()
+	w.waitUntilClean()
 }
 
-// changing changes the ConfigMap of a Work repeatedly until stop is called. Then last returns its last content.
-func (w *world) changing(member, name string) (stop func(), last func() string) {
+// changeRepeatedly changes the ConfigMap of a Work repeatedly until stop is called. Then last returns its last content.
+func (w *world) changeRepeatedly(member, name string) (stop func(), last func() string) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	n := 0

@@ -30,38 +30,40 @@ import (
 
 var _ fleet.Runner = (*push.Runner)(nil)
 
-// TestLife runs one member from the MemberCluster to the join, through all changes of its state, to the leave, twice.
-func TestLife(t *testing.T) {
+// TestRunner_Lifecycle runs one member from the MemberCluster to the join, through all changes of its state, to the
+// leave, twice.
+func TestRunner_Lifecycle(t *testing.T) {
 	w := newWorld(t)
 	const name = "east"
 	ctx := t.Context()
 
-	// No administrator has decided, and the hub's policy holds it: nothing is asked, and nothing made.
+	// No administrator has decided, and the hub's policy keeps the member pending: the runner creates no objects.
 	sent := w.wire.log()
 	cluster := w.newMember(name, nil)
 	f := w.run(cluster)
 	require.Contains(t, messages(w.until(name, v1alpha1.PhasePending).Status.Conditions),
-		"set spec.accepted to true to accept the cluster, or to false to deny it. The hub's policy says: Say where it is.")
-	asked := w.rests(sent)
+		"set spec.accepted to true to accept the cluster, or to false to deny it. "+
+			"The hub's policy says: The label site is not set.")
+	requests := w.waitUntilIdle(sent)
 	w.site(name, "theirs")
-	require.Contains(t, messages(w.until(name, v1alpha1.PhaseDenied).Status.Conditions), "None of ours.")
-	asked = append(asked, w.rests(sent)...)
-	for _, request := range asked {
+	require.Contains(t, messages(w.until(name, v1alpha1.PhaseDenied).Status.Conditions), "The site is denied.")
+	requests = append(requests, w.waitUntilIdle(sent)...)
+	for _, request := range requests {
 		require.NotRegexp(t, "^(POST|PUT|PATCH)", request)
 	}
-	require.Empty(t, w.left())
-	nothingNew := w.sweep()
+	require.Empty(t, w.remaining())
+	requireNoNewObjects := w.sweep()
 
-	// It is let in by the policy.
+	// The policy accepts the member.
 	w.site(name, "ours")
 	cluster = w.until(name, v1alpha1.PhaseJoined)
 	require.True(t, *cluster.Spec.Accepted)
 	require.Equal(t, w.eastID(), cluster.Spec.ClusterID)
 	w.healthy(name, metav1.ConditionTrue)
-	mustertest.Eventually(t, timeout, "nothing is left of the way in", func() error {
-		for _, left := range w.left() {
-			if strings.Contains(left, membership.RegistrationNamespace) {
-				return errors.New(left)
+	mustertest.Eventually(t, timeout, "no objects of the join remain", func() error {
+		for _, object := range w.remaining() {
+			if strings.Contains(object, membership.RegistrationNamespace) {
+				return errors.New(object)
 			}
 		}
 		return nil
@@ -73,85 +75,86 @@ func TestLife(t *testing.T) {
 	require.Equal(t, cluster.UID, store.OwnerReferences[0].UID)
 	require.Equal(t, name, store.Labels[membership.MemberLabel])
 
-	// The companion applies what the hub sends.
+	// The companion applies the Works of the hub.
 	w.send(name, "greeting")
 	w.untilApplied("greeting")
 
-	// What it does on the hub it does as the member.
-	c, err := client.New(w.lent.Load(), client.Options{})
+	// The companion accesses the hub as the member.
+	c, err := client.New(w.hubConfig.Load(), client.Options{})
 	require.NoError(t, err)
 	review := &authenticationv1.SelfSubjectReview{}
 	require.NoError(t, c.Create(ctx, review))
 	require.Equal(t, "system:serviceaccount:member-east:"+membership.AgentName, review.Status.UserInfo.Username)
 
-	// In steady state there is the heartbeat and nothing else.
+	// In steady state, the runner sends only heartbeats.
 	before := w.beats(name)
-	mustertest.Eventually(t, timeout, "three beats go by in quiet", func() error {
+	mustertest.Eventually(t, timeout, "three heartbeats without other requests", func() error {
 		if requests := sent(); slices.ContainsFunc(requests,
 			func(r string) bool { return !strings.HasSuffix(r, "/leases/"+membership.LeaseName) }) {
 			before = w.beats(name)
-			return fmt.Errorf("there was %v", requests)
+			return fmt.Errorf("requests: %v", requests)
 		}
-		return orError(w.beats(name) >= before+3, "%d beats", w.beats(name)-before)
+		return orError(w.beats(name) >= before+3, "%d heartbeats", w.beats(name)-before)
 	})
 
-	// The member does not answer any more, and the hub is started anew besides.
+	// The member does not respond, and the hub is restarted.
 	w.proxy.Stall()
 	f.stop()
 	f = w.run(cluster)
 	require.Contains(t, w.healthy(name, metav1.ConditionFalse).Message, "does not respond")
 	before = w.beats(name)
-	mustertest.Eventually(t, timeout, "the heart beats on",
-		func() error { return orError(w.beats(name) >= before+2, "it does not") })
+	mustertest.Eventually(t, timeout, "heartbeats continue",
+		func() error { return orError(w.beats(name) >= before+2, "no heartbeats") })
 	w.proxy.Heal()
 	w.healthy(name, metav1.ConditionTrue)
 	claim := cluster.Spec.Claim
 
-	// Its acceptance is withdrawn, and given back: the agent is the same.
+	// The acceptance is withdrawn and given again: the agent is the same.
 	sent()
 	w.change(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(false) })
 	w.until(name, v1alpha1.PhaseDenied)
-	w.rests(sent)
+	w.waitUntilIdle(sent)
 	before = w.beats(name)
 	w.change(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true) })
 	cluster = w.until(name, v1alpha1.PhaseJoined)
 	require.Equal(t, claim, cluster.Spec.Claim)
-	mustertest.Eventually(t, timeout, "the heart beats again",
-		func() error { return orError(w.beats(name) > before, "it does not") })
+	mustertest.Eventually(t, timeout, "heartbeats start again",
+		func() error { return orError(w.beats(name) > before, "no heartbeats") })
 
-	// It leaves and is kept: nothing is left on either side, and the agent has not asked whether it may come back.
+	// The member leaves, and its MemberCluster stays: no objects remain on both sides, and the agent has not sent a
+	// JoinRequest.
 	sent()
 	w.change(name, func(s *v1alpha1.MemberClusterSpec) { s.State = v1alpha1.StateLeave })
 	w.until(name, v1alpha1.PhaseLeft)
-	w.untilNothingLeft()
-	w.nothingOnMember()
+	w.waitUntilClean()
+	w.requireCleanMember()
 	for _, request := range sent() {
 		require.NotContains(t, request, "joinrequests")
 		require.NotRegexp(t, "^POST .*jointokens", request)
 	}
 	select {
 	case <-f.ended:
-		t.Fatal("the runner has ended, and the member could not come back")
+		t.Fatal("the runner has returned: the member cannot join again")
 	default:
 	}
 
-	// It comes back, as another stay, and goes for good.
+	// The member joins again with another claim, and is deleted.
 	w.change(name, func(s *v1alpha1.MemberClusterSpec) { s.State = v1alpha1.StateJoin })
 	cluster = w.until(name, v1alpha1.PhaseJoined)
 	require.NotEqual(t, claim, cluster.Spec.Claim)
 	w.send(name, "greeting-again")
 	w.untilApplied("greeting-again")
 	w.remove(name)
-	<-f.ended // by itself
-	w.untilNothingLeft()
-	w.nothingOnMember()
-	nothingNew()
+	<-f.ended // without stop
+	w.waitUntilClean()
+	w.requireCleanMember()
+	requireNoNewObjects()
 	require.NoError(t, f.err())
 }
 
-// TestDeadMember checks that a member that does not respond leaves at its deadline, and that the runner's objects are
-// deleted.
-func TestDeadMember(t *testing.T) {
+// TestRunner_UnreachableMemberLeaves checks that a member that does not respond leaves at its deadline, and that the
+// runner's objects are deleted.
+func TestRunner_UnreachableMemberLeaves(t *testing.T) {
 	w := newWorld(t)
 	const name = "dead"
 	cluster := w.newMember(name, func(s *v1alpha1.MemberClusterSpec) {
@@ -164,15 +167,15 @@ func TestDeadMember(t *testing.T) {
 	w.proxy.Cut()
 	w.remove(name)
 	<-f.ended
-	w.untilNothingLeft()
+	w.waitUntilClean()
 
 	w.proxy.Heal()
 	w.clearMember("abandoned")
 }
 
-// TestKilledAnywhere kills the hub after each of its requests, and checks that the next hub continues: the member
-// joins and leaves with one claim and one request.
-func TestKilledAnywhere(t *testing.T) {
+// TestRunner_KilledAfterEachRequest kills the hub after each of its requests, and checks that the next hub continues:
+// the member joins and leaves with one claim and one request.
+func TestRunner_KilledAfterEachRequest(t *testing.T) {
 	w := newWorld(t)
 	const name = "killed"
 	cluster := w.newMember(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true) })
@@ -197,11 +200,11 @@ func TestKilledAnywhere(t *testing.T) {
 	require.NoError(t, w.hub.Delete(t.Context(), cluster.DeepCopy()))
 	require.Positive(t, w.killAfterEach(cluster, func() bool { return w.phase(name) == "" }))
 	w.run(cluster).stop()
-	w.untilNothingLeft()
-	w.nothingOnMember()
+	w.waitUntilClean()
+	w.requireCleanMember()
 	var clusters v1alpha1.MemberClusterList
 	require.NoError(t, w.hub.List(t.Context(), &clusters))
-	require.Empty(t, clusters.Items, "the way in has made another one")
+	require.Empty(t, clusters.Items, "the join must not create another MemberCluster")
 }
 
 func orError(ok bool, format string, args ...any) error {
@@ -211,13 +214,13 @@ func orError(ok bool, format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// rests waits until the runner sends no more requests, of which the last deletes the JoinToken, and returns the
+// waitUntilIdle waits until the runner sends no more requests, of which the last deletes the JoinToken, and returns the
 // requests.
-func (w *world) rests(sent func() []string) (all []string) {
+func (w *world) waitUntilIdle(sent func() []string) (all []string) {
 	w.t.Helper()
-	mustertest.Eventually(w.t, timeout, "the runner rests", func() error {
+	mustertest.Eventually(w.t, timeout, "the runner is idle", func() error {
 		all = append(all, sent()...)
-		return orError(len(all) > 0 && strings.HasPrefix(all[len(all)-1], "DELETE"), "it sent %v", all)
+		return orError(len(all) > 0 && strings.HasPrefix(all[len(all)-1], "DELETE"), "requests: %v", all)
 	})
 	return all
 }
@@ -265,8 +268,8 @@ func (w *world) untilApplied(name string) {
 	})
 }
 
-// nothingOnMember checks that no objects of Works and agents are left on the member.
-func (w *world) nothingOnMember() {
+// requireCleanMember checks that no objects of Works and agents are left on the member.
+func (w *world) requireCleanMember() {
 	w.t.Helper()
 	var maps corev1.ConfigMapList
 	require.NoError(w.t, w.east.List(w.t.Context(), &maps, client.InNamespace("default")))
@@ -277,11 +280,11 @@ func (w *world) nothingOnMember() {
 	require.NoError(w.t, w.east.List(w.t.Context(), &applied))
 	require.Empty(w.t, applied.Items)
 	err := w.east.Get(w.t.Context(), client.ObjectKey{Name: "muster-system"}, &corev1.Namespace{})
-	require.True(w.t, apierrors.IsNotFound(err), "there is muster-system: %v", err)
+	require.True(w.t, apierrors.IsNotFound(err), "want no namespace muster-system, got %v", err)
 }
 
 // sweep lists all objects on both sides, and returns a function that waits until no others exist.
-func (w *world) sweep() (nothingNew func()) {
+func (w *world) sweep() (requireNoNewObjects func()) {
 	w.t.Helper()
 	planes := map[string]*rest.Config{"hub": hubPlane.ForTest(w.t).Config(), "member": eastPlane.ForTest(w.t).Config()}
 	before := map[string]sets.Set[string]{}
@@ -293,10 +296,10 @@ func (w *world) sweep() (nothingNew func()) {
 	return func() {
 		w.t.Helper()
 		for name, config := range planes {
-			mustertest.Eventually(w.t, timeout, "nothing is on the "+name+" that was not there before", func() error {
+			mustertest.Eventually(w.t, timeout, "no new objects on the "+name, func() error {
 				after, err := localplane.Sweep(w.t.Context(), config)
 				added := after.Difference(before[name])
-				return errors.Join(err, orError(added.Len() == 0, "there are %q", sets.List(added)))
+				return errors.Join(err, orError(added.Len() == 0, "new objects: %q", sets.List(added)))
 			})
 		}
 	}

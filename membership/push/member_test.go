@@ -24,7 +24,7 @@ func TestAgentOptions(t *testing.T) {
 	var phases []lifecycle.AgentPhase
 	r := &Runner{hub: &rest.Config{Host: "https://hub.new", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("new")}}}
 	r.options.Agent = func(member fleet.Connected) agent.Options {
-		member.Config.Host = "https://changed" // it may
+		member.Config.Host = "https://changed" // the callback may change its copy
 		return agent.Options{
 			Name: "another", ClusterID: "another", Labels: map[string]string{"a": "b"}, Version: "v1",
 			HubConfig: func(config *rest.Config) { config.UserAgent = "product" },
@@ -43,17 +43,17 @@ func TestAgentOptions(t *testing.T) {
 	require.Equal(t, "v1", o.Version)
 	require.Equal(t, "https://east", o.Member.Host)
 
-	remembered := &rest.Config{Host: "https://hub.old", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("old")}}
-	o.HubConfig(remembered)
-	require.Equal(t, "https://hub.new", remembered.Host, "an agent that joined when the hub was elsewhere would "+
-		"not find it")
-	require.Equal(t, "new", string(remembered.CAData))
-	require.Equal(t, "product", remembered.UserAgent)
+	stored := &rest.Config{Host: "https://hub.old", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("old")}}
+	o.HubConfig(stored)
+	require.Equal(t, "https://hub.new", stored.Host, "an agent that joined at a former address of the hub "+
+		"uses the new one")
+	require.Equal(t, "new", string(stored.CAData))
+	require.Equal(t, "product", stored.UserAgent)
 
 	o.OnPhase(lifecycle.AgentStep{Phase: lifecycle.Leaving})
 	require.Zero(t, left)
 	bootstrap, err := o.Bootstrap.Load(t.Context())
-	require.NoError(t, err, "an agent that leaves must not have a JoinToken made, for which there is no client here")
+	require.NoError(t, err, "a leaving agent must not create a JoinToken")
 	require.Nil(t, bootstrap)
 	o.OnPhase(lifecycle.AgentStep{Phase: lifecycle.Left})
 	require.Equal(t, 1, left)
@@ -88,7 +88,7 @@ func get(cluster *v1alpha1.MemberCluster, into client.Object) error {
 	return nil
 }
 
-func TestCluster(t *testing.T) {
+func TestRunner_Cluster(t *testing.T) {
 	of := func(uid types.UID) *v1alpha1.MemberCluster {
 		return &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: uid}}
 	}
@@ -97,11 +97,11 @@ func TestCluster(t *testing.T) {
 		cached, stored *v1alpha1.MemberCluster
 		found          bool
 	}{
-		{"what the cache has costs no request", of("uid"), nil, true},
-		{"the fleet's cache was faster, and the runner would not be called again", nil, of("uid"), true},
-		{"the cache still has the one before", of("before"), of("uid"), true},
-		{"the object was created again", of("after"), of("after"), false},
-		{"it is gone", nil, nil, false},
+		{"the cache has the MemberCluster", of("uid"), nil, true},
+		{"the cache does not have the MemberCluster yet", nil, of("uid"), true},
+		{"the cache still has the previous MemberCluster", of("before"), of("uid"), true},
+		{"the MemberCluster was created again", of("after"), of("after"), false},
+		{"the MemberCluster is deleted", nil, nil, false},
 	} {
 		r := &Runner{clusters: cached{cluster: test.cached}, client: stored{cluster: test.stored}}
 		cluster, err := r.cluster(t.Context(), "east", "uid")

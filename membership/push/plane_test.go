@@ -61,17 +61,17 @@ type world struct {
 	config *rest.Config // of the member, through the proxy
 	proxy  *localplane.Proxy
 	runner *push.Runner
-	wire   *wire
+	wire   *requestHooks
 
-	lent     atomic.Pointer[rest.Config] // the companion's access to the hub
-	lease    atomic.Pointer[string]      // its version as last seen
-	renewals atomic.Int64
+	hubConfig atomic.Pointer[rest.Config] // of the companion
+	lease     atomic.Pointer[string]      // last observed resourceVersion
+	renewals  atomic.Int64
 }
 
 // newWorld starts a hub for one test. The runner's user has only the roles in the folder rbac.
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{t: t, wire: &wire{}}
+	w := &world{t: t, wire: &requestHooks{}}
 	hubConfig, eastConfig := hubPlane.ForTest(t).Config(), eastPlane.ForTest(t).Config()
 	w.hub, w.east = mustertest.Client(t, hubConfig, scheme), mustertest.Client(t, eastConfig, scheme)
 	for _, name := range []string{membership.RegistrationNamespace, membership.ConnectionNamespace} {
@@ -106,9 +106,9 @@ var bySite = membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.J
 	case "ours":
 		return membership.Acceptance{Decision: membership.Accept}, nil
 	case "theirs":
-		return membership.Acceptance{Decision: membership.Deny, Reason: "None of ours."}, nil
+		return membership.Acceptance{Decision: membership.Deny, Reason: "The site is denied."}, nil
 	default:
-		return membership.Acceptance{Decision: membership.Hold, Reason: "Say where it is."}, nil
+		return membership.Acceptance{Decision: membership.Hold, Reason: "The label site is not set."}, nil
 	}
 })
 
@@ -117,7 +117,7 @@ func (w *world) agent(member fleet.Connected) agent.Options {
 	return agent.Options{
 		ProbeInterval: 200 * time.Millisecond, HubConfig: func(config *rest.Config) { config.WrapTransport = w.wire.wrap },
 		Companions: []agent.Companion{agent.CompanionFunc("works", func(ctx context.Context, hub agent.Hub) error {
-			w.lent.Store(rest.CopyConfig(hub.Config))
+			w.hubConfig.Store(rest.CopyConfig(hub.Config))
 			a, err := workagent.New(workagent.Options{Hub: hub.Config, Namespace: hub.Member.Namespace, Member: member.Config})
 			if err != nil {
 				return err
@@ -165,7 +165,7 @@ func (w *world) newMember(name string, change func(*v1alpha1.MemberClusterSpec))
 // error.
 type fleetOf struct {
 	stop  func()
-	ended chan struct{} // closed when the runner has ended for good
+	ended chan struct{} // closed when the runner has returned without an error
 
 	mu   sync.Mutex
 	last error
@@ -215,7 +215,7 @@ func (w *world) killAfter(cluster *v1alpha1.MemberCluster, n int, done func() bo
 	ctx, kill := context.WithCancel(context.Background())
 	defer kill()
 	var mu sync.Mutex
-	answered := func(request *http.Request) {
+	afterResponse := func(request *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		if request.URL.Query().Get("watch") == "" {
@@ -224,7 +224,7 @@ func (w *world) killAfter(cluster *v1alpha1.MemberCluster, n int, done func() bo
 			}
 		}
 	}
-	w.wire.after.Store(&answered)
+	w.wire.after.Store(&afterResponse)
 	defer w.wire.after.Store(nil)
 	ended := make(chan struct{})
 	go func() {
@@ -241,7 +241,7 @@ func (w *world) killAfter(cluster *v1alpha1.MemberCluster, n int, done func() bo
 		case <-ended:
 			return
 		case <-deadline:
-			w.t.Fatalf("it made not so many requests within %s", timeout)
+			w.t.Fatalf("want more requests of the runner within %s", timeout)
 		case <-time.After(interval):
 			if done() {
 				kill()
@@ -256,16 +256,16 @@ func (f *fleetOf) err() error {
 	return f.last
 }
 
-// wire records all requests of the runner and of its agents to the hub.
-type wire struct {
-	seen  atomic.Pointer[func(*http.Request)] // called with each before it is sent
-	after atomic.Pointer[func(*http.Request)] // and after it was answered
+// requestHooks observes all requests of the runner and of its agents to the hub.
+type requestHooks struct {
+	before atomic.Pointer[func(*http.Request)] // called with each request before it is sent
+	after  atomic.Pointer[func(*http.Request)] // called with each request after its response
 }
 
-func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
+func (w *requestHooks) wrap(next http.RoundTripper) http.RoundTripper {
 	return mustertest.RoundTripper(func(request *http.Request) (*http.Response, error) {
-		if seen := w.seen.Load(); seen != nil {
-			(*seen)(request)
+		if before := w.before.Load(); before != nil {
+			(*before)(request)
 		}
 		response, err := next.RoundTrip(request)
 		if after := w.after.Load(); after != nil {
@@ -276,17 +276,17 @@ func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
 }
 
 // log returns a function that returns the requests since its last call, without watches.
-func (w *wire) log() (sent func() []string) {
+func (w *requestHooks) log() (sent func() []string) {
 	var mu sync.Mutex
 	var all []string
-	seen := func(request *http.Request) {
+	record := func(request *http.Request) {
 		if request.URL.Query().Get("watch") == "" {
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, request.Method+" "+request.URL.Path)
 		}
 	}
-	w.seen.Store(&seen)
+	w.before.Store(&record)
 	return func() []string {
 		mu.Lock()
 		defer mu.Unlock()
@@ -368,7 +368,7 @@ func (w *world) remove(name string) {
 	require.NoError(w.t,
 		client.IgnoreNotFound(w.hub.Delete(w.t.Context(),
 			&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})))
-	mustertest.Eventually(w.t, timeout, "MemberCluster "+name+" is gone", func() error {
+	mustertest.Eventually(w.t, timeout, "MemberCluster "+name+" is deleted", func() error {
 		cluster := &v1alpha1.MemberCluster{}
 		err := w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster)
 		if apierrors.IsNotFound(err) {
@@ -378,14 +378,14 @@ func (w *world) remove(name string) {
 	})
 }
 
-// left lists the objects of members on the hub, without their MemberClusters.
-func (w *world) left() []string {
+// remaining lists the objects of members on the hub, without their MemberClusters.
+func (w *world) remaining() []string {
 	w.t.Helper()
-	ours := client.HasLabels{membership.MemberLabel}
+	ofMembers := client.HasLabels{membership.MemberLabel}
 	var out []string
-	for _, look := range []struct {
-		list  client.ObjectList
-		where []client.ListOption
+	for _, query := range []struct {
+		list    client.ObjectList
+		options []client.ListOption
 	}{
 		{&corev1.SecretList{}, []client.ListOption{client.InNamespace(membership.ConnectionNamespace)}},
 		{&corev1.SecretList{}, []client.ListOption{client.InNamespace(membership.RegistrationNamespace)}},
@@ -395,13 +395,13 @@ func (w *world) left() []string {
 		{&v1alpha1.JoinRequestList{}, nil},
 		{&v1alpha1.MembershipList{}, nil},
 		{&workv1alpha1.WorkList{}, nil},
-		{&corev1.NamespaceList{}, []client.ListOption{ours}},
-		{&rbacv1.ClusterRoleBindingList{}, []client.ListOption{ours}},
+		{&corev1.NamespaceList{}, []client.ListOption{ofMembers}},
+		{&rbacv1.ClusterRoleBindingList{}, []client.ListOption{ofMembers}},
 	} {
-		require.NoError(w.t, w.hub.List(w.t.Context(), look.list, look.where...))
-		require.NoError(w.t, meta.EachListItem(look.list, func(object runtime.Object) error {
+		require.NoError(w.t, w.hub.List(w.t.Context(), query.list, query.options...))
+		require.NoError(w.t, meta.EachListItem(query.list, func(object runtime.Object) error {
 			o := object.(client.Object)
-			// every namespace's ServiceAccount, and the test's own binding
+			// without the ServiceAccount of every namespace and the binding of the test
 			if o.GetName() != "default" && o.GetName() != "muster-push-muster-push" {
 				out = append(out, fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName()))
 			}
@@ -411,12 +411,12 @@ func (w *world) left() []string {
 	return out
 }
 
-// untilNothingLeft waits until no objects of members exist, including those that the garbage collector deletes.
-func (w *world) untilNothingLeft() {
+// waitUntilClean waits until no objects of members exist, including those that the garbage collector deletes.
+func (w *world) waitUntilClean() {
 	w.t.Helper()
-	mustertest.Eventually(w.t, timeout, "nothing of members is left on the hub", func() error {
-		if left := w.left(); len(left) > 0 {
-			return fmt.Errorf("there are %s", strings.Join(left, ", "))
+	mustertest.Eventually(w.t, timeout, "no objects of members remain on the hub", func() error {
+		if remaining := w.remaining(); len(remaining) > 0 {
+			return fmt.Errorf("remaining objects: %s", strings.Join(remaining, ", "))
 		}
 		return nil
 	})

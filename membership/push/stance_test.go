@@ -15,17 +15,17 @@ func TestStance(t *testing.T) {
 		change       func(*observed)
 		want         stance
 	}{
-		{"accepted", "an administrator wants it in", func(*observed) {}, serving},
-		{"accepted, with a record", "the hub was started anew", func(o *observed) { o.recorded = true }, serving},
-		{"another agent's claim", "the answer to the JoinRequest says how this one can take over",
+		{"accepted", "an administrator has accepted the member", func(*observed) {}, serving},
+		{"accepted, with a record", "the hub was restarted", func(o *observed) { o.recorded = true }, serving},
+		{"another agent's claim", "the response to the JoinRequest contains the next step",
 			func(o *observed) { o.cluster.Spec.Claim = "c" }, serving},
-		{"no decision", "a JoinRequest would create a claim for nothing",
+		{"no decision", "a JoinRequest would create an unused claim",
 			func(o *observed) { o.cluster.Spec.Accepted = nil }, resting},
-		{"denied", "there is nothing to ask", func(o *observed) { o.cluster.Spec.Accepted = new(false) }, resting},
-		{"acceptance is withdrawn", "it may be given back, and the agent is still the one", func(o *observed) {
+		{"denied", "a JoinRequest would be denied", func(o *observed) { o.cluster.Spec.Accepted = new(false) }, resting},
+		{"acceptance is withdrawn", "the member may be accepted again, with the same agent", func(o *observed) {
 			o.cluster.Spec.Accepted, o.cluster.Spec.Claim, o.recorded = new(false), "c", true
 		}, resting},
-		{"join mode Pull", "the agent that runs elsewhere must be accepted first",
+		{"join mode Pull", "the agent on the member must be accepted first",
 			func(o *observed) { o.cluster.Spec.JoinMode, o.recorded = v1alpha1.JoinPull, true }, resting},
 		{"leaving", "the agent cleans the member", func(o *observed) {
 			o.cluster.Spec.State, o.cluster.Spec.Claim, o.recorded = v1alpha1.StateLeave, "c", true
@@ -33,21 +33,21 @@ func TestStance(t *testing.T) {
 		{"deleted", "the agent cleans the member", func(o *observed) {
 			o.cluster.DeletionTimestamp, o.cluster.Spec.Claim, o.recorded = new(metav1.Now()), "c", true
 		}, serving},
-		{"leaving, withdrawn", "the agent may be let in again to clean the member", func(o *observed) {
+		{"leaving, withdrawn", "the agent may be accepted again to clean the member", func(o *observed) {
 			o.cluster.Spec.State, o.cluster.Spec.Claim, o.recorded, o.cluster.Spec.Accepted = v1alpha1.StateLeave, "c", true,
 				new(false)
 		}, serving},
-		{"has left, and the hub is about to say so", "another agent would ask for nothing but to be held", func(o *observed) {
+		{"has left, phase not updated yet", "the JoinRequest of another agent would only be pending", func(o *observed) {
 			o.cluster.Spec.State, o.cluster.Spec.Claim = v1alpha1.StateLeave, "c"
 		}, resting},
-		{"left", "nothing is to be left",
+		{"left", "all objects of the member are removed",
 			func(o *observed) { o.cluster.Spec.State, o.recorded = v1alpha1.StateLeave, true }, forgetting},
-		{"left, and pulled by now", "nothing is to be left", func(o *observed) {
+		{"left, join mode Pull", "all objects of the member are removed", func(o *observed) {
 			o.cluster.Spec.State, o.recorded, o.cluster.Spec.JoinMode = v1alpha1.StateLeave, true, v1alpha1.JoinPull
 		}, forgetting},
-		{"deleted before it came", "nothing is to be left",
+		{"deleted before the join", "all objects of the member are removed",
 			func(o *observed) { o.cluster.DeletionTimestamp = new(metav1.Now()) }, forgetting},
-		{"gone", "nothing is to be left", func(o *observed) { o.cluster = nil }, forgetting},
+		{"no MemberCluster", "all objects of the member are removed", func(o *observed) { o.cluster = nil }, forgetting},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			o := observed{cluster: &v1alpha1.MemberCluster{Spec: v1alpha1.MemberClusterSpec{
@@ -71,7 +71,7 @@ func TestClaimOf(t *testing.T) {
 	}{
 		{"no claim", func(o *observed) { o.cluster.Spec.Claim = "" }, claimUsable},
 		{"the agent's own claim", func(o *observed) { o.recorded = true; healthy(o, metav1.ConditionTrue) }, claimUsable},
-		{"created again from YAML", func(*observed) {}, claimLost},
+		{"claim of a MemberCluster created again from YAML", func(*observed) {}, claimLost},
 		{"restored with its status", func(o *observed) {
 			o.cluster.Status.Phase = v1alpha1.PhaseJoined
 			healthy(o, metav1.ConditionUnknown)

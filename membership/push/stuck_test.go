@@ -12,26 +12,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// stuck is a hub that accepts requests and never responds.
-type stuck struct{ client.Client }
+// hangingClient is a hub that accepts requests and never responds.
+type hangingClient struct{ client.Client }
 
-func (stuck) Get(ctx context.Context, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+func (hangingClient) Get(ctx context.Context, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-// nothing is a cache without objects.
-type nothing struct{ cache.Cache }
+// emptyCache is a cache without objects.
+type emptyCache struct{ cache.Cache }
 
-func (nothing) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+func (emptyCache) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 	return apierrors.NewNotFound(schema.GroupResource{Resource: "memberclusters"}, key.Name)
 }
 
-// TestHubThatDoesNotAnswer checks that the read of a member that is not in the cache has a timeout, also while its
+// TestRunner_HubDoesNotRespond checks that the read of a member that is not in the cache has a timeout, also while its
 // agent runs.
-func TestHubThatDoesNotAnswer(t *testing.T) {
+func TestRunner_HubDoesNotRespond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &Runner{clusters: nothing{}, client: stuck{}}
+		r := &Runner{clusters: emptyCache{}, client: hangingClient{}}
 		_, err := r.cluster(t.Context(), "east", "uid")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})

@@ -18,9 +18,9 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestTaken checks that a kubeconfig that leads to another cluster admits no member, and that the Events contain the
+// TestRunner_OtherCluster checks that a kubeconfig of another cluster admits no member, and that the Events contain the
 // next step.
-func TestTaken(t *testing.T) {
+func TestRunner_OtherCluster(t *testing.T) {
 	w := newWorld(t)
 	id := w.eastID()
 	for _, test := range []struct {
@@ -28,15 +28,15 @@ func TestTaken(t *testing.T) {
 		prepare      func(*v1alpha1.MemberClusterSpec)
 		want         string
 	}{
-		{"reserved", "the name is that of another cluster", func(s *v1alpha1.MemberClusterSpec) { s.ClusterID = "another" },
+		{"reserved", "the name belongs to another cluster", func(s *v1alpha1.MemberClusterSpec) { s.ClusterID = "another" },
 			"member reserved is cluster another, and its kubeconfig connects to cluster " + id},
-		{"second", "the cluster is a member already, with an agent of its own", func(s *v1alpha1.MemberClusterSpec) {
+		{"second", "the cluster is already a member in pull mode", func(s *v1alpha1.MemberClusterSpec) {
 			first := w.newMember("first", func(s *v1alpha1.MemberClusterSpec) {
 				s.ClusterID, s.JoinMode, s.KubeConfigSecretRef = id, v1alpha1.JoinPull, nil
 			})
 			t.Cleanup(func() { _ = w.hub.Delete(context.Background(), first) })
 		}, "which MemberCluster first has already"},
-		{"silent", "it is not known which cluster it is", func(*v1alpha1.MemberClusterSpec) {
+		{"silent", "the identity of the cluster is unknown", func(*v1alpha1.MemberClusterSpec) {
 			w.proxy.Cut()
 			t.Cleanup(w.proxy.Heal)
 		}, "determine the identity of member silent"},
@@ -47,11 +47,11 @@ func TestTaken(t *testing.T) {
 			defer f.stop()
 			mustertest.Eventually(t, timeout, test.reason, func() error {
 				err := f.err()
-				return orError(err != nil && strings.Contains(err.Error(), test.want), "it says %v", err)
+				return orError(err != nil && strings.Contains(err.Error(), test.want), "the error of the runner is %v", err)
 			})
 			w.remove(test.name)
 			<-f.ended
-			w.untilNothingLeft()
+			w.waitUntilClean()
 		})
 	}
 }
@@ -68,28 +68,31 @@ func TestPermissions(t *testing.T) {
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"mine":"now"}}}`))
 	const registration, connections = membership.RegistrationNamespace, membership.ConnectionNamespace
 	ctx := t.Context()
-	for what, err := range map[string]error{
-		"read Secrets of others":      c.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "any"}, &corev1.Secret{}),
+	for operation, err := range map[string]error{
+		"read Secrets in kube-system": c.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "any"},
+			&corev1.Secret{}),
 		"list kubeconfigs":            c.List(ctx, &corev1.SecretList{}, client.InNamespace(connections)),
 		"list bootstrap credentials":  c.List(ctx, &corev1.SecretList{}, client.InNamespace(registration)),
 		"write bootstrap credentials": c.Create(ctx, &corev1.Secret{ObjectMeta: in(registration, "any")}),
-		"make members":                c.Create(ctx, &v1alpha1.MemberCluster{ObjectMeta: in("", "any")}),
+		"create members":              c.Create(ctx, &v1alpha1.MemberCluster{ObjectMeta: in("", "any")}),
 		"remove members":              c.Delete(ctx, &v1alpha1.MemberCluster{ObjectMeta: in("", "any")}),
-		"judge members":               c.Status().Patch(ctx, &v1alpha1.MemberCluster{ObjectMeta: in("", "any")}, patch),
-		"list JoinTokens":             c.List(ctx, &v1alpha1.JoinTokenList{}, client.InNamespace(registration)),
-		"change JoinTokens":           c.Patch(ctx, &v1alpha1.JoinToken{ObjectMeta: in(registration, "any")}, patch),
-		"count JoinTokens":            c.Status().Patch(ctx, &v1alpha1.JoinToken{ObjectMeta: in(registration, "any")}, patch),
-		"make JoinTokens elsewhere":   c.Create(ctx, &v1alpha1.JoinToken{ObjectMeta: in("default", "any")}),
-		"create JoinRequests":         c.Create(ctx, &v1alpha1.JoinRequest{ObjectMeta: in(registration, "any")}),
+		"change the status of members": c.Status().Patch(ctx,
+			&v1alpha1.MemberCluster{ObjectMeta: in("", "any")}, patch),
+		"list JoinTokens":   c.List(ctx, &v1alpha1.JoinTokenList{}, client.InNamespace(registration)),
+		"change JoinTokens": c.Patch(ctx, &v1alpha1.JoinToken{ObjectMeta: in(registration, "any")}, patch),
+		"change the status of JoinTokens": c.Status().Patch(ctx,
+			&v1alpha1.JoinToken{ObjectMeta: in(registration, "any")}, patch),
+		"create JoinTokens in other namespaces": c.Create(ctx, &v1alpha1.JoinToken{ObjectMeta: in("default", "any")}),
+		"create JoinRequests":                   c.Create(ctx, &v1alpha1.JoinRequest{ObjectMeta: in(registration, "any")}),
 		"answer JoinRequests": c.Status().Patch(ctx, &v1alpha1.JoinRequest{ObjectMeta: in(registration, "any")},
 			patch),
-		"speak for members": c.Status().Patch(ctx, &v1alpha1.Membership{ObjectMeta: in("member-any", "self")},
+		"change the status of Memberships": c.Status().Patch(ctx, &v1alpha1.Membership{ObjectMeta: in("member-any", "self")},
 			patch),
-		"read Memberships": c.List(ctx, &v1alpha1.MembershipList{}),
-		"make namespaces":  c.Create(ctx, &corev1.Namespace{ObjectMeta: in("", "any")}),
-		"bind roles":       c.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: in(registration, "any")}),
-		"make accounts":    c.Create(ctx, &corev1.ServiceAccount{ObjectMeta: in(registration, "any")}),
+		"read Memberships":       c.List(ctx, &v1alpha1.MembershipList{}),
+		"create namespaces":      c.Create(ctx, &corev1.Namespace{ObjectMeta: in("", "any")}),
+		"bind roles":             c.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: in(registration, "any")}),
+		"create ServiceAccounts": c.Create(ctx, &corev1.ServiceAccount{ObjectMeta: in(registration, "any")}),
 	} {
-		require.True(t, apierrors.IsForbidden(err), "it may %s: %v", what, err)
+		require.True(t, apierrors.IsForbidden(err), "%s: want Forbidden, got %v", operation, err)
 	}
 }
