@@ -40,23 +40,23 @@ func publicOf(t *testing.T, private string) []byte {
 	return public
 }
 
-func TestBootstrapSurvivesTheSecret(t *testing.T) {
+func TestBootstrap_MarshalAndParse(t *testing.T) {
 	want := testBootstrap(t)
 	data, err := want.Marshal()
 	require.NoError(t, err)
 	again, err := want.Marshal()
 	require.NoError(t, err)
-	require.Equal(t, data, again, "a Secret that is written anew must not change")
+	require.Equal(t, data, again, "Marshal returns the same data each time")
 	got, err := ParseBootstrap(data)
 	require.NoError(t, err)
 	require.Equal(t, want.wire(), got.wire())
-	require.Contains(t, string(data), "ca: |\n  -----BEGIN CERTIFICATE-----", "a person can read it")
+	require.Contains(t, string(data), "ca: |\n  -----BEGIN CERTIFICATE-----", "the CA is readable text")
 
 	want.ExpirationTime = time.Time{}
 	data, err = want.Marshal()
 	require.NoError(t, err)
-	got, err = ParseBootstrap(append(data, "fromTheFuture: 1\n"...))
-	require.NoError(t, err, "a newer hub may say more")
+	got, err = ParseBootstrap(append(data, "unknownField: 1\n"...))
+	require.NoError(t, err, "unknown fields of a newer hub are ignored")
 	require.True(t, got.ExpirationTime.IsZero())
 
 	config := got.RESTConfig()
@@ -65,7 +65,7 @@ func TestBootstrapSurvivesTheSecret(t *testing.T) {
 
 	want.Token = ""
 	_, err = want.Marshal()
-	require.Equal(t, "token", fieldOf(err), "what cannot be read is not written")
+	require.Equal(t, "token", fieldOf(err), "an invalid Bootstrap is not written")
 }
 
 // wire returns the fields as a list, which bypasses the redaction in printed text, including that of tests.
@@ -73,7 +73,7 @@ func (b *Bootstrap) wire() []any {
 	return []any{b.Server, string(b.CA), b.Token, b.TokenName, b.Key, b.Namespace, b.ExpirationTime}
 }
 
-func TestParseBootstrapNamesTheField(t *testing.T) {
+func TestParseBootstrap_InvalidFields(t *testing.T) {
 	data, err := testBootstrap(t).Marshal()
 	require.NoError(t, err)
 	key, err := newClaim(t).Marshal()
@@ -93,38 +93,39 @@ func TestParseBootstrapNamesTheField(t *testing.T) {
 	for _, test := range []struct {
 		reason, data, field string
 	}{
-		{"what the hub wrote is read", string(data), ""},
-		{"an empty file has nothing", "", "apiVersion"},
+		{"a file that the hub has written", string(data), ""},
+		{"an empty file", "", "apiVersion"},
 		{"a file that is not YAML", "hush: [", "join.yaml"},
-		{"a list is not a mapping", "- hush", "join.yaml"},
-		{"no Secret is that large", strings.Repeat(" ", maxBootstrapSize+1), "join.yaml"},
-		{"a version that this agent does not know", line("apiVersion", "membership.muster.dev/v9"), "apiVersion"},
-		{"a kubeconfig is something else", line("kind", "Config"), "kind"},
-		{"http would send the token in the clear", line("server", "http://hub.example.com"), "server"},
-		{"a server has a host", line("server", "https://:6443"), "server"},
-		{"not with a user in it", line("server", "https://hush@hub.example.com"), "server"},
-		{"a server is set", line("server", `""`), "server"},
-		{"without a CA every server could be the hub", line("ca", `""`), "ca"},
-		{"a CA is PEM", line("ca", "hush"), "ca"},
-		{"a private key is no certificate, and in the wrong hands",
+		{"a list instead of a mapping", "- hush", "join.yaml"},
+		{"a file larger than a Secret", strings.Repeat(" ", maxBootstrapSize+1), "join.yaml"},
+		{"an unknown API version", line("apiVersion", "membership.muster.dev/v9"), "apiVersion"},
+		{"the kind of a kubeconfig", line("kind", "Config"), "kind"},
+		{"a server with the http scheme", line("server", "http://hub.example.com"), "server"},
+		{"a server without a host", line("server", "https://:6443"), "server"},
+		{"a server with a user", line("server", "https://hush@hub.example.com"), "server"},
+		{"an empty server", line("server", `""`), "server"},
+		{"an empty CA", line("ca", `""`), "ca"},
+		{"a CA that is not PEM", line("ca", "hush"), "ca"},
+		{"a private key as the CA",
 			line("ca", "|\n  "+strings.ReplaceAll(string(key), "\n", "\n  ")), "ca"},
-		{"a certificate says that it is one", strings.ReplaceAll(string(data), " CERTIFICATE-", " X-"), "ca"},
-		{"PEM may hold anything", line("ca", "|\n  -----BEGIN CERTIFICATE-----\n  AAAA\n  -----END CERTIFICATE-----"), "ca"},
-		{"the namespace is where requests go", line("namespace", `""`), "namespace"},
-		{"and part of a URL", line("namespace", "../hush"), "namespace"},
-		{"a token has a name", line("tokenName", `""`), "tokenName"},
-		{"a token is what it is all about", line("token", `""`), "token"},
-		{"one with a line break would end the header", line("token", `"hush\nhush"`), "token"},
-		{"a token is text", line("token", "[hush]"), "token"},
-		{"a short key is easy to guess", line("key", "aHVzaA=="), "key"},
-		{"a key is base64", line("key", "hush!"), "key"},
-		{"a time is a time", line("expirationTime", "hush"), "expirationTime"},
+		{"a CA with another type of PEM block", strings.ReplaceAll(string(data), " CERTIFICATE-", " X-"), "ca"},
+		{"a CA with an invalid certificate",
+			line("ca", "|\n  -----BEGIN CERTIFICATE-----\n  AAAA\n  -----END CERTIFICATE-----"), "ca"},
+		{"an empty namespace", line("namespace", `""`), "namespace"},
+		{"an invalid namespace", line("namespace", "../hush"), "namespace"},
+		{"an empty token name", line("tokenName", `""`), "tokenName"},
+		{"an empty token", line("token", `""`), "token"},
+		{"a token with a line break", line("token", `"hush\nhush"`), "token"},
+		{"a token that is a list", line("token", "[hush]"), "token"},
+		{"a short key", line("key", "aHVzaA=="), "key"},
+		{"a key that is not base64", line("key", "hush!"), "key"},
+		{"an invalid expiration time", line("expirationTime", "hush"), "expirationTime"},
 	} {
 		got, err := ParseBootstrap([]byte(test.data))
 		require.Equal(t, test.field, fieldOf(err), test.reason)
 		if err != nil {
 			require.Nil(t, got, test.reason)
-			require.NotContains(t, err.Error(), "hush", "an error that quotes the file gives it away")
+			require.NotContains(t, err.Error(), "hush", "the error must not contain secret data of the file")
 		}
 	}
 }
@@ -143,7 +144,7 @@ func FuzzParseBootstrap(f *testing.F) {
 			return
 		}
 		again, err := bootstrap.Marshal()
-		require.NoError(t, err, "what is read can be written")
+		require.NoError(t, err, "a parsed Bootstrap can be written")
 		second, err := ParseBootstrap(again)
 		require.NoError(t, err)
 		require.Equal(t, bootstrap.wire(), second.wire())

@@ -14,24 +14,24 @@ func TestUseBootstrapToken(t *testing.T) {
 	require.Equal(t, "abc123.0123456789abcdef", bootstrap.Token)
 	require.Equal(t, "bootstrap-token-abc123", bootstrap.TokenName)
 	require.Equal(t, "49eff728c0caa43d59a0516ada3a432fd5bda01ae13eb1477b731b78e490ef95", hex.EncodeToString(bootstrap.Key),
-		"hubs and agents of all versions must come to the same key")
+		"hubs and agents of all versions must derive the same key")
 	_, err := bootstrap.Marshal()
 	require.NoError(t, err)
 
 	other := testBootstrap(t)
 	require.NoError(t, other.UseBootstrapToken("abc124.0123456789abcdef"))
-	require.NotEqual(t, bootstrap.Key, other.Key, "two tokens never have one key")
+	require.NotEqual(t, bootstrap.Key, other.Key, "different tokens have different keys")
 }
 
-func TestUseBootstrapTokenRefuses(t *testing.T) {
+func TestUseBootstrapToken_InvalidTokens(t *testing.T) {
 	for _, test := range []struct{ reason, token string }{
-		{"nothing", ""},
-		{"no secret", "abc123"},
-		{"a short secret is easy to guess", "abc123.hush"},
-		{"a long one is another kind of token", "abc123.0123456789abcdefg"},
-		{"an ID is part of a name", "ABC123.0123456789abcdef"},
-		{"a line break would end the header", "abc123.0123456789abcdef\n"},
-		{"nor before it", "\nabc123.0123456789abcdef"},
+		{"an empty token", ""},
+		{"a token without a secret", "abc123"},
+		{"a short secret", "abc123.hush"},
+		{"a long secret", "abc123.0123456789abcdefg"},
+		{"an ID with capital letters", "ABC123.0123456789abcdef"},
+		{"a line break after the token", "abc123.0123456789abcdef\n"},
+		{"a line break before the token", "\nabc123.0123456789abcdef"},
 		{"a bearer token of another kind", "hush.hush.hush"},
 	} {
 		bootstrap := testBootstrap(t)

@@ -18,7 +18,7 @@ func newClaim(t testing.TB) *ClaimKey {
 	return claim
 }
 
-func TestClaimKeySurvivesStorage(t *testing.T) {
+func TestClaimKey_MarshalAndParse(t *testing.T) {
 	claim := newClaim(t)
 	data, err := claim.Marshal()
 	require.NoError(t, err)
@@ -27,10 +27,10 @@ func TestClaimKeySurvivesStorage(t *testing.T) {
 	require.Equal(t, claim.Public(), again.Public())
 	require.Equal(t, claim.Fingerprint(), again.Fingerprint())
 	require.True(t, claim.private.Equal(again.private))
-	require.NotEqual(t, claim.Fingerprint(), newClaim(t).Fingerprint(), "each registration has a key of its own")
+	require.NotEqual(t, claim.Fingerprint(), newClaim(t).Fingerprint(), "each new key is different")
 }
 
-func TestParseClaimKeyRefuses(t *testing.T) {
+func TestParseClaimKey_InvalidKeys(t *testing.T) {
 	data, err := newClaim(t).Marshal()
 	require.NoError(t, err)
 	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: newClaim(t).Public()})
@@ -38,17 +38,17 @@ func TestParseClaimKeyRefuses(t *testing.T) {
 		reason string
 		data   string
 	}{
-		{"nothing is not a key", ""},
-		{"text is not a key", "key"},
-		{"two keys would leave open which one is meant", string(data) + string(data)},
-		{"a public key cannot sign", string(public)},
-		{"a block of the right type may hold anything", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"},
-		{"other curves are not what hubs accept", p384},
-		{"neither are other kinds of key", ed25519Key},
+		{"no data", ""},
+		{"text", "key"},
+		{"two keys", string(data) + string(data)},
+		{"a public key", string(public)},
+		{"a PEM block with invalid content", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"},
+		{"a key of another curve", p384},
+		{"a key of another type", ed25519Key},
 	} {
 		_, err := ParseClaimKey([]byte(test.data))
 		require.Error(t, err, test.reason)
-		require.NotContains(t, err.Error(), "AAAA", "an error that quotes a key gives it away")
+		require.NotContains(t, err.Error(), "AAAA", "the error must not contain the key")
 	}
 }
 
@@ -60,7 +60,7 @@ eROfTRezPcykvZwcVD0rVvE/8D6jJ2Cmf+8ijEiH3cqRAFydYgk7Oag1Xhey/aG5
 T17ElxQ/zMHbzD97PwpichqSXWuDGKyjoBZ2hKIBHaZCjEO0Mn5+4lI=
 -----END PRIVATE KEY-----
 `
-	// The processes that a fuzz test runs in must agree on their seeds.
+	// All processes of a fuzz test must use the same seeds.
 	fixedKey = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgdjUrenPfWLu+XDBE
 W5jKuG8IHWvrksbVRIPbA1fDQ8KhRANCAASlVMw/nPaBnbEe52nXUP418PXz7sRk
@@ -73,8 +73,8 @@ MC4CAQAwBQYDK2VwBCIEIHTuIHa1uwJ4JkGO+uxcWKE+Hvp1tSWwq/4XrWk4K7l3
 `
 )
 
-// secretsNotIn fails if any printed form of value contains one of the secrets.
-func secretsNotIn(t *testing.T, value any, secrets ...string) {
+// requireRedacted fails if any printed form of value contains one of the secrets.
+func requireRedacted(t *testing.T, value any, secrets ...string) {
 	t.Helper()
 	asJSON, err := json.Marshal(value)
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func secretsNotIn(t *testing.T, value any, secrets ...string) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x", "%X"} {
 		printed = append(printed, fmt.Sprintf(verb, value), fmt.Sprintf(verb, []any{value}))
 	}
-	// The sink of funcr goes by reflection past all of these.
+	// The sink of funcr uses reflection instead of these methods.
 	keep := func(text string) { printed = append(printed, text) }
 	funcr.NewJSON(keep, funcr.Options{}).Info("logged", "value", value, "values", []any{value})
 	funcr.New(func(_, text string) { keep(text) }, funcr.Options{}).Info("logged", "value", value, "in",
@@ -98,16 +98,16 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	claim := newClaim(t)
 	scalar, err := claim.private.Bytes()
 	require.NoError(t, err)
-	//nolint:staticcheck // D is what would be printed.
-	secretsNotIn(t, claim, fmt.Sprintf("%x", scalar), claim.private.D.String(), "PRIVATE")
+	//nolint:staticcheck // D is the printed field.
+	requireRedacted(t, claim, fmt.Sprintf("%x", scalar), claim.private.D.String(), "PRIVATE")
 	require.Contains(t, fmt.Sprint(claim), claim.Fingerprint())
 	require.NotPanics(t, func() { _ = fmt.Sprint((*ClaimKey)(nil)) })
 
 	bootstrap := testBootstrap(t)
 	key := fmt.Sprintf("%x", bootstrap.Key)
-	secretsNotIn(t, bootstrap, bootstrap.Token, key, "AQEBAQ")
-	secretsNotIn(t, *bootstrap, bootstrap.Token, key, "AQEBAQ", fmt.Sprint(string(bootstrap.Key)))
-	secretsNotIn(t, Material{Token: "hush"}, "hush", fmt.Sprintf("%x", "hush"))
+	requireRedacted(t, bootstrap, bootstrap.Token, key, "AQEBAQ")
+	requireRedacted(t, *bootstrap, bootstrap.Token, key, "AQEBAQ", fmt.Sprint(string(bootstrap.Key)))
+	requireRedacted(t, Material{Token: "hush"}, "hush", fmt.Sprintf("%x", "hush"))
 	require.Equal(t, "identity", fmt.Sprint(Material{}))
 	require.Equal(t, "certificate", fmt.Sprint(Material{Certificate: []byte("PEM")}))
 }

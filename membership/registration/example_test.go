@@ -19,16 +19,16 @@ func Example() {
 	if err := registration.Sign(request, claim, nil); err != nil {
 		panic(err)
 	}
-	fmt.Println("as it was sent:", registration.Verify(request))
+	fmt.Println("unchanged:", registration.Verify(request))
 
 	request.Spec.ClusterID = "another cluster"
 	err = registration.Verify(request)
 	if invalid := new(membership.InvalidError); errors.As(err, &invalid) {
-		fmt.Println("changed on the way:", invalid.Field)
+		fmt.Println("changed in transit:", invalid.Field)
 	}
 	// Output:
-	// as it was sent: <nil>
-	// changed on the way: spec.signature
+	// unchanged: <nil>
+	// changed in transit: spec.signature
 }
 
 func ExampleParseBootstrap() {

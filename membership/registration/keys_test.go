@@ -20,27 +20,27 @@ func TestKeys(t *testing.T) {
 		change func([]v1alpha1.KeyProof) []v1alpha1.KeyProof
 		field  string // empty: passes
 	}{
-		{"an agent of an earlier version has none", nil, nil, ""},
-		{"what the agent signed passes", []*ClaimKey{newest, older}, nil, ""},
-		{"an attacker cannot remove the first key", []*ClaimKey{newest, older},
+		{"no later keys, as of an agent of an earlier version", nil, nil, ""},
+		{"two later keys, as signed by the agent", []*ClaimKey{newest, older}, nil, ""},
+		{"the first key is removed", []*ClaimKey{newest, older},
 			func(k []v1alpha1.KeyProof) []v1alpha1.KeyProof { return k[1:] }, "[0].signature"},
-		{"nor the last one", []*ClaimKey{newest, older},
+		{"the last key is removed", []*ClaimKey{newest, older},
 			func(k []v1alpha1.KeyProof) []v1alpha1.KeyProof { return k[:1] }, "[0].signature"},
-		{"nor change the order", []*ClaimKey{newest, older},
+		{"the order is changed", []*ClaimKey{newest, older},
 			func(k []v1alpha1.KeyProof) []v1alpha1.KeyProof { return []v1alpha1.KeyProof{k[1], k[0]} }, "[0].signature"},
-		{"nor add a key", []*ClaimKey{newest, older}, func(k []v1alpha1.KeyProof) []v1alpha1.KeyProof {
+		{"a key is added", []*ClaimKey{newest, older}, func(k []v1alpha1.KeyProof) []v1alpha1.KeyProof {
 			return append([]v1alpha1.KeyProof{{Key: other.Public(), Signature: k[0].Signature}}, k...)
 		}, "[0].signature"},
-		{"each key has to sign", []*ClaimKey{newest, older}, func(k []v1alpha1.KeyProof) []v1alpha1.KeyProof {
+		{"the signature of another key", []*ClaimKey{newest, older}, func(k []v1alpha1.KeyProof) []v1alpha1.KeyProof {
 			k[1].Signature = k[0].Signature
 			return k
 		}, "[1].signature"},
-		{"a key has one encoding only", []*ClaimKey{newest}, func(k []v1alpha1.KeyProof) []v1alpha1.KeyProof {
+		{"a key with another encoding", []*ClaimKey{newest}, func(k []v1alpha1.KeyProof) []v1alpha1.KeyProof {
 			k[0].Key = append(k[0].Key, 0)
 			return k
 		}, "[0].key"},
-		{"a key is no later one of itself", []*ClaimKey{claim}, nil, "[0].key"},
-		{"a key is in the list once", []*ClaimKey{newest, older, newest}, nil, "[2].key"},
+		{"the claim key as a later key", []*ClaimKey{claim}, nil, "[0].key"},
+		{"a duplicate key", []*ClaimKey{newest, older, newest}, nil, "[2].key"},
 	} {
 		change := test.change
 		if change == nil {

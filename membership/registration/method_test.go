@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-func TestMaterialConfig(t *testing.T) {
+func TestMaterial_Config(t *testing.T) {
 	claim := newClaim(t)
 	key, err := claim.Marshal()
 	require.NoError(t, err)
@@ -26,11 +26,11 @@ func TestMaterialConfig(t *testing.T) {
 		material Material
 		want     *rest.Config
 	}{
-		{"a token takes the place of the bootstrap's", Material{Token: "mine"}, token},
-		{"a certificate goes with its key, and without the bootstrap's token",
+		{"a token replaces the bootstrap token", Material{Token: "mine"}, token},
+		{"a certificate and its key replace the bootstrap token",
 			Material{Certificate: []byte("PEM"), Key: []byte("key")}, own},
-		{"one of an earlier version is for the claim key", Material{Certificate: []byte("PEM")}, certificate},
-		{"an identity is what the agent has already", Material{}, hub},
+		{"a certificate without a key uses the claim key", Material{Certificate: []byte("PEM")}, certificate},
+		{"an existing identity keeps the config", Material{}, hub},
 	} {
 		got, err := test.material.Config(hub, claim)
 		require.NoError(t, err, test.reason)

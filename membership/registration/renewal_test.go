@@ -32,34 +32,36 @@ func TestVerifyRenewal(t *testing.T) {
 		change func(*v1alpha1.Renewal, *membership.Member)
 		field  string // empty: passes
 	}{
-		{"what the agent signed passes", func(*v1alpha1.Renewal, *membership.Member) {}, ""},
-		{"the credential alone cannot sign",
+		{"an unchanged renewal", func(*v1alpha1.Renewal, *membership.Member) {}, ""},
+		{"no signature",
 			func(r *v1alpha1.Renewal, _ *membership.Member) { r.Signature = nil }, "signature"},
-		{"a signature is of one renewal", func(r *v1alpha1.Renewal, _ *membership.Member) { r.ID = "next" }, "signature"},
-		{"a token must not be sealed to a thief's key", func(r *v1alpha1.Renewal, _ *membership.Member) {
-			r.Request.PublicKey = []byte("a thief's")
+		{"another ID", func(r *v1alpha1.Renewal, _ *membership.Member) { r.ID = "next" }, "signature"},
+		{"another public key", func(r *v1alpha1.Renewal, _ *membership.Member) {
+			r.Request.PublicKey = []byte("another")
 		}, "signature"},
-		{"another certificate request was not signed", func(r *v1alpha1.Renewal, _ *membership.Member) {
-			r.Request.CertificateRequest = []byte("a thief's")
+		{"another certificate request", func(r *v1alpha1.Renewal, _ *membership.Member) {
+			r.Request.CertificateRequest = []byte("another")
 		}, "signature"},
-		{"nor was a longer life", func(r *v1alpha1.Renewal, _ *membership.Member) {
+		{"a longer lifetime", func(r *v1alpha1.Renewal, _ *membership.Member) {
 			r.Request.ExpirationSeconds = ptr.To[int32](31536000)
 		}, "signature"},
-		{"nor another type", func(r *v1alpha1.Renewal, _ *membership.Member) { r.Request.Type = v1alpha1.CredentialIdentity },
+		{"another type of credential",
+			func(r *v1alpha1.Renewal, _ *membership.Member) { r.Request.Type = v1alpha1.CredentialIdentity },
 			"signature"},
-		{"an earlier stay of the cluster was another member",
+		{"another member UID",
 			func(_ *v1alpha1.Renewal, m *membership.Member) { m.UID = "next" }, "signature"},
-		{"a thief's own key has no claim", func(r *v1alpha1.Renewal, m *membership.Member) {
+		{"signed with another claim key", func(r *v1alpha1.Renewal, m *membership.Member) {
 			require.NoError(t, SignRenewal(r, m.UID, other))
 		}, "claimKey"},
-		{"an agent that another took over from is out",
+		{"the member has the claim of another agent",
 			func(_ *v1alpha1.Renewal, m *membership.Member) { m.Claim = other.Fingerprint() }, "claimKey"},
-		{"a member without a claim has nothing to renew",
+		{"a member without a claim",
 			func(_ *v1alpha1.Renewal, m *membership.Member) { m.Claim = "" }, "claimKey"},
-		{"a key has to be there", func(r *v1alpha1.Renewal, _ *membership.Member) { r.ClaimKey = nil }, "claimKey"},
-		{"and has one encoding only", func(r *v1alpha1.Renewal, _ *membership.Member) { r.ClaimKey = append(r.ClaimKey, 0) },
+		{"no claim key", func(r *v1alpha1.Renewal, _ *membership.Member) { r.ClaimKey = nil }, "claimKey"},
+		{"a claim key with another encoding",
+			func(r *v1alpha1.Renewal, _ *membership.Member) { r.ClaimKey = append(r.ClaimKey, 0) },
 			"claimKey"},
-		{"a signature of a JoinRequest is none of a renewal", func(r *v1alpha1.Renewal, _ *membership.Member) {
+		{"the signature of a JoinRequest", func(r *v1alpha1.Renewal, _ *membership.Member) {
 			join := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{Credential: r.Request}}
 			require.NoError(t, Sign(join, claim, nil))
 			r.Signature = join.Spec.Signature
@@ -72,7 +74,7 @@ func TestVerifyRenewal(t *testing.T) {
 	}
 }
 
-func TestSignRenewalIsRepeatable(t *testing.T) {
+func TestSignRenewal_Repeatable(t *testing.T) {
 	claim := newClaim(t)
 	first, second := testRenewal(), testRenewal()
 	require.NoError(t, SignRenewal(&first, "uid", claim))
@@ -80,9 +82,9 @@ func TestSignRenewalIsRepeatable(t *testing.T) {
 	require.Equal(t, first, second)
 }
 
-// TestEveryFieldOfARenewalIsSigned checks that the signature covers each field of the API. Otherwise a client with a
+// TestSignRenewal_CoversEveryField checks that the signature covers each field of the API. Otherwise a client with a
 // stolen credential could change a field.
-func TestEveryFieldOfARenewalIsSigned(t *testing.T) {
+func TestSignRenewal_CoversEveryField(t *testing.T) {
 	before := canonicalRenewal("uid", new(testRenewal()))
 	for _, path := range leaves(reflect.TypeFor[v1alpha1.Renewal](), nil) {
 		renewal := testRenewal()
@@ -91,12 +93,12 @@ func TestEveryFieldOfARenewalIsSigned(t *testing.T) {
 			name += "." + field.Type().Field(n).Name
 			field = reflect.Indirect(field.Field(n))
 		}
-		require.Truef(t, field.IsValid() && !field.IsZero(), "testRenewal leaves %s out", name)
+		require.Truef(t, field.IsValid() && !field.IsZero(), "testRenewal does not set %s", name)
 		field.SetZero()
 		changed := string(canonicalRenewal("uid", &renewal)) != string(before)
-		unsigned := name == "renewal.Signature" || name == "renewal.Keys" // later keys sign themselves, see TestKeys
+		unsigned := name == "renewal.Signature" || name == "renewal.Keys" // see TestKeys
 		require.Equalf(t, !unsigned, changed,
-			"whether a change of %s shows: add it to canonicalRenewal, under a new version", name)
+			"whether a change of %s changes the encoding: add the field to canonicalRenewal with a new version", name)
 	}
 }
 
@@ -126,7 +128,7 @@ func TestCanonicalRenewalIsInjective(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := draw(t, "a ")
 		b, other := a, draw(t, "b ")
-		// Up to two fields of the one in the other.
+		// Copy up to two fields of the other renewal.
 		for range 2 {
 			rapid.SampledFrom([]func(){
 				func() { b.Member = other.Member },

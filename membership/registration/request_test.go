@@ -36,7 +36,7 @@ func testSpec() v1alpha1.JoinRequestSpec {
 			ExpirationSeconds: ptr.To[int32](600),
 		},
 		Signature: []byte("signature"),
-		Keys:      []v1alpha1.KeyProof{{Key: []byte("later"), Signature: []byte("its signature")}},
+		Keys:      []v1alpha1.KeyProof{{Key: []byte("later"), Signature: []byte("later signature")}},
 	}
 }
 
@@ -48,11 +48,11 @@ func signed(t testing.TB) (*v1alpha1.JoinRequest, *ClaimKey) {
 	return request, claim
 }
 
-// TestEveryFieldIsSigned checks that the signature covers each field of the API. Otherwise the first reader of a
+// TestSign_CoversEveryField checks that the signature covers each field of the API. Otherwise the first reader of a
 // request could change a field.
-func TestEveryFieldIsSigned(t *testing.T) {
+func TestSign_CoversEveryField(t *testing.T) {
 	before := canonical(new(testSpec()))
-	// Later keys sign themselves, see TestKeys.
+	// Later keys have their own signatures, see TestKeys.
 	unsigned := map[string]bool{"spec.Token.MAC": true, "spec.Signature": true, "spec.Keys": true}
 	for _, path := range leaves(reflect.TypeFor[v1alpha1.JoinRequestSpec](), nil) {
 		spec := testSpec()
@@ -61,10 +61,11 @@ func TestEveryFieldIsSigned(t *testing.T) {
 			name += "." + field.Type().Field(n).Name
 			field = reflect.Indirect(field.Field(n))
 		}
-		require.Truef(t, field.IsValid() && !field.IsZero(), "testSpec leaves %s out", name)
+		require.Truef(t, field.IsValid() && !field.IsZero(), "testSpec does not set %s", name)
 		field.SetZero()
 		changed := string(canonical(&spec)) != string(before)
-		require.Equalf(t, !unsigned[name], changed, "whether a change of %s shows: add it to canonical, under a new version",
+		require.Equalf(t, !unsigned[name], changed,
+			"whether a change of %s changes the encoding: add the field to canonical with a new version",
 			name)
 	}
 }
@@ -91,14 +92,14 @@ func leaves(structure reflect.Type, path []int) [][]int {
 // encoding.
 func TestCanonicalEncodingIsFixed(t *testing.T) {
 	spec := testSpec()
-	// A request without the identity of a hub is encoded as agents and hubs did before there was one.
+	// A request without the identity of a hub has the encoding of agents and hubs without that field.
 	spec.HubID = ""
 	sum := sha256.Sum256(canonical(&spec))
 	require.Equal(t, "cc083f24232e25e7aeae73b3b318f632208acfd07bf5d3cf21509e6815f8d2db", hex.EncodeToString(sum[:]))
 }
 
 func TestCanonicalEncodingIsInjective(t *testing.T) {
-	// Of one letter, so that a spec whose letters were only moved to another field looks the same without lengths.
+	// With a single letter, moving letters to another field changes nothing in an encoding without lengths.
 	text := rapid.StringOfN(rapid.Just('a'), 0, 2, -1)
 	draw := func(t *rapid.T, label string) v1alpha1.JoinRequestSpec {
 		field := func(name string) string { return text.Draw(t, label+name) }
@@ -120,7 +121,7 @@ func TestCanonicalEncodingIsInjective(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := draw(t, "a ")
 		b, other := a, draw(t, "b ")
-		// Two fields of the one in the other.
+		// Copy two fields of the other spec.
 		for range 2 {
 			n := rapid.IntRange(0, reflect.TypeOf(a).NumField()-1).Draw(t, "field")
 			reflect.ValueOf(&b).Elem().Field(n).Set(reflect.ValueOf(other).Field(n))
@@ -132,11 +133,11 @@ func TestCanonicalEncodingIsInjective(t *testing.T) {
 	})
 }
 
-func TestSignIsRepeatable(t *testing.T) {
+func TestSign_Repeatable(t *testing.T) {
 	request, claim := signed(t)
 	again := &v1alpha1.JoinRequest{Spec: testSpec()}
 	require.NoError(t, Sign(again, claim, testBootstrap(t)))
-	require.Empty(t, cmp.Diff(request, again), "an agent that restarts before it has stored anything must ask the same")
+	require.Empty(t, cmp.Diff(request, again), "an agent that restarts without stored state must create the same request")
 	require.Equal(t, requestName(claim.Fingerprint()), request.Name)
 	require.Equal(t, "muster-registration", request.Namespace)
 
@@ -144,7 +145,7 @@ func TestSignIsRepeatable(t *testing.T) {
 	require.NoError(t, Sign(own, claim, nil))
 	require.NoError(t, Verify(own))
 	require.Equal(t, "own", own.Namespace)
-	require.Nil(t, own.Spec.Token, "no bootstrap, no token")
+	require.Nil(t, own.Spec.Token, "no token without a bootstrap")
 }
 
 func TestVerify(t *testing.T) {
@@ -158,42 +159,42 @@ func TestVerify(t *testing.T) {
 		change func(*v1alpha1.JoinRequest)
 		field  string // empty: passes
 	}{
-		{"what the agent signed passes", func(*v1alpha1.JoinRequest) {}, ""},
-		{"what is in the status is not the agent's", func(r *v1alpha1.JoinRequest) { r.Status.Answer = v1alpha1.AnswerHeld },
+		{"an unchanged request", func(*v1alpha1.JoinRequest) {}, ""},
+		{"a changed status", func(r *v1alpha1.JoinRequest) { r.Status.Answer = v1alpha1.AnswerHeld },
 			""},
-		{"another cluster must not be claimed with a copied request",
+		{"another cluster ID",
 			func(r *v1alpha1.JoinRequest) { r.Spec.ClusterID = "west-id" }, "spec.signature"},
-		{"nor another name", func(r *v1alpha1.JoinRequest) { r.Spec.Name = "west" }, "spec.signature"},
-		{"a label that is added would be given to the member",
+		{"another name", func(r *v1alpha1.JoinRequest) { r.Spec.Name = "west" }, "spec.signature"},
+		{"another label value",
 			func(r *v1alpha1.JoinRequest) { r.Spec.Labels["tier"] = "diamond" }, "spec.signature"},
-		{"a token must not be sealed to another key",
+		{"another public key",
 			func(r *v1alpha1.JoinRequest) { r.Spec.Credential.PublicKey = []byte("mine") }, "spec.signature"},
-		{"the token's name is part of what was signed", func(r *v1alpha1.JoinRequest) { r.Spec.Token.Name = "mightier" },
+		{"another token name", func(r *v1alpha1.JoinRequest) { r.Spec.Token.Name = "mightier" },
 			"spec.signature"},
-		{"so is that there is none", func(r *v1alpha1.JoinRequest) { r.Spec.Token = nil }, "spec.signature"},
-		{"a signature is of one claim key", func(r *v1alpha1.JoinRequest) { r.Spec.Signature = other.Spec.Signature },
+		{"no token", func(r *v1alpha1.JoinRequest) { r.Spec.Token = nil }, "spec.signature"},
+		{"the signature of another claim key", func(r *v1alpha1.JoinRequest) { r.Spec.Signature = other.Spec.Signature },
 			"spec.signature"},
-		{"and has to be there", func(r *v1alpha1.JoinRequest) { r.Spec.Signature = nil }, "spec.signature"},
-		{"one claim makes one request: a second one would get a second answer",
+		{"no signature", func(r *v1alpha1.JoinRequest) { r.Spec.Signature = nil }, "spec.signature"},
+		{"another object name",
 			func(r *v1alpha1.JoinRequest) { r.Name = "join-again" }, "metadata.name"},
-		{"the name of another claim's request is taken in advance", func(r *v1alpha1.JoinRequest) { r.Name = other.Name },
+		{"the object name of another claim's request", func(r *v1alpha1.JoinRequest) { r.Name = other.Name },
 			"metadata.name"},
-		{"a claim key has to be there", func(r *v1alpha1.JoinRequest) { r.Spec.ClaimKey = nil }, "spec.claimKey"},
-		{"a key may have one encoding only", func(r *v1alpha1.JoinRequest) { r.Spec.ClaimKey = append(r.Spec.ClaimKey, 0) },
+		{"no claim key", func(r *v1alpha1.JoinRequest) { r.Spec.ClaimKey = nil }, "spec.claimKey"},
+		{"a claim key with another encoding", func(r *v1alpha1.JoinRequest) { r.Spec.ClaimKey = append(r.Spec.ClaimKey, 0) },
 			"spec.claimKey"},
-		{"a label of muster's would tell the hub about itself", func(r *v1alpha1.JoinRequest) {
+		{"a reserved label of muster", func(r *v1alpha1.JoinRequest) {
 			r.Spec.Labels = map[string]string{"membership.muster.dev/join-token": "x", "zone": "z"}
 			resign(r)
 		}, `spec.labels["membership.muster.dev/join-token"]`},
-		{"a label of Kubernetes has a meaning elsewhere", func(r *v1alpha1.JoinRequest) {
+		{"a reserved label of Kubernetes", func(r *v1alpha1.JoinRequest) {
 			r.Spec.Labels = map[string]string{"a": "a", "topology.kubernetes.io/region": "east"}
 			resign(r)
 		}, `spec.labels["topology.kubernetes.io/region"]`},
-		{"a MemberCluster with this label could not be created", func(r *v1alpha1.JoinRequest) {
+		{"an invalid label value", func(r *v1alpha1.JoinRequest) {
 			r.Spec.Labels = map[string]string{"zone": "a b"}
 			resign(r)
 		}, `spec.labels["zone"]`},
-		{"nor with this key", func(r *v1alpha1.JoinRequest) {
+		{"an invalid label key", func(r *v1alpha1.JoinRequest) {
 			r.Spec.Labels = map[string]string{"a b": "zone"}
 			resign(r)
 		}, `spec.labels["a b"]`},
@@ -204,9 +205,9 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestCheckLabelsQuotesLittle checks that an error about a label is short: it becomes part of the status of the
+// TestCheckLabels_ShortErrors checks that an error about a label is short: it becomes part of the status of the
 // request, and a key may be long.
-func TestCheckLabelsQuotesLittle(t *testing.T) {
+func TestCheckLabels_ShortErrors(t *testing.T) {
 	long := strings.Repeat("é", 40_000)
 	for _, key := range []string{"kubernetes.io/" + long, "example.com/" + long, long + "/a", "a b" + long} {
 		err := CheckLabels("spec.labels", map[string]string{key: long})
@@ -216,7 +217,7 @@ func TestCheckLabelsQuotesLittle(t *testing.T) {
 	}
 }
 
-func TestVerifyRefusesOtherKinds(t *testing.T) {
+func TestParsePublic_OtherKeyTypes(t *testing.T) {
 	for _, data := range []string{p384, ed25519Key} {
 		_, err := parsePublic(publicOf(t, data))
 		require.ErrorContains(t, err, "P-256")
@@ -231,16 +232,16 @@ func TestVerifyToken(t *testing.T) {
 		key    []byte
 		field  string
 	}{
-		{"the key of the token's Secret proves the token", func(*v1alpha1.JoinRequest) {}, key, ""},
-		{"another token's key does not", func(*v1alpha1.JoinRequest) {}, make([]byte, keySize), "spec.token.mac"},
-		{"a key that is lost must not become an empty one", func(*v1alpha1.JoinRequest) {}, nil, "spec.token.mac"},
-		{"a MAC is of one request", func(r *v1alpha1.JoinRequest) { r.Spec.ClusterID = "west-id" }, key, "spec.token.mac"},
-		{"and of one token", func(r *v1alpha1.JoinRequest) { r.Spec.Token.Name = "mightier" }, key, "spec.token.mac"},
-		{"not even by who knows of the loss", func(r *v1alpha1.JoinRequest) { r.Spec.Token.MAC = mac(&r.Spec, nil) }, nil,
+		{"the key of the token", func(*v1alpha1.JoinRequest) {}, key, ""},
+		{"the key of another token", func(*v1alpha1.JoinRequest) {}, make([]byte, keySize), "spec.token.mac"},
+		{"no key", func(*v1alpha1.JoinRequest) {}, nil, "spec.token.mac"},
+		{"another cluster ID", func(r *v1alpha1.JoinRequest) { r.Spec.ClusterID = "west-id" }, key, "spec.token.mac"},
+		{"another token name", func(r *v1alpha1.JoinRequest) { r.Spec.Token.Name = "mightier" }, key, "spec.token.mac"},
+		{"no key, and a MAC with an empty key", func(r *v1alpha1.JoinRequest) { r.Spec.Token.MAC = mac(&r.Spec, nil) }, nil,
 			"spec.token.mac"},
-		{"its beginning is not enough", func(r *v1alpha1.JoinRequest) { r.Spec.Token.MAC = r.Spec.Token.MAC[:8] }, key,
+		{"a truncated MAC", func(r *v1alpha1.JoinRequest) { r.Spec.Token.MAC = r.Spec.Token.MAC[:8] }, key,
 			"spec.token.mac"},
-		{"without one there is nothing to verify", func(r *v1alpha1.JoinRequest) { r.Spec.Token = nil }, key, "spec.token"},
+		{"no token", func(r *v1alpha1.JoinRequest) { r.Spec.Token = nil }, key, "spec.token"},
 	} {
 		request, _ := signed(t)
 		test.change(request)

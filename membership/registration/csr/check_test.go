@@ -38,8 +38,8 @@ func certificateRequest(user string) x509.CertificateRequest {
 	return x509.CertificateRequest{Subject: pkix.Name{CommonName: user}}
 }
 
-// refusals returns requests of a malicious member. All except the first try to impersonate another user.
-func refusals(t testing.TB, claim *registration.ClaimKey) map[string][]byte {
+// invalidRequests returns requests of a malicious member. All except the first try to impersonate another user.
+func invalidRequests(t testing.TB, claim *registration.ClaimKey) map[string][]byte {
 	user := User(claim.Fingerprint())
 	named := func(subject pkix.Name) x509.CertificateRequest { return x509.CertificateRequest{Subject: subject} }
 	own := func(template x509.CertificateRequest) []byte { return request(t, claim.Signer(), template) }
@@ -49,23 +49,23 @@ func refusals(t testing.TB, claim *registration.ClaimKey) map[string][]byte {
 	tampered[len(tampered)-1] ^= 1
 	_, foreign, err := ed25519.GenerateKey(nil)
 	require.NoError(t, err)
-	//nolint:staticcheck // What is refused.
+	//nolint:staticcheck // The issuer must reject attributes.
 	attributes := x509.CertificateRequest{Subject: pkix.Name{CommonName: user},
 		Attributes: []pkix.AttributeTypeAndValueSET{{
 			Type:  asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 7},
 			Value: [][]pkix.AttributeTypeAndValue{{{Type: asn1.ObjectIdentifier{1, 2, 3}, Value: "password"}}},
 		}}}
 	return map[string][]byte{
-		"nothing":                    nil,
-		"a group that may do all":    own(named(pkix.Name{CommonName: user, Organization: []string{"system:masters"}})),
-		"any group":                  own(named(pkix.Name{CommonName: user, Organization: []string{"muster:members"}})),
-		"an empty group":             own(named(pkix.Name{CommonName: user, Organization: []string{""}})),
-		"another part of a name":     own(named(pkix.Name{CommonName: user, OrganizationalUnit: []string{"x"}})),
-		"an admin's name":            own(named(pkix.Name{CommonName: "kubernetes-admin"})),
-		"no name":                    own(named(pkix.Name{})),
-		"another member's name":      own(named(pkix.Name{CommonName: User(newClaim(t).Fingerprint())})),
-		"a name that goes on":        own(named(pkix.Name{CommonName: user + "-b"})),
-		"a name that ends too early": own(named(pkix.Name{CommonName: user[:len(user)-1]})),
+		"no request":                   nil,
+		"the group system:masters":     own(named(pkix.Name{CommonName: user, Organization: []string{"system:masters"}})),
+		"another group":                own(named(pkix.Name{CommonName: user, Organization: []string{"muster:members"}})),
+		"an empty group":               own(named(pkix.Name{CommonName: user, Organization: []string{""}})),
+		"another part of a name":       own(named(pkix.Name{CommonName: user, OrganizationalUnit: []string{"x"}})),
+		"the name of an administrator": own(named(pkix.Name{CommonName: "kubernetes-admin"})),
+		"no name":                      own(named(pkix.Name{})),
+		"another member's name":        own(named(pkix.Name{CommonName: User(newClaim(t).Fingerprint())})),
+		"a name with a suffix":         own(named(pkix.Name{CommonName: user + "-b"})),
+		"a truncated name":             own(named(pkix.Name{CommonName: user[:len(user)-1]})),
 		"two names": own(named(pkix.Name{CommonName: user, ExtraNames: []pkix.AttributeTypeAndValue{
 			{Type: commonName, Value: user}, {Type: commonName, Value: "kubernetes-admin"}}})),
 		"a DNS name": own(x509.CertificateRequest{Subject: pkix.Name{CommonName: user},
@@ -78,26 +78,26 @@ func refusals(t testing.TB, claim *registration.ClaimKey) map[string][]byte {
 			URIs: []*url.URL{{Scheme: "spiffe", Host: "x"}}}),
 		"an extension": own(x509.CertificateRequest{Subject: pkix.Name{CommonName: user},
 			ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Value: []byte{0x30, 0}}}}),
-		"an attribute":        own(attributes),
-		"another kind of key": request(t, foreign, named(pkix.Name{CommonName: user})),
-		"a broken signature":  pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: tampered}),
-		"two requests":        append(append([]byte(nil), plain...), plain...),
-		"something before":    append([]byte("hello\n"), plain...),
-		"something behind":    append(append([]byte(nil), plain...), "hello\n"...),
+		"an attribute":            own(attributes),
+		"another kind of key":     request(t, foreign, named(pkix.Name{CommonName: user})),
+		"a broken signature":      pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: tampered}),
+		"two requests":            append(append([]byte(nil), plain...), plain...),
+		"data before the request": append([]byte("hello\n"), plain...),
+		"data after the request":  append(append([]byte(nil), plain...), "hello\n"...),
 		"headers": pem.EncodeToMemory(&pem.Block{Type: block.Type, Headers: map[string]string{"a": "b"},
 			Bytes: block.Bytes}),
 		"another kind of block": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes}),
-		"more within the block": pem.EncodeToMemory(&pem.Block{Type: block.Type,
+		"data after the request in the block": pem.EncodeToMemory(&pem.Block{Type: block.Type,
 			Bytes: append(append([]byte(nil), block.Bytes...), 0)}),
-		"a request without PEM":  block.Bytes,
-		"PEM that is no request": pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: []byte("hello")}),
+		"a request without PEM":    block.Bytes,
+		"PEM with invalid content": pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: []byte("hello")}),
 	}
 }
 
-func TestIssueRefuses(t *testing.T) {
+func TestIssue_InvalidRequests(t *testing.T) {
 	claim := newClaim(t)
 	member := membership.Member{Name: "east", Claim: claim.Fingerprint()}
-	for reason, data := range refusals(t, claim) {
+	for reason, data := range invalidRequests(t, claim) {
 		_, err := new(Issuer).Issue(t.Context(), member,
 			v1alpha1.CredentialRequest{Type: v1alpha1.CredentialCertificate, CertificateRequest: data})
 		invalid := new(membership.InvalidError)
@@ -108,42 +108,42 @@ func TestIssueRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "type:")
 }
 
-func TestRefusalsSayWhatIsWrong(t *testing.T) {
+func TestCheck_Errors(t *testing.T) {
 	claim := newClaim(t)
-	requests := refusals(t, claim)
+	requests := invalidRequests(t, claim)
 	for reason, want := range map[string]string{
-		"a group that may do all": "a member has none",
-		"a DNS name":              "subject alternative names",
-		"an attribute":            "attributes",
-		"a name that goes on":     User(claim.Fingerprint()),
-		"another kind of key":     "P-256",
-		"a broken signature":      "not signed by its own key",
-		"two requests":            "one PEM block",
-		"PEM that is no request":  "not a PKCS#10 request",
+		"the group system:masters": "a member has none",
+		"a DNS name":               "subject alternative names",
+		"an attribute":             "attributes",
+		"a name with a suffix":     User(claim.Fingerprint()),
+		"another kind of key":      "P-256",
+		"a broken signature":       "not signed by its own key",
+		"two requests":             "one PEM block",
+		"PEM with invalid content": "not a PKCS#10 request",
 	} {
 		_, err := check(requests[reason], User(claim.Fingerprint()))
 		require.ErrorContains(t, err, want, reason)
 	}
 }
 
-func TestSubjectIsTheClaimsUser(t *testing.T) {
+func TestRequest_SubjectIsUserOfClaim(t *testing.T) {
 	claim := newClaim(t)
 	asked, private, err := Method{}.Request(claim, nil)
 	require.NoError(t, err)
 	key, err := check(asked.CertificateRequest, User(claim.Fingerprint()))
 	require.NoError(t, err)
 	_, err = check(asked.CertificateRequest, User(newClaim(t).Fingerprint()))
-	require.Error(t, err, "the member is another agent's")
+	require.Error(t, err, "the request is for another claim")
 
-	of, err := registration.ParseClaimKey(private)
+	certificateKey, err := registration.ParseClaimKey(private)
 	require.NoError(t, err)
-	require.Equal(t, of.Fingerprint(), key, "the agent keeps the key of the certificate")
-	require.NotEqual(t, claim.Fingerprint(), key, "the key of connections is not the claim key")
+	require.Equal(t, certificateKey.Fingerprint(), key, "the private data is the key of the certificate")
+	require.NotEqual(t, claim.Fingerprint(), key, "the key of the certificate is not the claim key")
 	next, _, err := Method{}.Request(claim, nil)
 	require.NoError(t, err)
 	nextKey, err := check(next.CertificateRequest, User(claim.Fingerprint()))
 	require.NoError(t, err)
-	require.NotEqual(t, key, nextKey, "each certificate has a key of its own")
+	require.NotEqual(t, key, nextKey, "each certificate has another key")
 
 	own := Method{Key: newClaim(t)}
 	first, private, err := own.Request(claim, nil)
@@ -170,7 +170,7 @@ func certificate(t testing.TB, key crypto.Signer, user string) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-func TestOpen(t *testing.T) {
+func TestMethod_Open(t *testing.T) {
 	claim := newClaim(t)
 	user := User(claim.Fingerprint())
 	key := newClaim(t)
@@ -182,16 +182,16 @@ func TestOpen(t *testing.T) {
 		answer v1alpha1.Credential
 		want   string // of the error
 	}{
-		{"the certificate that was asked for", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate, Certificate: good},
+		{"the requested certificate", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate, Certificate: good},
 			""},
-		{"a token would be another credential", v1alpha1.Credential{Type: v1alpha1.CredentialToken, Certificate: good},
+		{"another type of credential", v1alpha1.Credential{Type: v1alpha1.CredentialToken, Certificate: good},
 			"type"},
-		{"a certificate for another key is of no use", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate,
+		{"a certificate for another key", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate,
 			Certificate: certificate(t, newClaim(t).Signer(), user)}, "not for the requested key"},
-		{"one for another user would not be what the hub bound", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate,
+		{"a certificate for another user", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate,
 			Certificate: certificate(t, key.Signer(), user+"-b")}, "not for"},
-		{"an empty answer", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate}, "PEM"},
-		{"a private key in place of it", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate,
+		{"no certificate", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate}, "PEM"},
+		{"a private key instead of a certificate", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate,
 			Certificate: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY"})}, "PEM"},
 	} {
 		got, err := Method{}.Open(claim, private, test.answer)
@@ -204,7 +204,7 @@ func TestOpen(t *testing.T) {
 		require.Zero(t, got, test.reason)
 	}
 
-	// A request of an earlier version was for the claim key, and that of another client for its own key.
+	// A request of an earlier version uses the claim key. A request with Method.Key uses that key.
 	for _, test := range []struct {
 		method Method
 		key    *registration.ClaimKey
@@ -222,12 +222,12 @@ func TestOpen(t *testing.T) {
 
 func FuzzCheck(f *testing.F) {
 	claim := newClaim(f)
-	for _, data := range refusals(f, claim) {
+	for _, data := range invalidRequests(f, claim) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if _, err := check(data, User(claim.Fingerprint())); err == nil {
-			t.Error("only the holder of a key can make a request that passes")
+			t.Error("check accepts a request that is not signed with a key of the user")
 		}
 	})
 }

@@ -38,17 +38,18 @@ func newIssuer(t *testing.T) (*Issuer, client.Client) {
 
 func newMember(t *testing.T) (membership.Member, *registration.ClaimKey, v1alpha1.CredentialRequest) {
 	claim := newClaim(t)
-	asked, _, err := Method{}.Request(claim, nil)
+	requested, _, err := Method{}.Request(claim, nil)
 	require.NoError(t, err)
-	return membership.Member{Name: "east", UID: "uid", Namespace: "member-east", Claim: claim.Fingerprint()}, claim, asked
+	return membership.Member{Name: "east", UID: "uid", Namespace: "member-east",
+		Claim: claim.Fingerprint()}, claim, requested
 }
 
 func issue(t *testing.T, issuer *Issuer, member membership.Member,
-	asked v1alpha1.CredentialRequest) v1alpha1.Credential {
+	requested v1alpha1.CredentialRequest) v1alpha1.Credential {
 	var credential v1alpha1.Credential
 	require.Eventually(t, func() bool {
 		var err error
-		if credential, err = issuer.Issue(t.Context(), member, asked); err != nil {
+		if credential, err = issuer.Issue(t.Context(), member, requested); err != nil {
 			require.ErrorIs(t, err, membership.ErrPending)
 		}
 		return err == nil
@@ -56,24 +57,24 @@ func issue(t *testing.T, issuer *Issuer, member membership.Member,
 	return credential
 }
 
-func filed(t *testing.T, admin client.Client) []certificatesv1.CertificateSigningRequest {
+func requestsOf(t *testing.T, admin client.Client) []certificatesv1.CertificateSigningRequest {
 	var list certificatesv1.CertificateSigningRequestList
 	require.NoError(t, admin.List(t.Context(), &list))
 	return list.Items
 }
 
-func TestCertificateAuthenticatesTheClaim(t *testing.T) {
+func TestIssue_CertificateAuthenticatesClaim(t *testing.T) {
 	issuer, admin := newIssuer(t)
 	issuer.Lifetime = time.Hour
 	member, claim, _ := newMember(t)
-	asked, private, err := Method{}.Request(claim, nil)
+	requested, private, err := Method{}.Request(claim, nil)
 	require.NoError(t, err)
 
-	credential := issue(t, issuer, member, asked)
-	require.Empty(t, filed(t, admin), "nothing outlives the success")
+	credential := issue(t, issuer, member, requested)
+	require.Empty(t, requestsOf(t, admin), "the CertificateSigningRequest is deleted after success")
 	require.WithinDuration(t, time.Now(), credential.IssuedAt.Time, time.Minute)
 	require.WithinDuration(t, time.Now().Add(time.Hour), credential.ExpirationTime.Time, 10*time.Minute,
-		"KCM backdates by five")
+		"kube-controller-manager backdates certificates by five minutes")
 
 	material, err := Method{}.Open(claim, private, credential)
 	require.NoError(t, err)
@@ -96,76 +97,76 @@ func TestCertificateAuthenticatesTheClaim(t *testing.T) {
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 	})
 	require.Eventually(t, func() bool { return read() == nil }, time.Minute, 50*time.Millisecond,
-		"the subject is who the certificate names")
+		"the subject is the user of the certificate")
 }
 
-func TestRefusedRequestsAreNotFiled(t *testing.T) {
+func TestIssue_InvalidRequestsCreateNoObjects(t *testing.T) {
 	issuer, admin := newIssuer(t)
 	member, claim, _ := newMember(t)
-	for reason, data := range refusals(t, claim) {
+	for reason, data := range invalidRequests(t, claim) {
 		_, err := issuer.Issue(t.Context(), member,
 			v1alpha1.CredentialRequest{Type: v1alpha1.CredentialCertificate, CertificateRequest: data})
 		require.ErrorAsf(t, err, new(*membership.InvalidError), "%s: %v", reason, err)
 	}
-	require.Empty(t, filed(t, admin))
+	require.Empty(t, requestsOf(t, admin))
 }
 
-// TestIssueGoesOnAfterARestart checks that an issuer continues with an existing object of an issuer that was killed.
-func TestIssueGoesOnAfterARestart(t *testing.T) {
+// TestIssue_ContinuesAfterRestart checks that an issuer continues with an existing object of an issuer that was killed.
+func TestIssue_ContinuesAfterRestart(t *testing.T) {
 	issuer, admin := newIssuer(t)
-	member, _, asked := newMember(t)
+	member, _, requested := newMember(t)
 	for reason, before := range map[string]func(*certificatesv1.CertificateSigningRequest){
-		"before it filed anything": func(*certificatesv1.CertificateSigningRequest) {},
-		"after it filed the request": func(csr *certificatesv1.CertificateSigningRequest) {
+		"before the request was created": func(*certificatesv1.CertificateSigningRequest) {},
+		"after the request was created": func(csr *certificatesv1.CertificateSigningRequest) {
 			require.NoError(t, issuer.Client.Create(t.Context(), csr))
 		},
-		"after it approved it": func(csr *certificatesv1.CertificateSigningRequest) {
+		"after the request was approved": func(csr *certificatesv1.CertificateSigningRequest) {
 			require.NoError(t, issuer.Client.Create(t.Context(), csr))
 			require.ErrorIs(t, issuer.approve(t.Context(), csr, member), membership.ErrPending)
 		},
-		"after the certificate was there": func(csr *certificatesv1.CertificateSigningRequest) {
+		"after the certificate was issued": func(csr *certificatesv1.CertificateSigningRequest) {
 			require.NoError(t, issuer.Client.Create(t.Context(), csr))
 			require.ErrorIs(t, issuer.approve(t.Context(), csr, member), membership.ErrPending)
 			require.Eventually(t, func() bool {
 				return admin.Get(t.Context(), client.ObjectKeyFromObject(csr), csr) == nil && len(csr.Status.Certificate) > 0
 			}, time.Minute, 20*time.Millisecond)
 		},
-		"after it deleted the request and before it returned": func(*certificatesv1.CertificateSigningRequest) {
-			issue(t, issuer, member, asked)
+		"after the request was deleted": func(*certificatesv1.CertificateSigningRequest) {
+			issue(t, issuer, member, requested)
 		},
 	} {
-		before(issuer.signingRequest(member, asked))
-		credential := issue(t, issuer, member, asked)
+		before(issuer.signingRequest(member, requested))
+		credential := issue(t, issuer, member, requested)
 		require.NotEmpty(t, credential.Certificate, reason)
-		require.Empty(t, filed(t, admin), reason)
+		require.Empty(t, requestsOf(t, admin), reason)
 	}
 }
 
-// TestIssueThrowsAwayWhatIsOld checks that a certificate that was never delivered is not returned when it has expired
-// or is about to.
-func TestIssueThrowsAwayWhatIsOld(t *testing.T) {
+// TestIssue_DiscardsOldCertificates checks that a certificate that was never delivered is not returned when it has
+// expired or is about to.
+func TestIssue_DiscardsOldCertificates(t *testing.T) {
 	issuer, admin := newIssuer(t)
 	issuer.Lifetime = time.Hour
-	member, _, asked := newMember(t)
+	member, _, requested := newMember(t)
 	for _, age := range []time.Duration{31 * time.Minute, 2 * time.Hour} {
-		left := issuer.signingRequest(member, asked)
-		require.NoError(t, issuer.Client.Create(t.Context(), left))
-		require.ErrorIs(t, issuer.approve(t.Context(), left, member), membership.ErrPending)
+		old := issuer.signingRequest(member, requested)
+		require.NoError(t, issuer.Client.Create(t.Context(), old))
+		require.ErrorIs(t, issuer.approve(t.Context(), old, member), membership.ErrPending)
 		require.Eventually(t, func() bool {
-			return admin.Get(t.Context(), client.ObjectKeyFromObject(left), left) == nil && len(left.Status.Certificate) > 0
+			return admin.Get(t.Context(), client.ObjectKeyFromObject(old), old) == nil && len(old.Status.Certificate) > 0
 		}, time.Minute, 20*time.Millisecond)
 		issuer.Clock = clocktesting.NewFakePassiveClock(time.Now().Add(age))
-		_, err := issuer.Issue(t.Context(), member, asked)
+		_, err := issuer.Issue(t.Context(), member, requested)
 		require.ErrorIs(t, err, membership.ErrPending)
-		require.Empty(t, filed(t, admin))
+		require.Empty(t, requestsOf(t, admin))
 		issuer.Clock = nil
-		require.NotEqual(t, left.Status.Certificate, issue(t, issuer, member, asked).Certificate)
+		require.NotEqual(t, old.Status.Certificate, issue(t, issuer, member, requested).Certificate)
 	}
 }
 
 func TestIssue_ReportsTheConflictingObject(t *testing.T) {
 	issuer, admin := newIssuer(t)
-	member, _, asked := newMember(t)
+	member, _, requested := newMember(t)
 	condition := func(kind certificatesv1.RequestConditionType) certificatesv1.CertificateSigningRequestCondition {
 		return certificatesv1.CertificateSigningRequestCondition{Type: kind, Status: corev1.ConditionTrue, Reason: "Policy",
 			Message: "not on Sundays"}
@@ -175,33 +176,35 @@ func TestIssue_ReportsTheConflictingObject(t *testing.T) {
 		file   func(csr *certificatesv1.CertificateSigningRequest)
 		want   string
 	}{
-		{"another approver was faster", func(csr *certificatesv1.CertificateSigningRequest) {
+		{"another approver denied the request", func(csr *certificatesv1.CertificateSigningRequest) {
 			regtest.Create(t, admin, csr)
 			csr.Status.Conditions = append(csr.Status.Conditions, condition(certificatesv1.CertificateDenied))
 			require.NoError(t, admin.SubResource("approval").Update(t.Context(), csr))
 		}, "denied by another approver (Policy: not on Sundays)"},
-		{"the signer could not", func(csr *certificatesv1.CertificateSigningRequest) {
+		{"the signer failed", func(csr *certificatesv1.CertificateSigningRequest) {
 			regtest.Create(t, admin, csr)
 			csr.Status.Conditions = append(csr.Status.Conditions, condition(certificatesv1.CertificateFailed))
 			require.NoError(t, admin.SubResource("status").Update(t.Context(), csr))
 		}, "the signer of the request failed (Policy: not on Sundays)"},
-		{"another client created a different request with the name, to get it approved",
+		{"another client created a request with the same name and another user",
 			func(csr *certificatesv1.CertificateSigningRequest) {
 				csr.Spec.Request = request(t, newClaim(t).Signer(), certificateRequest("kubernetes-admin"))
 				regtest.Create(t, admin, csr)
 			}, "another client created a different request"},
-		{"or the same for a signer that grants more", func(csr *certificatesv1.CertificateSigningRequest) {
-			csr.Spec.SignerName = "example.com/anything-goes"
-			regtest.Create(t, admin, csr)
-		}, "another client created a different request"},
-		{"or for longer", func(csr *certificatesv1.CertificateSigningRequest) {
-			csr.Spec.ExpirationSeconds = nil
-			regtest.Create(t, admin, csr)
-		}, "another client created a different request"},
+		{"another client created a request with the same name and another signer",
+			func(csr *certificatesv1.CertificateSigningRequest) {
+				csr.Spec.SignerName = "example.com/anything-goes"
+				regtest.Create(t, admin, csr)
+			}, "another client created a different request"},
+		{"another client created a request with the same name and no expiration",
+			func(csr *certificatesv1.CertificateSigningRequest) {
+				csr.Spec.ExpirationSeconds = nil
+				regtest.Create(t, admin, csr)
+			}, "another client created a different request"},
 	} {
-		csr := issuer.signingRequest(member, asked)
+		csr := issuer.signingRequest(member, requested)
 		test.file(csr)
-		_, err := issuer.Issue(t.Context(), member, asked)
+		_, err := issuer.Issue(t.Context(), member, requested)
 		require.ErrorContains(t, err, test.want, test.reason)
 		require.ErrorContains(t, err, csr.Name, test.reason)
 		require.NotErrorIs(t, err, membership.ErrPending, test.reason)
@@ -210,33 +213,33 @@ func TestIssue_ReportsTheConflictingObject(t *testing.T) {
 		for _, condition := range left.Status.Conditions {
 			require.NotEqual(t, certificatesv1.CertificateApproved, condition.Type, test.reason)
 		}
-		require.NoError(t, issuer.Clean(t.Context(), member), "who leaves in the middle of it")
-		require.Empty(t, filed(t, admin), test.reason)
+		require.NoError(t, issuer.Clean(t.Context(), member), "Clean deletes the request of a leaving member")
+		require.Empty(t, requestsOf(t, admin), test.reason)
 	}
 }
 
-// TestNoSigner checks the error of an API server without a controller manager, which has no signer.
-func TestNoSigner(t *testing.T) {
+// TestIssue_NoSigner checks the error of an API server without a controller manager, which has no signer.
+func TestIssue_NoSigner(t *testing.T) {
 	hub.ForTest(t) // Skips under -short, and builds the binaries.
 	binaries, err := localplane.Binaries(t.Context(), localplane.Options{})
 	require.NoError(t, err)
-	lonely := &envtest.Environment{BinaryAssetsDirectory: binaries}
-	config, err := lonely.Start()
+	apiServer := &envtest.Environment{BinaryAssetsDirectory: binaries}
+	config, err := apiServer.Start()
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, lonely.Stop()) })
+	t.Cleanup(func() { require.NoError(t, apiServer.Stop()) })
 
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	issuer := &Issuer{Client: regtest.Client(t, config), Clock: clock}
-	member, _, asked := newMember(t)
+	member, _, requested := newMember(t)
 	for range 3 {
-		_, err = issuer.Issue(context.Background(), member, asked)
+		_, err = issuer.Issue(context.Background(), member, requested)
 		require.ErrorIs(t, err, membership.ErrPending)
 	}
 	clock.SetTime(clock.Now().Add(timeout + time.Second))
-	_, err = issuer.Issue(context.Background(), member, asked)
+	_, err = issuer.Issue(context.Background(), member, requested)
 	require.ErrorIs(t, err, ErrNoSigner)
 	require.NotErrorIs(t, err, membership.ErrPending)
-	require.ErrorContains(t, err, "token method", "what to do about it")
+	require.ErrorContains(t, err, "token method", "the next step")
 	require.NoError(t, issuer.Clean(context.Background(), member))
-	require.Empty(t, filed(t, issuer.Client))
+	require.Empty(t, requestsOf(t, issuer.Client))
 }

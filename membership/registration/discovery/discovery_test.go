@@ -107,10 +107,10 @@ func clusterInfoOf(t testing.TB, kubeconfig, id, secret string) []byte {
 	return body
 }
 
-func answer(bodies ...[]byte) http.HandlerFunc {
-	var asked atomic.Int64
+func respond(bodies ...[]byte) http.HandlerFunc {
+	var requests atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request) {
-		_, _ = w.Write(bodies[min(int(asked.Add(1)), len(bodies))-1])
+		_, _ = w.Write(bodies[min(int(requests.Add(1)), len(bodies))-1])
 	}
 }
 
@@ -128,15 +128,15 @@ func TestDiscover(t *testing.T) {
 	server := hub.serve(t, func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
 		assert.Equal(t, "/base/api/v1/namespaces/kube-public/configmaps/cluster-info", r.URL.Path)
-		assert.Empty(t, r.Header.Get("Authorization"), "the token is sent to no server")
-		assert.True(t, r.Close, "no connection stays behind")
+		assert.Empty(t, r.Header.Get("Authorization"), "the token must not be sent")
+		assert.True(t, r.Close, "the connection is closed after the request")
 		_, _ = w.Write(info)
 	})
 	got, err := Discover(t.Context(),
 		Options{Server: server.URL + "/base", Token: token, CACertHashes: []string{strings.ToUpper(hub.pin())}})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, requests.Load())
-	require.Equal(t, server.URL+"/base", got.Server, "the address that was reached")
+	require.Equal(t, server.URL+"/base", got.Server, "the address of the options")
 	require.Equal(t, string(encode([]*x509.Certificate{hub.certificate})), string(got.CA))
 	require.Equal(t, "bootstrap-token-abc123", got.TokenName)
 	require.Equal(t, "muster-registration", got.Namespace)
@@ -144,7 +144,7 @@ func TestDiscover(t *testing.T) {
 	require.Len(t, got.Key, 32)
 	require.True(t, got.ExpirationTime.IsZero())
 	_, err = got.Marshal()
-	require.NoError(t, err, "an agent takes it as is")
+	require.NoError(t, err, "an agent can use the Bootstrap")
 	got, err = Discover(t.Context(),
 		Options{Server: server.URL + "/base", Token: token, UnsafeSkipCAVerification: true, RegistrationNamespace: "fleet"})
 	require.NoError(t, err)
@@ -158,7 +158,7 @@ func TestDiscover(t *testing.T) {
 
 func TestDiscover_TrustsOnlyThePinnedCA(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	hub, thief := newAuthority(t, "hub"), newAuthority(t, "thief")
+	hub, impostor := newAuthority(t, "hub"), newAuthority(t, "impostor")
 	signed := func(authorities ...*authority) []byte {
 		return clusterInfoOf(t, kubeconfigOf(t, authorities...), tokenID, tokenSecret)
 	}
@@ -175,42 +175,45 @@ func TestDiscover_TrustsOnlyThePinnedCA(t *testing.T) {
 	}
 	for _, test := range []struct {
 		reason string
-		shows  *authority // whose certificate
+		server *authority // of the serving certificate
 		handle http.HandlerFunc
 		want   error
-		says   string
+		text   string // of the error
 	}{
-		{"the hub itself", hub, answer(signed(hub)), nil, ""},
-		{"a thief who does not know the token cannot sign", thief,
-			answer(clusterInfoOf(t, kubeconfigOf(t, thief), tokenID, "aaaaaaaaaaaaaaaa")), ErrWrongSignature, `token "abc123"`},
-		{"nor change what is signed", thief, answer(changed("10.0.0.1", "10.0.0.2")), ErrWrongSignature, ""},
-		{"one who does cannot have the hub's key", thief, answer(signed(thief)), ErrWrongPin, thief.pin()},
-		{"one who relays cannot show its certificate", thief, answer(signed(hub)), ErrUntrusted, "unknown authority"},
-		{"nor by having the hub's CA together with his own", thief, answer(signed(hub, thief)), ErrUntrusted,
+		{"the hub", hub, respond(signed(hub)), nil, ""},
+		{"another server that does not know the token", impostor,
+			respond(clusterInfoOf(t, kubeconfigOf(t, impostor), tokenID,
+				"aaaaaaaaaaaaaaaa")), ErrWrongSignature, `token "abc123"`},
+		{"another server that changes the signed kubeconfig", impostor, respond(changed("10.0.0.1", "10.0.0.2")),
+			ErrWrongSignature, ""},
+		{"another server that knows the token and publishes its CA", impostor, respond(signed(impostor)), ErrWrongPin,
+			impostor.pin()},
+		{"a relay with its own certificate", impostor, respond(signed(hub)), ErrUntrusted, "unknown authority"},
+		{"a relay that publishes the hub's CA together with its own", impostor, respond(signed(hub, impostor)), ErrUntrusted,
 			"unknown authority"},
-		{"other CAs of the hub do no harm", hub, answer(signed(thief, hub)), nil, ""},
-		{"what is said over the verified connection counts", hub, answer(signed(hub), signed(hub, thief)), ErrUntrusted,
+		{"a hub with several CAs", hub, respond(signed(impostor, hub)), nil, ""},
+		{"another response over the verified connection", hub, respond(signed(hub), signed(hub, impostor)), ErrUntrusted,
 			"differs from the one over the connection that was not verified"},
-		{"a token that is not there signs nothing", hub,
-			answer(clusterInfoOf(t, kubeconfigOf(t, hub), "zzzzzz", tokenSecret)), ErrUnknownToken, `token "abc123"`},
+		{"a cluster-info without a signature of the token", hub,
+			respond(clusterInfoOf(t, kubeconfigOf(t, hub), "zzzzzz", tokenSecret)), ErrUnknownToken, `token "abc123"`},
 		{"a hub without cluster-info", hub, status(http.StatusNotFound), ErrNotAHub, "publish"},
-		{"a hub that allows no client to read it", hub, status(http.StatusForbidden), ErrNotAHub, "publish"},
-		{"a hub that wants to know everybody", hub, status(http.StatusUnauthorized), ErrNotAHub, "publish"},
-		{"a hub that is not up yet", hub, status(http.StatusServiceUnavailable), ErrUnreachable, "503"},
-		{"a hub that has too much to do", hub, status(http.StatusTooManyRequests), ErrUnreachable, "429"},
-		{"redirects are not followed", hub, status(http.StatusFound), ErrNotAHub, "302"},
-		{"a web site", hub, answer([]byte("<html>hush</html>")), ErrNotAHub, "no Kubernetes API server"},
-		{"another kind", hub, answer([]byte(`{"kind":"Secret","data":{"kubeconfig":"hush"}}`)), ErrNotAHub,
+		{"a hub that forbids reads of cluster-info", hub, status(http.StatusForbidden), ErrNotAHub, "publish"},
+		{"a hub without anonymous access", hub, status(http.StatusUnauthorized), ErrNotAHub, "publish"},
+		{"a hub that is not ready", hub, status(http.StatusServiceUnavailable), ErrUnreachable, "503"},
+		{"an overloaded hub", hub, status(http.StatusTooManyRequests), ErrUnreachable, "429"},
+		{"a redirect", hub, status(http.StatusFound), ErrNotAHub, "302"},
+		{"a web site", hub, respond([]byte("<html>hush</html>")), ErrNotAHub, "no Kubernetes API server"},
+		{"another kind", hub, respond([]byte(`{"kind":"Secret","data":{"kubeconfig":"hush"}}`)), ErrNotAHub,
 			"no Kubernetes API server"},
-		{"no kubeconfig", hub, answer([]byte(`{"kind":"ConfigMap"}`)), ErrNotAHub, "no kubeconfig"},
-		{"what is no kubeconfig", hub, answer(clusterInfoOf(t, "hush", tokenID, tokenSecret)), ErrNotAHub,
+		{"no kubeconfig", hub, respond([]byte(`{"kind":"ConfigMap"}`)), ErrNotAHub, "no kubeconfig"},
+		{"an invalid kubeconfig", hub, respond(clusterInfoOf(t, "hush", tokenID, tokenSecret)), ErrNotAHub,
 			"does not contain exactly one cluster"},
-		{"a kubeconfig without a CA", hub, answer(signed()), ErrNotAHub, "has no CA"},
-		{"a server that never stops", hub, huge, ErrNotAHub, "exceeds the size limit of a ConfigMap"},
+		{"a kubeconfig without a CA", hub, respond(signed()), ErrNotAHub, "has no CA"},
+		{"a response without an end", hub, huge, ErrNotAHub, "exceeds the size limit of a ConfigMap"},
 		{"a server that closes the connection", hub, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 			ErrUnreachable, "EOF"},
 	} {
-		server := test.shows.serve(t, test.handle)
+		server := test.server.serve(t, test.handle)
 		got, err := Discover(t.Context(), Options{Server: server.URL, Token: token, CACertHashes: []string{hub.pin()}})
 		server.Close()
 		if test.want == nil {
@@ -219,14 +222,14 @@ func TestDiscover_TrustsOnlyThePinnedCA(t *testing.T) {
 			continue
 		}
 		require.ErrorIs(t, err, test.want, test.reason)
-		require.ErrorContains(t, err, test.says, test.reason)
+		require.ErrorContains(t, err, test.text, test.reason)
 		require.ErrorContains(t, err, server.URL, test.reason)
 		require.NotContains(t, err.Error(), tokenSecret, test.reason)
 		require.NotContains(t, err.Error(), "hush", test.reason)
 	}
 }
 
-func TestDiscoverEnds(t *testing.T) {
+func TestDiscover_TimeoutAndCancel(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	hub := newAuthority(t, "hub")
 	server := hub.serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -252,7 +255,7 @@ func TestDiscoverEnds(t *testing.T) {
 
 func TestDiscover_UsesTheGivenTransport(t *testing.T) {
 	hub := newAuthority(t, "hub")
-	server := hub.serve(t, answer(clusterInfoOf(t, kubeconfigOf(t, hub), tokenID, tokenSecret)))
+	server := hub.serve(t, respond(clusterInfoOf(t, kubeconfigOf(t, hub), tokenID, tokenSecret)))
 	var dialed, proxied atomic.Int64
 	_, err := Discover(t.Context(), Options{
 		Server: "https://127.0.0.1:1", Token: token, CACertHashes: []string{hub.pin()},
@@ -271,7 +274,7 @@ func TestDiscover_UsesTheGivenTransport(t *testing.T) {
 	require.EqualValues(t, 2, proxied.Load())
 }
 
-func TestOptionsAreChecked(t *testing.T) {
+func TestDiscover_InvalidOptions(t *testing.T) {
 	pin := "sha256:" + strings.Repeat("0a", 32)
 	good := func(change func(*Options)) Options {
 		o := Options{Server: "https://127.0.0.1:1", Token: token, CACertHashes: []string{pin}}
@@ -283,21 +286,22 @@ func TestOptionsAreChecked(t *testing.T) {
 		options Options
 		field   string
 	}{
-		{"a server is a URL", good(func(o *Options) { o.Server = "hub:6443" }), "Options.Server"},
-		{"http shows everything", good(func(o *Options) { o.Server = "http://hub" }), "Options.Server"},
-		{"a server has no password", good(func(o *Options) { o.Server = "https://me:hush@hub" }), "Options.Server"},
-		{"a token is set", good(func(o *Options) { o.Token = "" }), "Options.Token"},
-		{"a token has an ID and a secret", good(func(o *Options) { o.Token = "abc123.hush" }), "Options.Token"},
-		{"a pin says what it is", good(func(o *Options) { o.CACertHashes = []string{pin, strings.Repeat("0a", 32)} }),
+		{"a server that is not a URL", good(func(o *Options) { o.Server = "hub:6443" }), "Options.Server"},
+		{"a server with the http scheme", good(func(o *Options) { o.Server = "http://hub" }), "Options.Server"},
+		{"a server with a password", good(func(o *Options) { o.Server = "https://me:hush@hub" }), "Options.Server"},
+		{"an empty token", good(func(o *Options) { o.Token = "" }), "Options.Token"},
+		{"an invalid token", good(func(o *Options) { o.Token = "abc123.hush" }), "Options.Token"},
+		{"a pin without an algorithm", good(func(o *Options) { o.CACertHashes = []string{pin, strings.Repeat("0a", 32)} }),
 			"Options.CACertHashes[1]"},
-		{"there are other hashes", good(func(o *Options) { o.CACertHashes = []string{"md5:" + strings.Repeat("0a", 16)} }),
+		{"a pin with another algorithm",
+			good(func(o *Options) { o.CACertHashes = []string{"md5:" + strings.Repeat("0a", 16)} }),
 			"Options.CACertHashes[0]"},
-		{"a pin is whole", good(func(o *Options) { o.CACertHashes = []string{pin[:60]} }), "Options.CACertHashes[0]"},
-		{"an empty pin is none", good(func(o *Options) { o.CACertHashes = []string{""} }), "Options.CACertHashes[0]"},
-		{"one cannot pin and skip", good(func(o *Options) { o.UnsafeSkipCAVerification = true }),
+		{"a truncated pin", good(func(o *Options) { o.CACertHashes = []string{pin[:60]} }), "Options.CACertHashes[0]"},
+		{"an empty pin", good(func(o *Options) { o.CACertHashes = []string{""} }), "Options.CACertHashes[0]"},
+		{"pins together with UnsafeSkipCAVerification", good(func(o *Options) { o.UnsafeSkipCAVerification = true }),
 			"Options.UnsafeSkipCAVerification"},
-		{"time does not run backwards", good(func(o *Options) { o.Timeout = -1 }), "Options.Timeout"},
-		{"a namespace is part of a URL", good(func(o *Options) { o.RegistrationNamespace = "../x" }),
+		{"a negative timeout", good(func(o *Options) { o.Timeout = -1 }), "Options.Timeout"},
+		{"an invalid namespace", good(func(o *Options) { o.RegistrationNamespace = "../x" }),
 			"Options.RegistrationNamespace"},
 	} {
 		_, err := Discover(t.Context(), test.options)
@@ -310,7 +314,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		require.NotContains(t, fmt.Sprintf(verb, good(func(*Options) {})), tokenSecret)
 	}
 	_, err := Discover(t.Context(), good(func(o *Options) { o.CACertHashes = nil }))
-	require.ErrorIs(t, err, ErrNoPins, "to trust everybody is to be said")
+	require.ErrorIs(t, err, ErrNoPins, "pins or UnsafeSkipCAVerification are required")
 }
 
 func TestCACertHashes(t *testing.T) {
@@ -336,7 +340,7 @@ func FuzzClusterInfo(f *testing.F) {
 			require.ErrorIs(t, err, ErrNotAHub)
 			return
 		}
-		require.Error(t, info.verify(tokenID, tokenSecret), "the token is unknown here")
+		require.Error(t, info.verify(tokenID, tokenSecret), "the signature is not valid for the token")
 		certificates, err := info.certificates()
 		if err != nil {
 			require.ErrorIs(t, err, ErrNotAHub)

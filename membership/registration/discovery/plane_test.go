@@ -76,8 +76,8 @@ func unpublish(t *testing.T, admin client.Client) {
 	})
 }
 
-// TestFromATokenToAMember checks the path from a token to a member on an empty hub, including all errors.
-func TestFromATokenToAMember(t *testing.T) {
+// TestDiscover_TokenToMember checks the path from a token to a member on an empty hub, including all errors.
+func TestDiscover_TokenToMember(t *testing.T) {
 	p := plane.ForTest(t)
 	config := p.Config()
 	admin := regtest.Hub(t, config)
@@ -90,7 +90,7 @@ func TestFromATokenToAMember(t *testing.T) {
 	}
 
 	_, err = discover(func(*discovery.Options) {})
-	require.ErrorIs(t, err, discovery.ErrNotAHub, "it is not published")
+	require.ErrorIs(t, err, discovery.ErrNotAHub, "cluster-info is not published")
 	unpublish(t, admin)
 	user := publisher(t, p, admin)
 	published, err := discovery.Published(t.Context(), user)
@@ -102,12 +102,13 @@ func TestFromATokenToAMember(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, &discovery.Publication{Server: config.Host, CA: config.CAData, CACertHashes: pins}, published)
 	require.NoError(t, discovery.Publish(t.Context(), user, published.Server, published.CA),
-		"what is there can be published again")
+		"the published content can be published again")
 	_, err = discovery.Published(t.Context(), regtest.Client(t, p.User("nobody")))
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	info := &corev1.ConfigMap{}
 	require.NoError(t, admin.Get(t.Context(), client.ObjectKey{Namespace: "kube-public", Name: "cluster-info"}, info))
-	require.NoError(t, discovery.Publish(t.Context(), user, config.Host, config.CAData), "again")
+	require.NoError(t, discovery.Publish(t.Context(), user, config.Host, config.CAData),
+		"Publish with the same content succeeds")
 	err = discovery.Publish(t.Context(), user, "https://elsewhere", config.CAData)
 	require.ErrorIs(t, err, discovery.ErrPublished)
 	require.ErrorContains(t, err, "ConfigMap kube-public/cluster-info")
@@ -115,7 +116,7 @@ func TestFromATokenToAMember(t *testing.T) {
 	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(info), kept))
 	require.Equal(t, info.Data["kubeconfig"], kept.Data["kubeconfig"])
 	_, err = discover(func(*discovery.Options) {})
-	require.ErrorIs(t, err, discovery.ErrUnknownToken, "it does not exist")
+	require.ErrorIs(t, err, discovery.ErrUnknownToken, "the token does not exist")
 
 	run(t, config, func(mgr manager.Manager) error {
 		return hub.SetupWithManager(mgr,
@@ -126,7 +127,8 @@ func TestFromATokenToAMember(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: name},
 		Spec:       v1alpha1.JoinTokenSpec{Type: v1alpha1.JoinTokenBootstrapToken, AutoAccept: true, MaxUses: new(int32(1))},
 	}
-	mustertest.Holds(t, time.Minute, "the hub is there", func() bool { return admin.Create(t.Context(), token) == nil })
+	mustertest.Holds(t, time.Minute, "the hub accepts JoinTokens",
+		func() bool { return admin.Create(t.Context(), token) == nil })
 	mustertest.Holds(t, time.Minute, "the token is ready", func() bool {
 		require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(token), token))
 		return meta.IsStatusConditionTrue(token.Status.Conditions, v1alpha1.ConditionReady)
@@ -135,12 +137,12 @@ func TestFromATokenToAMember(t *testing.T) {
 	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(token), secret))
 	file, err := registration.ParseBootstrap(secret.Data[registration.BootstrapKey])
 	require.NoError(t, err)
-	typed := func(o *discovery.Options) { o.Token = file.Token }
+	withToken := func(o *discovery.Options) { o.Token = file.Token }
 
 	var found *registration.Bootstrap
 	mustertest.Holds(t, time.Minute, "the hub signs with the token", func() bool {
 		var err error
-		found, err = discover(typed)
+		found, err = discover(withToken)
 		if err != nil {
 			require.ErrorIs(t, err, discovery.ErrUnknownToken)
 		}
@@ -150,15 +152,15 @@ func TestFromATokenToAMember(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, published.Signed("abc123"), "%v", published.SignedWith)
 	require.False(t, published.Signed("zzzzzz"))
-	// cluster-info has no identity of the hub: an agent learns that from the answer to its JoinRequest.
+	// cluster-info has no identity of the hub: an agent receives it in the response to its JoinRequest.
 	file.ExpirationTime, file.HubID = found.ExpirationTime, ""
 	fromFile, err := file.Marshal()
 	require.NoError(t, err)
 	fromToken, err := found.Marshal()
 	require.NoError(t, err)
-	require.Equal(t, string(fromFile), string(fromToken), "who has the token comes to what is in join.yaml")
+	require.Equal(t, string(fromFile), string(fromToken), "discovery with the token returns the content of join.yaml")
 
-	t.Run("who is not to be trusted", func(t *testing.T) { testImpostors(t, config, file.Token, pins) })
+	t.Run("untrusted servers and wrong tokens", func(t *testing.T) { testImpostors(t, config, file.Token, pins) })
 
 	run(t, config, func(mgr manager.Manager) error {
 		return agent.SetupWithManager(mgr, agent.Options{
@@ -172,8 +174,8 @@ func TestFromATokenToAMember(t *testing.T) {
 		return err == nil && meta.IsStatusConditionTrue(member.Status.Conditions, v1alpha1.ConditionJoined)
 	})
 
-	mustertest.Holds(t, time.Minute, "the token is used up and finds no hub", func() bool {
-		_, err := discover(typed)
+	mustertest.Holds(t, time.Minute, "cluster-info has no signature of a token that is used up", func() bool {
+		_, err := discover(withToken)
 		if err != nil {
 			require.ErrorIs(t, err, discovery.ErrUnknownToken)
 		}
@@ -185,15 +187,16 @@ func TestFromATokenToAMember(t *testing.T) {
 		ClusterID: "west-id", Name: "west", Credential: v1alpha1.CredentialRequest{Type: v1alpha1.CredentialIdentity},
 	}}
 	require.NoError(t, registration.Sign(late, claim, found))
-	require.NoError(t, regtest.Client(t, found.RESTConfig()).Create(t.Context(), late), "for ten minutes")
-	mustertest.Holds(t, time.Minute, "but no other cluster joins", func() bool {
+	require.NoError(t, regtest.Client(t, found.RESTConfig()).Create(t.Context(), late),
+		"the credential is valid for ten more minutes")
+	mustertest.Holds(t, time.Minute, "the request of another cluster is denied", func() bool {
 		require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(late), late))
 		return late.Status.Answer == v1alpha1.AnswerDenied
 	})
 	require.Contains(t, late.Status.Conditions[0].Message, "is used up")
 
 	require.NoError(t, admin.Delete(t.Context(), token))
-	mustertest.Holds(t, time.Minute, "without its JoinToken it has no owner", func() bool {
+	mustertest.Holds(t, time.Minute, "the credential is deleted with its JoinToken", func() bool {
 		return apierrors.IsUnauthorized(regtest.Client(t, found.RESTConfig()).Get(t.Context(),
 			client.ObjectKeyFromObject(late), late))
 	})
@@ -201,15 +204,15 @@ func TestFromATokenToAMember(t *testing.T) {
 
 // testImpostors checks the discovery of servers that are not the hub, and with wrong tokens.
 func testImpostors(t *testing.T, config *rest.Config, token string, pins []string) {
-	tls, err := rest.TransportFor(rest.AnonymousClientConfig(config))
+	hubTransport, err := rest.TransportFor(rest.AnonymousClientConfig(config))
 	require.NoError(t, err)
-	show := func(change func(*corev1.ConfigMap)) *httptest.Server {
+	serve := func(change func(*corev1.ConfigMap)) *httptest.Server {
 		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			relayed, err := http.NewRequestWithContext(r.Context(), http.MethodGet, config.Host+r.URL.Path, nil)
 			if err != nil {
 				return
 			}
-			response, err := tls.RoundTrip(relayed)
+			response, err := hubTransport.RoundTrip(relayed)
 			if err != nil {
 				return
 			}
@@ -227,10 +230,10 @@ func testImpostors(t *testing.T, config *rest.Config, token string, pins []strin
 		return server
 	}
 	id, secret := token[:6], token[7:]
-	relay := show(func(*corev1.ConfigMap) {})
+	relay := serve(func(*corev1.ConfigMap) {})
 	pinOfRelay := discovery.CACertHash(relay.Certificate())
-	forger := show(func(info *corev1.ConfigMap) { info.Data["kubeconfig"] += "\n# mine" })
-	thief := show(func(info *corev1.ConfigMap) {
+	forger := serve(func(info *corev1.ConfigMap) { info.Data["kubeconfig"] += "\n# mine" })
+	impostor := serve(func(info *corev1.ConfigMap) {
 		kubeconfig := fmt.Sprintf(`{"clusters": [{"cluster": {"certificate-authority-data": %q}}]}`,
 			base64.StdEncoding.EncodeToString(
 				pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: relay.Certificate().Raw})))
@@ -248,11 +251,12 @@ func testImpostors(t *testing.T, config *rest.Config, token string, pins []strin
 		{"a token of another ID", func(o *discovery.Options) { o.Token = "zzzzzz." + secret }, discovery.ErrUnknownToken},
 		{"a token with another secret", func(o *discovery.Options) { o.Token = id + ".aaaaaaaaaaaaaaaa" },
 			discovery.ErrWrongSignature},
-		{"a relay in the middle", func(o *discovery.Options) { o.Server = relay.URL }, discovery.ErrUntrusted},
-		{"who changes what is signed", func(o *discovery.Options) { o.Server = forger.URL }, discovery.ErrWrongSignature},
-		{"who knows the token and signs his own CA", func(o *discovery.Options) { o.Server = thief.URL },
+		{"a relay", func(o *discovery.Options) { o.Server = relay.URL }, discovery.ErrUntrusted},
+		{"a relay that changes the signed kubeconfig", func(o *discovery.Options) { o.Server = forger.URL },
+			discovery.ErrWrongSignature},
+		{"a server that knows the token and signs its own CA", func(o *discovery.Options) { o.Server = impostor.URL },
 			discovery.ErrWrongPin},
-		{"no server at all", func(o *discovery.Options) { o.Server = "https://127.0.0.1:1" }, discovery.ErrUnreachable},
+		{"no server", func(o *discovery.Options) { o.Server = "https://127.0.0.1:1" }, discovery.ErrUnreachable},
 	} {
 		options := discovery.Options{Server: config.Host, Token: token, CACertHashes: pins}
 		test.change(&options)
@@ -260,20 +264,20 @@ func testImpostors(t *testing.T, config *rest.Config, token string, pins []strin
 		require.ErrorIs(t, err, test.want, test.reason)
 		require.NotContains(t, err.Error(), secret, test.reason)
 	}
-	options := discovery.Options{Server: thief.URL, Token: token, UnsafeSkipCAVerification: true}
+	options := discovery.Options{Server: impostor.URL, Token: token, UnsafeSkipCAVerification: true}
 	_, err = discovery.Discover(t.Context(), options)
-	require.NoError(t, err, "that is what pins are for")
+	require.NoError(t, err, "without pins, a server that knows the token is trusted")
 }
 
-// TestPublishedWrongly checks published content that cannot be used for discovery.
-func TestPublishedWrongly(t *testing.T) {
+// TestPublished_UnusableContent checks published content that cannot be used for discovery.
+func TestPublished_UnusableContent(t *testing.T) {
 	admin := regtest.Hub(t, plane.ForTest(t).Config())
 	unpublish(t, admin)
 	info := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: "cluster-info"}}
 	regtest.Create(t, admin, info)
 	for _, kubeconfig := range []string{"", "x", `{"clusters": []}`,
 		`{"clusters": [{"name": "", "cluster": {"server": "https://hub"}}]}`} {
-		// a controller of Kubernetes writes it too
+		// A controller of Kubernetes also writes the ConfigMap.
 		info.Data, info.ResourceVersion = map[string]string{"kubeconfig": kubeconfig}, ""
 		require.NoError(t, admin.Update(t.Context(), info))
 		_, err := discovery.Published(t.Context(), admin)
@@ -281,8 +285,8 @@ func TestPublishedWrongly(t *testing.T) {
 	}
 }
 
-// TestExpiredToken checks that a token of kubeadm expires, which the controllers of Kubernetes enforce.
-func TestExpiredToken(t *testing.T) {
+// TestDiscover_ExpiredToken checks that a token of kubeadm expires, which the controllers of Kubernetes enforce.
+func TestDiscover_ExpiredToken(t *testing.T) {
 	config := plane.ForTest(t).Config()
 	admin := regtest.Hub(t, config)
 	unpublish(t, admin)
@@ -300,13 +304,13 @@ func TestExpiredToken(t *testing.T) {
 		},
 	}
 	regtest.Create(t, admin, secret)
-	mustertest.Holds(t, time.Minute, "it is good for an hour", func() bool {
+	mustertest.Holds(t, time.Minute, "discovery succeeds before the expiration", func() bool {
 		_, err := discovery.Discover(t.Context(), options)
 		return err == nil
 	})
 	secret.StringData = map[string]string{"expiration": time.Now().Add(-time.Second).UTC().Format(time.RFC3339)}
 	require.NoError(t, admin.Update(t.Context(), secret))
-	mustertest.Holds(t, time.Minute, "and it finds no hub afterwards", func() bool {
+	mustertest.Holds(t, time.Minute, "discovery fails after the expiration", func() bool {
 		_, err := discovery.Discover(t.Context(), options)
 		if err != nil {
 			require.ErrorIs(t, err, discovery.ErrUnknownToken)

@@ -20,27 +20,27 @@ func TestAdmit(t *testing.T) {
 	hour := v1alpha1.JoinTokenSpec{TTLSeconds: ptr.To[int64](3600)}
 	twice := v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](2)}
 	for _, test := range []struct {
-		reason string
-		spec   v1alpha1.JoinTokenSpec
-		status v1alpha1.JoinTokenStatus
-		asked  time.Duration // after the token's creation
-		want   string        // of the refusal
+		reason    string
+		spec      v1alpha1.JoinTokenSpec
+		status    v1alpha1.JoinTokenStatus
+		requested time.Duration // after the token's creation
+		want      string        // of the error
 	}{
-		{"a token without bounds lets everybody through", v1alpha1.JoinTokenSpec{}, used(0), 1000 * time.Hour, ""},
-		{"a request was made in time, however late it is looked at", hour, used(0), time.Hour - time.Second, ""},
-		{"a request was made too late", hour, used(0), time.Hour, "expired at 2026-01-01T01:00:00Z"},
-		{"a token is for this cluster", v1alpha1.JoinTokenSpec{ClusterID: "east-id"}, used(0), 0, ""},
-		{"a token is for another cluster", v1alpha1.JoinTokenSpec{ClusterID: "east-id-b"}, used(0), 0, "another cluster"},
-		{"a token is for a cluster whose ID begins the same", v1alpha1.JoinTokenSpec{ClusterID: "east"}, used(0), 0,
+		{"a token without limits", v1alpha1.JoinTokenSpec{}, used(0), 1000 * time.Hour, ""},
+		{"a request before the expiration", hour, used(0), time.Hour - time.Second, ""},
+		{"a request at the expiration", hour, used(0), time.Hour, "expired at 2026-01-01T01:00:00Z"},
+		{"a token for this cluster", v1alpha1.JoinTokenSpec{ClusterID: "east-id"}, used(0), 0, ""},
+		{"a token for another cluster", v1alpha1.JoinTokenSpec{ClusterID: "east-id-b"}, used(0), 0, "another cluster"},
+		{"a token for a cluster whose ID is a prefix", v1alpha1.JoinTokenSpec{ClusterID: "east"}, used(0), 0,
 			"another cluster"},
-		{"a use is left", twice, used(1, "west-id"), 0, ""},
-		{"none is left", twice, used(2, "west-id", "north-id"), 0, "used up"},
-		{"a cluster that was counted is let in, also after a restart", twice, used(2, "west-id", "east-id"), 0, ""},
-		{"a label of the token that nobody may set", v1alpha1.JoinTokenSpec{Labels: map[string]string{"x.k8s.io/a": "b"}},
+		{"one of two uses remains", twice, used(1, "west-id"), 0, ""},
+		{"no use remains", twice, used(2, "west-id", "north-id"), 0, "used up"},
+		{"no use remains, and the cluster was counted before", twice, used(2, "west-id", "east-id"), 0, ""},
+		{"a reserved label of the token", v1alpha1.JoinTokenSpec{Labels: map[string]string{"x.k8s.io/a": "b"}},
 			used(0), 0, "reserved"},
 	} {
 		request := &v1alpha1.JoinRequest{
-			ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start.Add(test.asked))},
+			ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start.Add(test.requested))},
 			Spec:       v1alpha1.JoinRequestSpec{ClusterID: "east-id"},
 		}
 		err := Admit(joinToken(test.spec, test.status), request)
@@ -95,11 +95,11 @@ func TestAdmitLabels(t *testing.T) {
 	}
 }
 
-func TestCountRemembersTheLast(t *testing.T) {
+func TestCount_KeepsLatestClusters(t *testing.T) {
 	var status v1alpha1.JoinTokenStatus
 	for n := range 250 {
 		count(&status, fmt.Sprint(n))
-		require.LessOrEqual(t, len(status.UsedBy), 100, "the API refuses more")
+		require.LessOrEqual(t, len(status.UsedBy), 100, "the API rejects longer lists")
 	}
 	require.EqualValues(t, 250, status.Uses)
 	require.Equal(t, "150", status.UsedBy[0])
@@ -116,9 +116,9 @@ func TestMemberUID(t *testing.T) {
 		return token
 	}
 	require.Empty(t, MemberUID(joinToken(v1alpha1.JoinTokenSpec{}, v1alpha1.JoinTokenStatus{})),
-		"a token that nobody owns is for any member")
-	require.Empty(t, MemberUID(owned("example.com/v1", "MemberCluster")), "a kind of another group is none of ours")
-	require.Empty(t, MemberUID(owned(v1alpha1.GroupVersion.String(), "JoinToken")), "only a member is one to let in")
+		"a token without an owner is for any member")
+	require.Empty(t, MemberUID(owned("example.com/v1", "MemberCluster")), "an owner of another API group is ignored")
+	require.Empty(t, MemberUID(owned(v1alpha1.GroupVersion.String(), "JoinToken")), "an owner of another kind is ignored")
 	require.EqualValues(t, "uid", MemberUID(owned(v1alpha1.GroupVersion.String(), "MemberCluster")),
-		"whoever else owns it")
+		"the owner that is a MemberCluster")
 }

@@ -28,7 +28,7 @@ func (h *hub) bootstrapToken(id string, change ...func(*v1alpha1.JoinTokenSpec))
 	return h.token("bootstrap-token-"+id, spec)
 }
 
-func endsAfter(d time.Duration) func(*v1alpha1.JoinTokenSpec) {
+func expiresAfter(d time.Duration) func(*v1alpha1.JoinTokenSpec) {
 	return func(spec *v1alpha1.JoinTokenSpec) { spec.TTLSeconds = new(int64(d / time.Second)) }
 }
 
@@ -47,7 +47,7 @@ func (h *hub) kubeadmToken(id, secret string) *corev1.Secret {
 	return object
 }
 
-func TestBootstrapTokenFromCreationToDeletion(t *testing.T) {
+func TestBootstrapToken_CreationToDeletion(t *testing.T) {
 	h := newHub(t)
 	token := h.waitFor(h.bootstrapToken("life01"), v1alpha1.ReasonReady)
 	bootstrap, system := h.bootstrap(token), h.system(token)
@@ -67,32 +67,34 @@ func TestBootstrapTokenFromCreationToDeletion(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the Secret in kube-system (-want +got):\n%s", diff)
 	}
-	require.Equal(t, []string{"RoleBinding/join-bootstrap-token-life01", "Secret/bootstrap-token-life01"}, h.owns(token))
-	typed := registration.Bootstrap{}
-	require.NoError(t, typed.UseBootstrapToken(bootstrap.Token))
-	require.Equal(t, typed.Key, bootstrap.Key, "who was told the token comes to the same key")
-	require.Equal(t, typed.TokenName, bootstrap.TokenName)
+	require.Equal(t, []string{"RoleBinding/join-bootstrap-token-life01", "Secret/bootstrap-token-life01"},
+		h.ownedBy(token))
+	derived := registration.Bootstrap{}
+	require.NoError(t, derived.UseBootstrapToken(bootstrap.Token))
+	require.Equal(t, derived.Key, bootstrap.Key, "the key derived from the token is the same")
+	require.Equal(t, derived.TokenName, bootstrap.TokenName)
 
-	request, err := h.ask(bootstrap, "east-id")
-	require.NoError(t, err, "the Secret works as it is")
+	request, err := h.createRequest(bootstrap, "east-id")
+	require.NoError(t, err, "the bootstrap in the Secret creates a JoinRequest")
 	_, err = Check(t.Context(), h, request)
 	require.NoError(t, err)
 	h.quiet()
 
 	require.NoError(t, h.Delete(t.Context(), token))
-	mustertest.Holds(h.t, time.Minute, "deletion leaves no token", func() bool { return h.system(token) == nil })
-	mustertest.Holds(h.t, time.Minute, "nor a copy that works", func() bool { return !h.works(bootstrap) })
+	mustertest.Holds(h.t, time.Minute, "the token is deleted with the JoinToken",
+		func() bool { return h.system(token) == nil })
+	mustertest.Holds(h.t, time.Minute, "copies of the credential stop working", func() bool { return !h.works(bootstrap) })
 }
 
-// TestBootstrapTokenIsProlonged checks that a token keeps its secret and is prolonged while a hub is running.
-func TestBootstrapTokenIsProlonged(t *testing.T) {
+// TestBootstrapToken_IsProlonged checks that a token keeps its secret and is prolonged while a hub is running.
+func TestBootstrapToken_IsProlonged(t *testing.T) {
 	h := newHub(t)
 	token := h.waitFor(h.bootstrapToken("long01", func(s *v1alpha1.JoinTokenSpec) {
 		s.CredentialTTLSeconds = 7200
 	}), v1alpha1.ReasonReady)
 	first := h.bootstrap(token)
 	h.later(token, time.Hour)
-	mustertest.Holds(h.t, time.Minute, "half of its life is over", func() bool {
+	mustertest.Holds(h.t, time.Minute, "the token is prolonged after half of its lifetime", func() bool {
 		return h.bootstrap(token).ExpirationTime.After(first.ExpirationTime)
 	})
 	require.Equal(t, first.Token, h.bootstrap(token).Token)
@@ -102,48 +104,48 @@ func TestBootstrapTokenIsProlonged(t *testing.T) {
 	h.quiet()
 }
 
-func TestBootstrapTokenExpires(t *testing.T) {
+func TestBootstrapToken_Expires(t *testing.T) {
 	h := newHub(t)
-	token := h.waitFor(h.bootstrapToken("expire", endsAfter(time.Hour)), v1alpha1.ReasonReady)
+	token := h.waitFor(h.bootstrapToken("expire", expiresAfter(time.Hour)), v1alpha1.ReasonReady)
 	require.WithinDuration(t, token.Status.ExpirationTime.Add(answerGrace), token.Status.CredentialExpirationTime.Time,
 		time.Minute,
-		"the API server ends what the controller, were it dead, would not")
+		"the API server ends the credential if the controller does not run")
 	bootstrap := h.bootstrap(token)
-	request, err := h.ask(bootstrap, "east-id")
+	request, err := h.createRequest(bootstrap, "east-id")
 	require.NoError(t, err)
 
 	h.later(token, time.Hour+time.Minute)
 	h.waitFor(token, v1alpha1.ReasonExpired)
-	require.Nil(t, bootstrapIn(h.secret(token)), "nobody gets the credential any more")
-	require.NotContains(t, h.system(token).Data, "usage-bootstrap-signing", "nor finds the hub by it")
-	require.True(t, h.works(bootstrap), "who asked in time can fetch the answer")
+	require.Nil(t, bootstrapIn(h.secret(token)), "the Secret no longer contains the credential")
+	require.NotContains(t, h.system(token).Data, "usage-bootstrap-signing", "the token no longer signs cluster-info")
+	require.True(t, h.works(bootstrap), "an earlier request can get its response")
 	_, err = Check(t.Context(), h, request)
-	require.NoError(t, err, "a request that was made in time is recognized")
+	require.NoError(t, err, "a request before the expiration is valid")
 	h.quiet()
 
 	h.later(token, answerGrace+time.Second)
-	mustertest.Holds(h.t, time.Minute, "copies are dead", func() bool {
+	mustertest.Holds(h.t, time.Minute, "copies of the credential stop working", func() bool {
 		return h.system(token) == nil && !h.works(bootstrap)
 	})
-	require.Equal(t, []string{"Secret/" + token.Name}, h.owns(token))
+	require.Equal(t, []string{"Secret/" + token.Name}, h.ownedBy(token))
 	_, err = Check(t.Context(), h, request)
-	require.NoError(t, err, "and is recognized as long as there is the token")
+	require.NoError(t, err, "the request is valid as long as the JoinToken exists")
 
-	was := token.DeepCopy()
+	before := token.DeepCopy()
 	token.Spec.TTLSeconds = nil
-	require.NoError(t, h.Patch(t.Context(), token, client.MergeFrom(was)))
+	require.NoError(t, h.Patch(t.Context(), token, client.MergeFrom(before)))
 	h.waitFor(token, v1alpha1.ReasonReady)
-	require.NotEqual(t, bootstrap.Token, h.bootstrap(token).Token, "what was ended does not come back")
+	require.NotEqual(t, bootstrap.Token, h.bootstrap(token).Token, "a prolonged JoinToken has a new token")
 	require.True(t, h.works(h.bootstrap(token)))
 }
 
-func TestBootstrapTokenIsUsedUp(t *testing.T) {
+func TestBootstrapToken_UsedUp(t *testing.T) {
 	h := newHub(t)
 	token := h.waitFor(h.bootstrapToken("once01", func(s *v1alpha1.JoinTokenSpec) {
 		s.MaxUses = new(int32(1))
 	}), v1alpha1.ReasonReady)
 	bootstrap := h.bootstrap(token)
-	east, err := h.ask(bootstrap, "east-id")
+	east, err := h.createRequest(bootstrap, "east-id")
 	require.NoError(t, err)
 	checked, err := Check(t.Context(), h, east)
 	require.NoError(t, err)
@@ -153,15 +155,15 @@ func TestBootstrapTokenIsUsedUp(t *testing.T) {
 	require.NotContains(t, system.Data, "usage-bootstrap-signing")
 	require.Equal(t, token.Status.UsedUpTime.Add(answerGrace).UTC().Format(time.RFC3339),
 		string(system.Data["expiration"]),
-		"the API server ends the copies, should there be no hub to do it")
-	require.True(t, h.works(bootstrap), "the cluster can fetch its answer")
+		"the API server ends the credential if no hub runs")
+	require.True(t, h.works(bootstrap), "the cluster can get its response")
 	h.later(token, answerGrace+time.Second)
-	mustertest.Holds(h.t, time.Minute, "copies are dead", func() bool {
+	mustertest.Holds(h.t, time.Minute, "copies of the credential stop working", func() bool {
 		return h.system(token) == nil && !h.works(bootstrap)
 	})
 }
 
-func TestBootstrapTokenIsRepaired(t *testing.T) {
+func TestBootstrapToken_Repair(t *testing.T) {
 	h := newHub(t)
 	token := h.waitFor(h.bootstrapToken("repair"), v1alpha1.ReasonReady)
 	change := func(change func(*corev1.Secret)) func() {
@@ -172,65 +174,67 @@ func TestBootstrapTokenIsRepaired(t *testing.T) {
 		}
 	}
 	for _, test := range []struct {
-		reason string
-		spoil  func()
-		same   bool
+		reason    string
+		damage    func()
+		sameToken bool
 	}{
-		{"without the usage nobody finds the hub", change(func(s *corev1.Secret) {
+		{"a removed usage is restored", change(func(s *corev1.Secret) {
 			delete(s.Data, "usage-bootstrap-signing")
 		}), true},
-		{"nobody gives it other groups", change(func(s *corev1.Secret) {
+		{"changed groups are restored", change(func(s *corev1.Secret) {
 			s.Data["auth-extra-groups"] = []byte("system:bootstrappers:nodes")
 		}), true},
-		{"nor another end", change(func(s *corev1.Secret) { s.Data["expiration"] = []byte("2999-01-01T00:00:00Z") }), true},
-		{"a token that is none is another", change(func(s *corev1.Secret) { s.Data["token-secret"] = []byte("x") }), false},
-		{"without its binding it may do nothing", func() {
+		{"a changed expiration is restored",
+			change(func(s *corev1.Secret) { s.Data["expiration"] = []byte("2999-01-01T00:00:00Z") }), true},
+		{"an invalid token is replaced", change(func(s *corev1.Secret) { s.Data["token-secret"] = []byte("x") }), false},
+		{"a deleted RoleBinding is created again", func() {
 			require.NoError(t, h.Delete(t.Context(), h.binding(token)))
 		}, true},
-		{"the Secret that agents get is made again", func() {
+		{"a deleted Secret of the JoinToken is created again", func() {
 			require.NoError(t, h.Delete(t.Context(), h.secret(token)))
 		}, true},
-		{"to delete a token is to have another", func() {
+		{"a deleted token is replaced", func() {
 			require.NoError(t, h.Delete(t.Context(), h.system(token)))
 		}, false},
 	} {
 		before := h.bootstrap(token)
-		test.spoil()
+		test.damage()
 		mustertest.Holds(h.t, time.Minute, test.reason, func() bool {
 			bootstrap, system := bootstrapIn(secretIfAny(h, token)), h.system(token)
 			return bootstrap != nil && system != nil && len(system.Data) == 7 &&
 				string(system.Data["auth-extra-groups"]) == "system:bootstrappers:muster" &&
 				string(system.Data["expiration"]) == bootstrap.ExpirationTime.Format(time.RFC3339) &&
 				bootstrap.ExpirationTime.Year() < 2999 &&
-				(bootstrap.Token == before.Token) == test.same && h.works(bootstrap)
+				(bootstrap.Token == before.Token) == test.sameToken && h.works(bootstrap)
 		})
 	}
 	h.quiet()
 }
 
-func TestAdministratorsOwnTokenIsAdoptedAndNeverWritten(t *testing.T) {
+func TestBootstrapToken_AdoptedTokenIsNotModified(t *testing.T) {
 	h := newHub(t)
 	own := h.kubeadmToken("adopt1", "0123456789abcdef")
-	token := h.waitFor(h.bootstrapToken("adopt1", endsAfter(time.Hour)), v1alpha1.ReasonReady)
+	token := h.waitFor(h.bootstrapToken("adopt1", expiresAfter(time.Hour)), v1alpha1.ReasonReady)
 	bootstrap := h.bootstrap(token)
 	require.Equal(t, "adopt1.0123456789abcdef", bootstrap.Token)
-	require.True(t, bootstrap.ExpirationTime.IsZero(), "it never ends")
+	require.True(t, bootstrap.ExpirationTime.IsZero(), "the adopted token has no expiration")
 	require.Nil(t, token.Status.CredentialExpirationTime)
 	require.True(t, h.works(bootstrap))
 	require.Equal(t, []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "system:bootstrap:adopt1"}},
 		h.boundTo(token),
-		"its groups are those of others, too, and get nothing")
-	request, err := h.ask(bootstrap, "east-id")
+		"permissions are granted to the user, not to its groups")
+	request, err := h.createRequest(bootstrap, "east-id")
 	require.NoError(t, err)
 	_, err = Check(t.Context(), h, request)
 	require.NoError(t, err)
 
 	h.later(token, time.Hour+answerGrace+time.Minute)
 	h.waitFor(token, v1alpha1.ReasonExpired)
-	mustertest.Holds(h.t, time.Minute, "it may do nothing any more", func() bool { return !h.works(bootstrap) })
+	mustertest.Holds(h.t, time.Minute, "the credential stops working", func() bool { return !h.works(bootstrap) })
 	require.NoError(t, h.Delete(t.Context(), token))
 	h.quiet()
-	require.Equal(t, own.ResourceVersion, h.system(token).ResourceVersion, "what is not ours is not written")
+	require.Equal(t, own.ResourceVersion, h.system(token).ResourceVersion,
+		"the controller must not modify the adopted token")
 }
 
 func (h *hub) boundTo(token *v1alpha1.JoinToken) []rbacv1.Subject {
@@ -239,16 +243,16 @@ func (h *hub) boundTo(token *v1alpha1.JoinToken) []rbacv1.Subject {
 	return binding.Subjects
 }
 
-func TestAdoptedTokenThatCannotBeUsed(t *testing.T) {
+func TestBootstrapToken_UnusableAdoptedToken(t *testing.T) {
 	h := newHub(t)
 	own := h.kubeadmToken("adopt2", "0123456789abcdef")
 	token := h.waitFor(h.bootstrapToken("adopt2"), v1alpha1.ReasonReady)
 	for _, test := range []struct{ reason, key, value, message string }{
-		{"it must be one to come in by", "usage-bootstrap-authentication", "",
+		{"missing usage for authentication", "usage-bootstrap-authentication", "",
 			"lacks the usage usage-bootstrap-authentication"},
-		{"and to find the hub by", "usage-bootstrap-signing", "false", "lacks the usage usage-bootstrap-signing"},
-		{"the API server ignores an ID that is not the name's", "token-id", "adopt3", `has a token-id other than "adopt2"`},
-		{"and a secret of another form", "token-secret", "hush", "has a token-secret that is not sixteen"},
+		{"missing usage for signing", "usage-bootstrap-signing", "false", "lacks the usage usage-bootstrap-signing"},
+		{"token ID that differs from the name", "token-id", "adopt3", `has a token-id other than "adopt2"`},
+		{"invalid token secret", "token-secret", "hush", "has a token-secret that is not sixteen"},
 	} {
 		good := own.Data
 		own.Data = maps.Clone(good)
@@ -258,7 +262,7 @@ func TestAdoptedTokenThatCannotBeUsed(t *testing.T) {
 		require.Contains(t, token.Status.Conditions[0].Message, test.message, test.reason)
 		require.NotContains(t, token.Status.Conditions[0].Message, "hush")
 		require.Nil(t, bootstrapIn(h.secret(token)), test.reason)
-		require.Equal(t, []string{"Secret/" + token.Name}, h.owns(token), test.reason)
+		require.Equal(t, []string{"Secret/" + token.Name}, h.ownedBy(token), test.reason)
 		own.Data = good
 		require.NoError(t, h.Update(t.Context(), own))
 		h.waitFor(token, v1alpha1.ReasonReady)
@@ -268,14 +272,14 @@ func TestAdoptedTokenThatCannotBeUsed(t *testing.T) {
 	h.waitFor(token, v1alpha1.ReasonBootstrapTokenUnusable)
 	require.Contains(t, token.Status.Conditions[0].Message, "was deleted: create it again, or delete this JoinToken")
 	h.quiet()
-	require.Nil(t, h.system(token), "what an administrator has taken away is not made anew")
+	require.Nil(t, h.system(token), "the controller must not create a token that an administrator has deleted")
 	h.kubeadmToken("adopt2", "fedcba9876543210")
 	h.waitFor(token, v1alpha1.ReasonReady)
 	require.Equal(t, "adopt2.fedcba9876543210", h.bootstrap(token).Token)
 }
 
-// TestAdoptedTokenEnds checks that an adopted token ends at its own expiration.
-func TestAdoptedTokenEnds(t *testing.T) {
+// TestBootstrapToken_AdoptedTokenExpires checks that an adopted token ends at its own expiration.
+func TestBootstrapToken_AdoptedTokenExpires(t *testing.T) {
 	h := newHub(t)
 	own := h.kubeadmToken("adopt4", "0123456789abcdef")
 	end := h.clock.Now().Add(time.Hour)
@@ -291,7 +295,7 @@ func TestAdoptedTokenEnds(t *testing.T) {
 	h.quiet()
 }
 
-func TestBootstrapTokenOfAnotherNamespaceIsLeftAlone(t *testing.T) {
+func TestBootstrapToken_OfAnotherNamespaceIsNotModified(t *testing.T) {
 	h := newHub(t)
 	token := h.waitFor(h.bootstrapToken("other1"), v1alpha1.ReasonReady)
 	system := h.system(token)
@@ -306,7 +310,7 @@ func TestBootstrapTokenOfAnotherNamespaceIsLeftAlone(t *testing.T) {
 	require.NotNil(t, h.system(token))
 }
 
-func TestBootstrapTokenIsNotLeakedByAHubThatWasDown(t *testing.T) {
+func TestBootstrapToken_DeletedWhileHubIsDown(t *testing.T) {
 	h := newHub(t)
 	gone, again := h.waitFor(h.bootstrapToken("gone01"), v1alpha1.ReasonReady),
 		h.waitFor(h.bootstrapToken("again1"), v1alpha1.ReasonReady)
@@ -317,19 +321,21 @@ func TestBootstrapTokenIsNotLeakedByAHubThatWasDown(t *testing.T) {
 	}
 	again = h.bootstrapToken("again1")
 	h.start(plane.ForTest(t).User("hub"), Options{Clock: h.clock, BootstrapTokens: true})
-	mustertest.Holds(h.t, time.Minute, "what was left is removed", func() bool { return h.system(gone) == nil })
+	mustertest.Holds(h.t, time.Minute, "the token of the deleted JoinToken is removed",
+		func() bool { return h.system(gone) == nil })
 	h.waitFor(again, v1alpha1.ReasonReady)
-	require.NotEqual(t, first.Token, h.bootstrap(again).Token, "a JoinToken that was made anew is another one")
-	mustertest.Holds(h.t, time.Minute, "copies of the first are dead", func() bool { return !h.works(first) })
+	require.NotEqual(t, first.Token, h.bootstrap(again).Token, "a JoinToken that was created again has another token")
+	mustertest.Holds(h.t, time.Minute, "copies of the first credential stop working",
+		func() bool { return !h.works(first) })
 }
 
-func TestBootstrapTokensOnlyByOption(t *testing.T) {
+func TestBootstrapToken_RequiresOption(t *testing.T) {
 	h := newHubWithoutController(t)
-	regtest.Grant(t, h, "hub") // and not the Role in kube-system
+	regtest.Grant(t, h, "hub") // without the Role in kube-system
 	h.start(plane.ForTest(t).User("hub"), Options{Clock: h.clock})
 	token := h.waitFor(h.bootstrapToken("option"), v1alpha1.ReasonNotEnabled)
 	require.Contains(t, token.Status.Conditions[0].Message, "create a JoinToken of type ServiceAccount")
-	require.Empty(t, h.owns(token))
+	require.Empty(t, h.ownedBy(token))
 	require.Nil(t, h.system(token))
 
 	mgr := newManager(t, plane.ForTest(t).User("hub"))

@@ -23,8 +23,9 @@ func (r secretReader) Get(_ context.Context, _ client.ObjectKey, into client.Obj
 	return nil
 }
 
-// TestGet_Owner checks that only the Secret of the JoinToken itself is used, and what is reported about others. The
-// garbage collector deletes the Secret of an earlier JoinToken; an administrator must delete that of another program.
+// TestGet_Owner checks that only the Secret of the JoinToken itself is used, and which errors are reported for other
+// Secrets. The garbage collector deletes the Secret of an earlier JoinToken; an administrator must delete that of
+// another program.
 func TestGet_Owner(t *testing.T) {
 	token := &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: "now"}}
 	for _, test := range []struct {
@@ -32,14 +33,14 @@ func TestGet_Owner(t *testing.T) {
 		owner *metav1.OwnerReference
 		want  string // part of the error; empty: the Secret is used
 	}{
-		{"its own", &metav1.OwnerReference{Kind: "JoinToken", Name: "east", UID: "now"}, ""},
-		{"of an earlier one", &metav1.OwnerReference{Kind: "JoinToken", Name: "east", UID: "before"},
+		{"this JoinToken", &metav1.OwnerReference{Kind: "JoinToken", Name: "east", UID: "now"}, ""},
+		{"an earlier JoinToken of the same name", &metav1.OwnerReference{Kind: "JoinToken", Name: "east", UID: "before"},
 			"Secret muster/east belongs to a deleted JoinToken of the same name: waiting for the garbage collector"},
-		{"of another JoinToken", &metav1.OwnerReference{Kind: "JoinToken", Name: "west", UID: "other"},
+		{"another JoinToken", &metav1.OwnerReference{Kind: "JoinToken", Name: "west", UID: "other"},
 			"Secret muster/east does not belong to this JoinToken: delete that object"},
-		{"of an object of another kind", &metav1.OwnerReference{Kind: "ConfigMap", Name: "east", UID: "other"},
+		{"an object of another kind", &metav1.OwnerReference{Kind: "ConfigMap", Name: "east", UID: "other"},
 			"Secret muster/east does not belong to this JoinToken: delete that object"},
-		{"without an owner", nil, "Secret muster/east does not belong to this JoinToken: delete that object"},
+		{"no owner", nil, "Secret muster/east does not belong to this JoinToken: delete that object"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			secret := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "muster", Name: "east"}}

@@ -29,9 +29,9 @@ import (
 
 var errKilled = errors.New("killed")
 
-// mortal returns a client whose program is killed after a number of writes: the last write succeeds without a
+// killedAfter returns a client whose program is killed after a number of writes: the last write succeeds without a
 // response, and no request follows.
-func mortal(inner client.WithWatch, writes int) client.Client {
+func killedAfter(inner client.WithWatch, writes int) client.Client {
 	write := func(do func() error) error {
 		if writes <= 0 {
 			return errKilled
@@ -62,9 +62,9 @@ func mortal(inner client.WithWatch, writes int) client.Client {
 	})
 }
 
-// TestRestartBetweenAnyTwoSteps checks that a controller continues after an earlier one was killed after any of its
-// writes.
-func TestRestartBetweenAnyTwoSteps(t *testing.T) {
+// TestReconcile_RestartAfterEachWrite checks that a controller continues after an earlier one was killed after any of
+// its writes.
+func TestReconcile_RestartAfterEachWrite(t *testing.T) {
 	h := newHubWithoutController(t)
 	cfg := plane.ForTest(t).Config()
 	inner, err := client.NewWithWatch(cfg, client.Options{Scheme: regtest.Scheme()})
@@ -78,23 +78,24 @@ func TestRestartBetweenAnyTwoSteps(t *testing.T) {
 		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)})
 		return err
 	}
-	// killed runs the controller again and again, with lives of one write, two writes and so on, until it is done.
-	killed := func(what string, token *v1alpha1.JoinToken) {
+	// killed runs the controller repeatedly, kills it after one write, two writes and so on, until Reconcile succeeds.
+	killed := func(operation string, token *v1alpha1.JoinToken) {
 		t.Helper()
 		for writes := 1; ; writes++ {
-			require.Less(t, writes, 10, what)
-			if err := reconcile(mortal(inner, writes), token); err == nil {
+			require.Less(t, writes, 10, operation)
+			if err := reconcile(killedAfter(inner, writes), token); err == nil {
 				return
 			}
 		}
 	}
 	for writes := 1; writes <= 6; writes++ {
 		token := h.token(fmt.Sprintf("killed-%d", writes), v1alpha1.JoinTokenSpec{TTLSeconds: ptr.To[int64](3600)})
-		err := reconcile(mortal(inner, writes), token)
-		require.Equal(t, writes <= 5, err != nil, "account, binding, token, Secret, status: %v", err)
+		err := reconcile(killedAfter(inner, writes), token)
+		require.Equal(t, writes <= 5, err != nil, "want five writes (ServiceAccount, RoleBinding, token, Secret, status): %v",
+			err)
 		require.NoError(t, reconcile(inner, token))
 		h.waitFor(token, v1alpha1.ReasonReady)
-		require.Len(t, h.owns(token), 3)
+		require.Len(t, h.ownedBy(token), 3)
 		require.True(t, h.works(h.bootstrap(token)))
 	}
 
@@ -103,7 +104,8 @@ func TestRestartBetweenAnyTwoSteps(t *testing.T) {
 	h.waitFor(token, v1alpha1.ReasonReady)
 
 	require.NoError(t, h.Delete(t.Context(), h.account(token)))
-	require.Error(t, reconcile(mortal(inner, 1), token), "the account is new, and the credential still of the old one")
+	require.Error(t, reconcile(killedAfter(inner, 1), token),
+		"the ServiceAccount is new, and the credential belongs to the old one")
 	require.NoError(t, reconcile(inner, token))
 	bootstrap := h.bootstrap(token)
 	require.True(t, h.works(bootstrap))
@@ -114,11 +116,11 @@ func TestRestartBetweenAnyTwoSteps(t *testing.T) {
 	require.True(t, h.works(bootstrap))
 	h.clock.SetTime(token.Status.ExpirationTime.Add(answerGrace))
 	killed("remove", token)
-	require.Equal(t, []string{"Secret/killed-all-the-time"}, h.owns(token))
+	require.Equal(t, []string{"Secret/killed-all-the-time"}, h.ownedBy(token))
 	require.Equal(t, bootstrap.Key, macKey(h.secret(token)))
 }
 
-func TestRestartBetweenAnyTwoStepsOfABootstrapToken(t *testing.T) {
+func TestReconcile_RestartAfterEachWriteOfBootstrapToken(t *testing.T) {
 	h := newHubWithoutController(t)
 	cfg := plane.ForTest(t).Config()
 	inner, err := client.NewWithWatch(cfg, client.Options{Scheme: regtest.Scheme()})
@@ -133,20 +135,20 @@ func TestRestartBetweenAnyTwoStepsOfABootstrapToken(t *testing.T) {
 		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)})
 		return err
 	}
-	// killed has the controller die after so many writes, for each number there is, and then live.
-	killed := func(what string, token *v1alpha1.JoinToken, writes int) {
+	// killed kills the controller after a number of writes, and reconciles again.
+	killed := func(operation string, token *v1alpha1.JoinToken, writes int) {
 		t.Helper()
-		err := reconcile(mortal(inner, writes), token)
-		require.ErrorIs(t, err, errKilled, what)
-		require.NoError(t, reconcile(inner, token), what)
+		err := reconcile(killedAfter(inner, writes), token)
+		require.ErrorIs(t, err, errKilled, operation)
+		require.NoError(t, reconcile(inner, token), operation)
 	}
 	for writes := range 4 { // binding, token, Secret, status
-		token := h.bootstrapToken(fmt.Sprintf("kill0%d", writes), endsAfter(time.Hour))
+		token := h.bootstrapToken(fmt.Sprintf("kill0%d", writes), expiresAfter(time.Hour))
 		killed("issue", token, writes)
 		h.waitFor(token, v1alpha1.ReasonReady)
 		bootstrap := h.bootstrap(token)
 		require.True(t, h.works(bootstrap))
-		require.Len(t, h.owns(token), 2)
+		require.Len(t, h.ownedBy(token), 2)
 
 		start := h.clock.Now()
 		h.clock.SetTime(token.Status.ExpirationTime.Time)
@@ -162,14 +164,14 @@ func TestRestartBetweenAnyTwoStepsOfABootstrapToken(t *testing.T) {
 		}
 		require.NoError(t, reconcile(inner, token))
 		require.Nil(t, h.system(token))
-		require.Equal(t, []string{"Secret/" + token.Name}, h.owns(token))
+		require.Equal(t, []string{"Secret/" + token.Name}, h.ownedBy(token))
 		h.clock.SetTime(start)
 	}
 }
 
-// TestFailureDoesNotProlongATokenThatIsUsedUp checks that a failure delays neither the end of a token's copies nor the
-// record of the time when it was used up.
-func TestFailureDoesNotProlongATokenThatIsUsedUp(t *testing.T) {
+// TestReconcile_FailureDoesNotProlongUsedUpToken checks that a failure delays neither the end of a token's copies nor
+// the record of the time when it was used up.
+func TestReconcile_FailureDoesNotProlongUsedUpToken(t *testing.T) {
 	h := newHubWithoutController(t)
 	cfg := plane.ForTest(t).Config()
 	inner, err := client.NewWithWatch(cfg, client.Options{Scheme: regtest.Scheme()})
@@ -180,7 +182,7 @@ func TestFailureDoesNotProlongATokenThatIsUsedUp(t *testing.T) {
 	c := interceptor.NewClient(inner, interceptor.Funcs{
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 			if broken {
-				return errors.New("the API server has the hiccups")
+				return errors.New("the API server is not available")
 			}
 			return c.Update(ctx, o, opts...)
 		},
@@ -197,7 +199,7 @@ func TestFailureDoesNotProlongATokenThatIsUsedUp(t *testing.T) {
 	require.NoError(t, Count(t.Context(), h, token, "east-id"))
 
 	start := h.clock.Now()
-	broken = true // from the first look on
+	broken = true // from the first reconcile on
 	require.Error(t, reconcile())
 	broken = false
 	h.clock.SetTime(start.Add(answerGrace / 2))
@@ -206,10 +208,10 @@ func TestFailureDoesNotProlongATokenThatIsUsedUp(t *testing.T) {
 	require.WithinDuration(t, start, token.Status.UsedUpTime.Time, time.Second)
 	h.clock.SetTime(start.Add(answerGrace))
 	require.NoError(t, reconcile())
-	require.Equal(t, []string{"Secret/hiccups"}, h.owns(token))
+	require.Equal(t, []string{"Secret/hiccups"}, h.ownedBy(token))
 }
 
-func TestFailuresAreReported(t *testing.T) {
+func TestReconcile_ReportsFailures(t *testing.T) {
 	h := newHubWithoutController(t)
 	cfg := plane.ForTest(t).Config()
 	inner, err := client.NewWithWatch(cfg, client.Options{Scheme: regtest.Scheme()})
@@ -231,12 +233,12 @@ func TestFailuresAreReported(t *testing.T) {
 	token := h.token("unlucky", v1alpha1.JoinTokenSpec{})
 	for range 3 {
 		_, err = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)})
-		require.ErrorContains(t, err, "no keys to sign with", "it is tried again")
+		require.ErrorContains(t, err, "no keys to sign with", "Reconcile returns the error for a retry")
 	}
 	h.waitFor(token, v1alpha1.ReasonFailed)
 	require.Equal(t, "issue a token of ServiceAccount join-unlucky: no keys to sign with",
 		token.Status.Conditions[0].Message)
-	require.Len(t, recorder.Events, 1, "an event at each transition, not at each try")
+	require.Len(t, recorder.Events, 1, "an Event for each transition, not for each retry")
 	broken = false
 	_, err = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)})
 	require.NoError(t, err)
@@ -250,12 +252,12 @@ func TestMaxUsesIsNeverExceeded(t *testing.T) {
 	const most, clusters = 3, 8
 	token := h.waitFor(h.token("rush", v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](most)}), v1alpha1.ReasonReady)
 	bootstrap := h.bootstrap(token)
-	in := make([]atomic.Bool, clusters)
+	admitted := make([]atomic.Bool, clusters)
 	var all sync.WaitGroup
 	for n := range clusters {
-		request, err := h.ask(bootstrap, fmt.Sprint("cluster-", n))
+		request, err := h.createRequest(bootstrap, fmt.Sprint("cluster-", n))
 		require.NoError(t, err)
-		for range 2 { // As two replicas of a hub would, were there no leader.
+		for range 2 { // Like two replicas of a hub without leader election.
 			all.Go(func() {
 				for {
 					token, err := Check(t.Context(), h, request)
@@ -266,7 +268,7 @@ func TestMaxUsesIsNeverExceeded(t *testing.T) {
 						continue
 					}
 					if err == nil {
-						in[n].Store(true)
+						admitted[n].Store(true)
 					} else if !errors.As(err, new(*membership.InvalidError)) {
 						t.Error(err)
 					}
@@ -277,8 +279,8 @@ func TestMaxUsesIsNeverExceeded(t *testing.T) {
 	}
 	all.Wait()
 	count := 0
-	for n := range in {
-		if in[n].Load() {
+	for n := range admitted {
+		if admitted[n].Load() {
 			count++
 		}
 	}
@@ -288,30 +290,30 @@ func TestMaxUsesIsNeverExceeded(t *testing.T) {
 	require.Len(t, token.Status.UsedBy, most)
 }
 
-func TestCheckRefuses(t *testing.T) {
+func TestCheck_InvalidProofs(t *testing.T) {
 	h := newHub(t)
 	token := h.waitFor(h.token("checked", v1alpha1.JoinTokenSpec{}), v1alpha1.ReasonReady)
-	mightier := h.waitFor(h.token("mightier", v1alpha1.JoinTokenSpec{AutoAccept: true}), v1alpha1.ReasonReady)
+	autoAccept := h.waitFor(h.token("mightier", v1alpha1.JoinTokenSpec{AutoAccept: true}), v1alpha1.ReasonReady)
 	bootstrap := h.bootstrap(token)
 	for _, test := range []struct {
 		reason string
 		change func(*registration.Bootstrap)
 		field  string
 	}{
-		{"the key of one token does not open another", func(b *registration.Bootstrap) {
-			b.TokenName = mightier.Name
+		{"the key of another token", func(b *registration.Bootstrap) {
+			b.TokenName = autoAccept.Name
 		}, "spec.token.mac"},
-		{"a token that is not there proves nothing", func(b *registration.Bootstrap) {
+		{"a token that does not exist", func(b *registration.Bootstrap) {
 			b.TokenName = "gone"
 		}, "spec.token.name"},
-		{"a guessed key does not, either", func(b *registration.Bootstrap) {
+		{"a guessed key", func(b *registration.Bootstrap) {
 			b.Key = make([]byte, keySize)
 		}, "spec.token.mac"},
 	} {
 		changed := *bootstrap
 		test.change(&changed)
-		request, err := h.ask(&changed, "east-id")
-		require.NoError(t, err, "the API server cannot tell")
+		request, err := h.createRequest(&changed, "east-id")
+		require.NoError(t, err, "the API server does not verify the proof")
 		_, err = Check(t.Context(), h, request)
 		invalid := new(membership.InvalidError)
 		require.ErrorAsf(t, err, &invalid, "%s: %v", test.reason, err)
@@ -320,8 +322,8 @@ func TestCheckRefuses(t *testing.T) {
 	_, err := Check(t.Context(), h, &v1alpha1.JoinRequest{})
 	require.ErrorContains(t, err, "spec.token: ")
 
-	// A token that was deleted and made anew is another one, also while its predecessor's Secret is still there.
-	request, err := h.ask(bootstrap, "east-id")
+	// A JoinToken that was deleted and created again is another one, even while the Secret of its predecessor exists.
+	request, err := h.createRequest(bootstrap, "east-id")
 	require.NoError(t, err)
 	old := h.secret(token)
 	reader := interceptor.NewClient(h.withWatch(), interceptor.Funcs{
@@ -337,7 +339,7 @@ func TestCheckRefuses(t *testing.T) {
 	})
 	_, err = Check(t.Context(), reader, request)
 	require.ErrorContains(t, err, "does not belong")
-	require.NotErrorAs(t, err, new(*membership.InvalidError), "the controller is about to make the right one")
+	require.NotErrorAs(t, err, new(*membership.InvalidError), "the controller will create the new Secret")
 }
 
 func TestAcceptor(t *testing.T) {
@@ -349,39 +351,39 @@ func TestAcceptor(t *testing.T) {
 		token  *v1alpha1.TokenProof
 		want   membership.Decision
 	}{
-		{"a token that accepts by itself", &v1alpha1.TokenProof{Name: "auto"}, membership.Accept},
-		{"a token that does not", &v1alpha1.TokenProof{Name: "manual"}, membership.Hold},
-		{"a request that was made with something else", nil, membership.Hold},
+		{"a token with autoAccept", &v1alpha1.TokenProof{Name: "auto"}, membership.Accept},
+		{"a token without autoAccept", &v1alpha1.TokenProof{Name: "manual"}, membership.Hold},
+		{"a request without a token", nil, membership.Hold},
 	} {
 		request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{Token: test.token}}
 		request.Namespace = namespace
 		acceptance, err := Acceptor{Reader: h}.Accept(t.Context(), request)
 		require.NoError(t, err, test.reason)
 		require.Equal(t, test.want, acceptance.Decision, test.reason)
-		// That a request waits for an administrator is said anyhow; a reason would only say it once more.
+		// The hub reports that a request waits for an administrator. No additional reason is needed.
 		require.Equal(t, test.want == membership.Accept, acceptance.Reason != "", test.reason)
 	}
 	request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{Token: &v1alpha1.TokenProof{Name: "gone"}}}
 	acceptance, err := Acceptor{Reader: h}.Accept(t.Context(), request)
 	require.Error(t, err)
-	require.Equal(t, membership.Hold, acceptance.Decision, "a doubt lets nobody in")
+	require.Equal(t, membership.Hold, acceptance.Decision, "an error must not accept a member")
 }
 
-// TestSecretFollowsTheHub checks that the Secret contains the new address when the hub moves.
-func TestSecretFollowsTheHub(t *testing.T) {
+// TestReconcile_SecretHasNewAddressOfHub checks that the Secret contains the new address when the hub moves.
+func TestReconcile_SecretHasNewAddressOfHub(t *testing.T) {
 	h := newHub(t)
 	token := h.waitFor(h.token("moved", v1alpha1.JoinTokenSpec{}), v1alpha1.ReasonReady)
 	before := h.bootstrap(token)
 	h.stop()
 	h.start(plane.ForTest(t).User("hub"), Options{Clock: h.clock, Server: "https://hub.example.com"})
-	mustertest.Holds(h.t, time.Minute, "the new address", func() bool {
+	mustertest.Holds(h.t, time.Minute, "the Secret has the new address", func() bool {
 		return h.bootstrap(token).Server == "https://hub.example.com"
 	})
 	require.Equal(t, before.Key, h.bootstrap(token).Key)
 	require.Equal(t, before.CA, h.bootstrap(token).CA)
 }
 
-func TestOptions(t *testing.T) {
+func TestHubFor_Options(t *testing.T) {
 	good := plane.ForTest(t).Config()
 	for _, test := range []struct {
 		reason  string
@@ -389,14 +391,14 @@ func TestOptions(t *testing.T) {
 		options Options
 		want    string
 	}{
-		{"zero options on a manager that reaches the hub as members do", func(*rest.Config) {}, Options{}, ""},
-		{"without a CA anybody could be the hub", func(c *rest.Config) { c.CAData = nil }, Options{}, "Options.CA"},
-		{"a file that is missing", func(c *rest.Config) {
+		{"zero options with the config of the manager", func(*rest.Config) {}, Options{}, ""},
+		{"no CA", func(c *rest.Config) { c.CAData = nil }, Options{}, "Options.CA"},
+		{"a missing CA file", func(c *rest.Config) {
 			c.CAData, c.CAFile = nil, "/nowhere/ca.crt"
 		}, Options{}, "/nowhere/ca.crt"},
-		{"what is no CA", func(*rest.Config) {}, Options{CA: []byte("hello")}, "Options.CA"},
-		{"a server without encryption", func(*rest.Config) {}, Options{Server: "http://hub"}, "Options.Server"},
-		{"a host name needs a scheme", func(*rest.Config) {}, Options{Server: "hub"}, "Options.Server"},
+		{"an invalid CA", func(*rest.Config) {}, Options{CA: []byte("hello")}, "Options.CA"},
+		{"a server with the http scheme", func(*rest.Config) {}, Options{Server: "http://hub"}, "Options.Server"},
+		{"a server without a scheme", func(*rest.Config) {}, Options{Server: "hub"}, "Options.Server"},
 	} {
 		cfg := rest.CopyConfig(good)
 		test.config(cfg)

@@ -33,7 +33,7 @@ func TestBootstrapCredentialMayDoNothingElse(t *testing.T) {
 
 func testPermissions(t *testing.T, h *hub, token, other *v1alpha1.JoinToken) {
 	bootstrap := h.bootstrap(token)
-	request, err := h.ask(bootstrap, "east-id")
+	request, err := h.createRequest(bootstrap, "east-id")
 	require.NoError(t, err, "create")
 	agent, err := client.NewWithWatch(bootstrap.RESTConfig(), client.Options{Scheme: regtest.Scheme()})
 	require.NoError(t, err)
@@ -42,7 +42,7 @@ func testPermissions(t *testing.T, h *hub, token, other *v1alpha1.JoinToken) {
 
 	ctx, in := t.Context(), client.InNamespace(namespace)
 	here := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
-	for what, try := range map[string]func() error{
+	for operation, try := range map[string]func() error{
 		"list requests": func() error { return agent.List(ctx, &v1alpha1.JoinRequestList{}, in) },
 		"watch requests": func() error {
 			w, err := agent.Watch(ctx, &v1alpha1.JoinRequestList{}, in)
@@ -55,14 +55,14 @@ func testPermissions(t *testing.T, h *hub, token, other *v1alpha1.JoinToken) {
 		"patch a request": func() error {
 			return agent.Patch(ctx, found.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{}`)))
 		},
-		"delete a request": func() error { return agent.Delete(ctx, found.DeepCopy()) },
-		"delete all":       func() error { return agent.DeleteAllOf(ctx, &v1alpha1.JoinRequest{}, in) },
-		"answer a request": func() error { return agent.Status().Update(ctx, found.DeepCopy()) },
-		"create a request elsewhere": func() error {
+		"delete a request":               func() error { return agent.Delete(ctx, found.DeepCopy()) },
+		"delete all requests":            func() error { return agent.DeleteAllOf(ctx, &v1alpha1.JoinRequest{}, in) },
+		"change the status of a request": func() error { return agent.Status().Update(ctx, found.DeepCopy()) },
+		"create a request in another namespace": func() error {
 			return agent.Create(ctx, &v1alpha1.JoinRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"},
 				Spec: found.Spec})
 		},
-		"get a request elsewhere": func() error {
+		"get a request in another namespace": func() error {
 			return agent.Get(ctx, client.ObjectKey{Namespace: "default", Name: "x"}, &v1alpha1.JoinRequest{})
 		},
 		"read its own Secret": func() error {
@@ -75,18 +75,21 @@ func testPermissions(t *testing.T, h *hub, token, other *v1alpha1.JoinToken) {
 		"read its JoinToken": func() error {
 			return agent.Get(ctx, client.ObjectKeyFromObject(token), &v1alpha1.JoinToken{})
 		},
-		"make a JoinToken": func() error {
+		"create a JoinToken": func() error {
 			return agent.Create(ctx,
 				&v1alpha1.JoinToken{ObjectMeta: here("mine"), Spec: v1alpha1.JoinTokenSpec{AutoAccept: true}})
 		},
-		"count":               func() error { return agent.Status().Update(ctx, token.DeepCopy()) },
+		"change the status of a JoinToken": func() error {
+			return agent.Status().Update(ctx,
+				token.DeepCopy())
+		},
 		"list MemberClusters": func() error { return agent.List(ctx, &v1alpha1.MemberClusterList{}) },
-		"make a MemberCluster": func() error {
+		"create a MemberCluster": func() error {
 			return agent.Create(ctx, &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "mine"}})
 		},
 		"list Memberships": func() error { return agent.List(ctx, &v1alpha1.MembershipList{}) },
 		"list Leases":      func() error { return agent.List(ctx, &coordinationv1.LeaseList{}) },
-		"file a CSR": func() error {
+		"create a CSR": func() error {
 			return agent.Create(ctx, &certificatesv1.CertificateSigningRequest{
 				ObjectMeta: metav1.ObjectMeta{Name: "mine"},
 				Spec: certificatesv1.CertificateSigningRequestSpec{
@@ -96,10 +99,10 @@ func testPermissions(t *testing.T, h *hub, token, other *v1alpha1.JoinToken) {
 			})
 		},
 		"list CSRs": func() error { return agent.List(ctx, &certificatesv1.CertificateSigningRequestList{}) },
-		"prolong itself": func() error {
+		"create a token of its ServiceAccount": func() error {
 			return agent.SubResource("token").Create(ctx, h.account(token), &authenticationv1.TokenRequest{})
 		},
-		"become another": func() error {
+		"create a token of another ServiceAccount": func() error {
 			return agent.SubResource("token").Create(ctx, h.account(other), &authenticationv1.TokenRequest{})
 		},
 		"impersonate": func() error {
@@ -121,23 +124,26 @@ func testPermissions(t *testing.T, h *hub, token, other *v1alpha1.JoinToken) {
 		"list bootstrap tokens": func() error {
 			return agent.List(ctx, &corev1.SecretList{}, client.InNamespace(metav1.NamespaceSystem))
 		},
-		"list in kube-system": func() error {
+		"list ConfigMaps in kube-system": func() error {
 			return agent.List(ctx, &corev1.ConfigMapList{}, client.InNamespace("kube-system"))
 		},
 		"review another token": func() error { return agent.Create(ctx, &authenticationv1.TokenReview{}) },
 		"run a pod":            func() error { return agent.Create(ctx, &corev1.Pod{ObjectMeta: here("mine")}) },
-		"make an account":      func() error { return agent.Create(ctx, &corev1.ServiceAccount{ObjectMeta: here("mine")}) },
+		"create a ServiceAccount": func() error {
+			return agent.Create(ctx,
+				&corev1.ServiceAccount{ObjectMeta: here("mine")})
+		},
 		"delete its namespace": func() error {
 			return agent.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 		},
 	} {
 		if err := try(); !apierrors.IsForbidden(err) {
-			t.Errorf("%s: want it forbidden, got %v", what, err)
+			t.Errorf("%s: want Forbidden, got %v", operation, err)
 		}
 	}
 
-	// And whatever else there is: the API server's own account of what the credential may do, without what
-	// everybody who is authenticated may.
+	// All other operations: the API server lists the permissions of the credential. Those of all authenticated users
+	// are not checked.
 	review, err := kubernetes.NewForConfigOrDie(bootstrap.RESTConfig()).AuthorizationV1().SelfSubjectRulesReviews().
 		Create(ctx,
 			&authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}},
@@ -145,7 +151,7 @@ func testPermissions(t *testing.T, h *hub, token, other *v1alpha1.JoinToken) {
 	require.NoError(t, err)
 	for _, rule := range review.Status.ResourceRules {
 		switch rule.APIGroups[0] {
-		case "authorization.k8s.io", "authentication.k8s.io": // Who am I, and what may I do.
+		case "authorization.k8s.io", "authentication.k8s.io": // reviews of the own permissions
 			require.Equal(t, []string{"create"}, rule.Verbs)
 		default:
 			require.Equal(t, []string{"joinrequests"}, rule.Resources)

@@ -70,90 +70,96 @@ func TestPlan(t *testing.T) {
 		now        time.Duration
 		want       step
 	}{
-		{"a new token gets a credential", v1alpha1.JoinTokenSpec{}, none, existing{}, 0,
+		{"a new token", v1alpha1.JoinTokenSpec{}, none, existing{}, 0,
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(0)}},
-		{"of the life that it asks for", v1alpha1.JoinTokenSpec{CredentialTTLSeconds: 600}, none, existing{}, 0,
+		{"a new token with a credential TTL", v1alpha1.JoinTokenSpec{CredentialTTLSeconds: 600}, none, existing{}, 0,
 			step{Action: issue, Reason: ready, Lifetime: 600 * time.Second, Again: at(0)}},
-		{"what works is left alone until half of its life is over", v1alpha1.JoinTokenSpec{}, none, fresh(0, day), day/2 - 1,
+		{"a credential before half of its lifetime", v1alpha1.JoinTokenSpec{}, none, fresh(0, day), day/2 - 1,
 			step{Action: keep, Reason: ready, Again: at(day / 2)}},
-		{"missing values are added without a new credential", v1alpha1.JoinTokenSpec{}, none,
+		{"missing values before half of the lifetime", v1alpha1.JoinTokenSpec{}, none,
 			existing{Usable: true, Incomplete: true, IssuedAt: at(0), Lifetime: day}, hour,
 			step{Action: complete, Reason: ready, Again: at(day / 2)}},
-		{"or come with a new credential that is due", v1alpha1.JoinTokenSpec{}, none,
+		{"missing values after half of the lifetime", v1alpha1.JoinTokenSpec{}, none,
 			existing{Usable: true, Incomplete: true, IssuedAt: at(0), Lifetime: day}, day / 2,
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(day / 2)}},
-		{"and then renewed", v1alpha1.JoinTokenSpec{}, none, fresh(0, day), day / 2,
+		{"a credential after half of its lifetime", v1alpha1.JoinTokenSpec{}, none, fresh(0, day), day / 2,
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(day / 2)}},
-		{"an API server that grants less is asked more often", v1alpha1.JoinTokenSpec{}, none, fresh(0, hour), hour / 2,
+		{"a credential with a shorter lifetime than requested", v1alpha1.JoinTokenSpec{}, none, fresh(0, hour), hour / 2,
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(hour / 2)}},
-		{"an admin who shortens it means what is there, too", v1alpha1.JoinTokenSpec{CredentialTTLSeconds: 3600}, none,
+		{"a shortened credential TTL applies to the existing credential", v1alpha1.JoinTokenSpec{CredentialTTLSeconds: 3600},
+			none,
 			fresh(0, day), hour / 2,
 			step{Action: issue, Reason: ready, Lifetime: hour, Again: at(hour / 2)}},
-		{"a credential that cannot be used is replaced", v1alpha1.JoinTokenSpec{}, none,
+		{"an unusable credential", v1alpha1.JoinTokenSpec{}, none,
 			existing{IssuedAt: at(0), Lifetime: day}, 1,
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(1)}},
-		{"one from the future says that the clock was set back: its age is unknown", v1alpha1.JoinTokenSpec{}, none,
+		{"a credential issued in the future", v1alpha1.JoinTokenSpec{}, none,
 			fresh(hour, day), 0,
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(0)}},
 
-		{"zero is for ever", seconds(0), none, fresh(0, day), hour, step{Action: keep, Reason: ready, Again: at(day / 2)}},
-		{"so is less", seconds(-5), none, fresh(0, day), hour, step{Action: keep, Reason: ready, Again: at(day / 2)}},
-		{"and more than dates can hold", seconds(math.MaxInt64), none, fresh(0, day), hour,
+		{"a TTL of zero never ends", seconds(0), none, fresh(0, day), hour,
 			step{Action: keep, Reason: ready, Again: at(day / 2)}},
-		{"a credential does not outlast its token, but for the grace", ttl(hour), none, existing{}, 0,
+		{"a negative TTL never ends", seconds(-5), none, fresh(0, day), hour,
+			step{Action: keep, Reason: ready, Again: at(day / 2)}},
+		{"a TTL beyond the range of time never ends", seconds(math.MaxInt64), none, fresh(0, day), hour,
+			step{Action: keep, Reason: ready, Again: at(day / 2)}},
+		{"a credential ends with its token and the grace period", ttl(hour), none, existing{}, 0,
 			step{Action: issue, Reason: ready, Lifetime: hour + answerGrace, End: at(hour), Again: at(0)}},
-		{"nor is it renewed when it lasts as long as it may", ttl(hour), none, fresh(0, hour+answerGrace), hour - 1,
+		{"a credential with the maximum lifetime is not renewed", ttl(hour), none, fresh(0, hour+answerGrace), hour - 1,
 			step{Action: keep, Reason: ready, End: at(hour), Again: at(hour)}},
-		{"the last one is rounded up, lest it be renewed ever more often", ttl(hour), none, existing{}, hour - 1,
+		{"the lifetime of the last credential is rounded up", ttl(hour), none, existing{}, hour - 1,
 			step{Action: issue, Reason: ready, Lifetime: answerGrace + time.Second, End: at(hour), Again: at(hour - 1)}},
-		{"from its end on nobody gets the credential any more", ttl(hour), none, fresh(0, hour+answerGrace), hour,
+		{"an expired token", ttl(hour), none, fresh(0, hour+answerGrace), hour,
 			step{Action: withdraw, Reason: expired, End: at(hour), Again: at(hour + answerGrace)}},
-		{"who had asked before can fetch the answer", ttl(hour), none, existing{}, hour + answerGrace - 1,
+		{"an expired token before the end of the grace period", ttl(hour), none, existing{}, hour + answerGrace - 1,
 			step{Action: withdraw, Reason: expired, End: at(hour), Again: at(hour + answerGrace)}},
-		{"but not for ever", ttl(hour), none, existing{}, hour + answerGrace,
+		{"an expired token after the grace period", ttl(hour), none, existing{}, hour + answerGrace,
 			step{Action: remove, Reason: expired, End: at(hour)}},
-		{"a token that is given more time works again", ttl(2 * hour), since(expired, hour, 0), existing{},
+		{"a prolonged token", ttl(2 * hour), since(expired, hour, 0), existing{},
 			hour + answerGrace,
 			step{Action: issue, Reason: ready, Lifetime: hour, End: at(2 * hour), Again: at(hour + answerGrace)}},
 
-		{"one use is left", two, v1alpha1.JoinTokenStatus{Uses: 1}, fresh(0, day), 0,
+		{"one use remains", two, v1alpha1.JoinTokenStatus{Uses: 1}, fresh(0, day), 0,
 			step{Action: keep, Reason: ready, Again: at(day / 2)}},
-		{"with the last use nobody gets the credential any more", two, v1alpha1.JoinTokenStatus{Uses: 2}, fresh(0, day), hour,
+		{"the last use", two, v1alpha1.JoinTokenStatus{Uses: 2}, fresh(0, day), hour,
 			step{Action: withdraw, Reason: usedUp, UsedUp: at(hour), Again: at(hour + answerGrace)}},
-		{"the last cluster can fetch its answer", two, gone(hour), existing{}, hour + answerGrace - 1,
+		{"a used-up token before the end of the grace period", two, gone(hour), existing{}, hour + answerGrace - 1,
 			step{Action: withdraw, Reason: usedUp, UsedUp: at(hour), Again: at(hour + answerGrace)}},
-		{"and then everything goes", two, gone(hour), existing{}, hour + answerGrace,
+		{"a used-up token after the grace period", two, gone(hour), existing{}, hour + answerGrace,
 			step{Action: remove, Reason: usedUp, UsedUp: at(hour)}},
-		{"also when something failed in between", two, failed, existing{}, hour + answerGrace,
+		{"a used-up token after the grace period, with a failure in between", two, failed, existing{}, hour + answerGrace,
 			step{Action: remove, Reason: usedUp, UsedUp: at(hour)}},
-		{"it was not ready before for another reason", two, since(v1alpha1.ReasonFailed, 0, 2), existing{}, hour,
+		{"the last use of a token that was not ready for another reason", two, since(v1alpha1.ReasonFailed, 0, 2), existing{},
+			hour,
 			step{Action: withdraw, Reason: usedUp, UsedUp: at(hour), Again: at(hour + answerGrace)}},
-		{"a bound that was lowered counts", two, v1alpha1.JoinTokenStatus{Uses: 7}, fresh(0, day), 0,
+		{"a lowered maxUses", two, v1alpha1.JoinTokenStatus{Uses: 7}, fresh(0, day), 0,
 			step{Action: withdraw, Reason: usedUp, UsedUp: at(0), Again: at(answerGrace)}},
-		{"a bound that was raised does, too", v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](3)}, gone(0), existing{}, hour,
+		{"a raised maxUses", v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](3)}, gone(0), existing{}, hour,
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(hour)}},
 
-		{"an administrator's own token is not renewed", v1alpha1.JoinTokenSpec{}, none, own(0), 1000 * hour,
+		{"an adopted token is not renewed", v1alpha1.JoinTokenSpec{}, none, own(0), 1000 * hour,
 			step{Action: keep, Reason: ready}},
-		{"and looked at again when it ends", v1alpha1.JoinTokenSpec{}, none, own(5 * hour), hour,
+		{"an adopted token with an expiration", v1alpha1.JoinTokenSpec{}, none, own(5 * hour), hour,
 			step{Action: keep, Reason: ready, Again: at(5 * hour)}},
-		{"or when the JoinToken does", ttl(2 * hour), none, own(5 * hour), hour,
+		{"an adopted token that expires after the JoinToken", ttl(2 * hour), none, own(5 * hour), hour,
 			step{Action: keep, Reason: ready, End: at(2 * hour), Again: at(2 * hour)}},
-		{"which may be all that ends", ttl(2 * hour), none, own(0), hour, step{Action: keep, Reason: ready, End: at(2 * hour),
-			Again: at(2 * hour)}},
-		{"a clock that was set back is no reason to write it again", v1alpha1.JoinTokenSpec{}, none, own(0), -hour,
+		{"an adopted token without an expiration, and a JoinToken with one", ttl(2 * hour), none, own(0), hour,
+			step{Action: keep, Reason: ready, End: at(2 * hour),
+				Again: at(2 * hour)}},
+		{"an adopted token issued in the future", v1alpha1.JoinTokenSpec{}, none, own(0), -hour,
 			step{Action: keep, Reason: ready}},
-		{"what is not in the Secret is put there", v1alpha1.JoinTokenSpec{}, none, existing{Adopted: true}, hour,
+		{"an adopted token that is not in the Secret", v1alpha1.JoinTokenSpec{}, none, existing{Adopted: true}, hour,
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(hour)}},
-		{"what cannot be used is given to nobody", ttl(2 * hour), none, existing{Problem: "The Secret lacks a usage"}, hour,
+		{"an unusable adopted token", ttl(2 * hour), none, existing{Problem: "The Secret lacks a usage"}, hour,
 			step{Action: remove, Reason: v1alpha1.ReasonBootstrapTokenUnusable, End: at(2 * hour), Again: at(2 * hour)}},
-		{"a JoinToken that has ended says so first", ttl(hour), none, existing{Problem: "The Secret is gone"},
+		{"an expired JoinToken with a missing adopted token", ttl(hour), none, existing{Problem: "The Secret is gone"},
 			hour + answerGrace,
 			step{Action: remove, Reason: expired, End: at(hour)}},
 
-		{"labels that cannot be given to a member stop the token", bad, none, fresh(0, day), 0,
+		{"a reserved label", bad, none, fresh(0, day), 0,
 			step{Action: withdraw, Reason: invalid, End: at(hour), Again: at(hour)}},
-		{"but not its end", bad, none, existing{}, hour + answerGrace, step{Action: remove, Reason: expired, End: at(hour)}},
+		{"a reserved label of an expired token", bad, none, existing{}, hour + answerGrace,
+			step{Action: remove, Reason: expired, End: at(hour)}},
 	} {
 		got := plan(joinToken(test.spec, test.status), test.credential, at(test.now))
 		require.NotEmpty(t, got.Message, test.reason)
@@ -163,9 +169,9 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPlanKeepsTokensAlive checks, for all lifetimes, that a token has a valid credential until it ends, and is not
+// TestPlan_KeepsTokensValid checks, for all lifetimes, that a token has a valid credential until it ends, and is not
 // renewed more often than necessary.
-func TestPlanKeepsTokensAlive(t *testing.T) {
+func TestPlan_KeepsTokensValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seconds := func(label string, low, high int64) int64 { return rapid.Int64Range(low, high).Draw(t, label) }
 		spec := v1alpha1.JoinTokenSpec{CredentialTTLSeconds: seconds("credential TTL", 600, 100_000)}
@@ -184,10 +190,10 @@ func TestPlanKeepsTokensAlive(t *testing.T) {
 				issued++
 				credential = existing{Usable: true, IssuedAt: now, Lifetime: min(step.Lifetime, longest)}
 				if step.Lifetime < 600*time.Second {
-					t.Fatalf("asks for %s: no API server grants that", step.Lifetime)
+					t.Fatalf("the requested lifetime is %s: want at least 600s", step.Lifetime)
 				}
-				if dies := now.Add(step.Lifetime); !end.IsZero() && dies.After(end.Add(answerGrace+time.Second)) {
-					t.Fatalf("the credential would live until %s, long after %s", dies, end)
+				if expires := now.Add(step.Lifetime); !end.IsZero() && expires.After(end.Add(answerGrace+time.Second)) {
+					t.Fatalf("the credential expires at %s, after the token's end at %s and the grace period", expires, end)
 				}
 			}
 			if ended := !end.IsZero() && !now.Before(end); ended != (step.Action == withdraw || step.Action == remove) {
@@ -198,19 +204,20 @@ func TestPlanKeepsTokensAlive(t *testing.T) {
 			}
 			if step.Action == issue {
 				if step.Again != now {
-					t.Fatalf("issues at %s and looks again at %s, before it knows what was granted", now, step.Again)
+					t.Fatalf("credential issued at %s: the next plan is at %s, want immediately", now, step.Again)
 				}
 				if next := plan(token, credential, now); next.Action == issue {
-					t.Fatalf("issues twice at %s", now)
+					t.Fatalf("a second credential is issued at %s", now)
 				}
 				continue
 			}
 			if !step.Again.After(now) {
-				t.Fatalf("at %s it wants to be called again at %s", now, step.Again)
+				t.Fatalf("at %s: the next plan is at %s, want a later time", now, step.Again)
 			}
 			now = step.Again.Add(late)
-			if dies := credential.IssuedAt.Add(credential.Lifetime); (end.IsZero() || now.Before(end)) && dies.Before(now) {
-				t.Fatalf("no credential at %s: it died at %s", now, dies)
+			expires := credential.IssuedAt.Add(credential.Lifetime)
+			if (end.IsZero() || now.Before(end)) && expires.Before(now) {
+				t.Fatalf("no valid credential at %s: it expired at %s", now, expires)
 			}
 		}
 		lived := stop.Sub(start)
@@ -219,7 +226,7 @@ func TestPlanKeepsTokensAlive(t *testing.T) {
 		}
 		life := min(longest, wanted(token))
 		if most := int(lived/(life/2)) + 1; issued > most {
-			t.Fatalf("%d credentials in %s, each of %s", issued, lived, life)
+			t.Fatalf("%d credentials in %s with a lifetime of %s: too many", issued, lived, life)
 		}
 	})
 }

@@ -36,10 +36,10 @@ func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 // hub is a hub with a running controller, whose user has exactly the permissions of the RBAC markers.
 type hub struct {
-	client.Client // an admin's
+	client.Client // of an administrator
 	t             *testing.T
 	clock         *clocktesting.FakePassiveClock
-	requests      atomic.Int64 // that the controller made
+	requests      atomic.Int64 // of the controller
 	stop          func()
 }
 
@@ -119,9 +119,9 @@ func (h *hub) waitFor(token *v1alpha1.JoinToken, reason string,
 func (h *hub) later(token *v1alpha1.JoinToken, d time.Duration) {
 	h.t.Helper()
 	h.clock.SetTime(h.clock.Now().Add(d))
-	was := token.DeepCopy()
+	before := token.DeepCopy()
 	metav1.SetMetaDataAnnotation(&token.ObjectMeta, "example.com/now", h.clock.Now().Format(time.RFC3339Nano))
-	require.NoError(h.t, h.Patch(h.t.Context(), token, client.MergeFrom(was)))
+	require.NoError(h.t, h.Patch(h.t.Context(), token, client.MergeFrom(before)))
 }
 
 func (h *hub) secret(token *v1alpha1.JoinToken) *corev1.Secret {
@@ -141,8 +141,8 @@ func (h *hub) bootstrap(token *v1alpha1.JoinToken) *registration.Bootstrap {
 	return bootstrap
 }
 
-// ask creates a JoinRequest with a bootstrap credential.
-func (h *hub) ask(bootstrap *registration.Bootstrap, clusterID string) (*v1alpha1.JoinRequest, error) {
+// createRequest creates a JoinRequest with a bootstrap credential.
+func (h *hub) createRequest(bootstrap *registration.Bootstrap, clusterID string) (*v1alpha1.JoinRequest, error) {
 	h.t.Helper()
 	claim, err := registration.NewClaimKey()
 	require.NoError(h.t, err)
@@ -157,7 +157,7 @@ func (h *hub) ask(bootstrap *registration.Bootstrap, clusterID string) (*v1alpha
 	return request, err
 }
 
-// works reports whether a bootstrap credential can still read answers.
+// works reports whether a bootstrap credential can still get JoinRequests.
 func (h *hub) works(bootstrap *registration.Bootstrap) bool {
 	h.t.Helper()
 	err := regtest.Client(h.t, bootstrap.RESTConfig()).Get(h.t.Context(),
@@ -165,8 +165,8 @@ func (h *hub) works(bootstrap *registration.Bootstrap) bool {
 	return client.IgnoreNotFound(err) == nil
 }
 
-// owns returns the names of the objects of a token.
-func (h *hub) owns(token *v1alpha1.JoinToken) []string {
+// ownedBy returns the names of the objects of a token.
+func (h *hub) ownedBy(token *v1alpha1.JoinToken) []string {
 	h.t.Helper()
 	var names []string
 	for _, kind := range owned() {

@@ -10,8 +10,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// TestReadOfATokenThatIsNotReady checks the results that depend on the status alone, for which Read sends no request.
-func TestReadOfATokenThatIsNotReady(t *testing.T) {
+// TestRead_NotReady checks the results that depend on the status alone, for which Read sends no request.
+func TestRead_NotReady(t *testing.T) {
 	ready := func(status metav1.ConditionStatus, reason string) []metav1.Condition {
 		return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: "why"}}
 	}
@@ -31,16 +31,17 @@ func TestReadOfATokenThatIsNotReady(t *testing.T) {
 		deleted    *metav1.Time
 		want       func(*testing.T, error)
 	}{
-		{"nobody has looked at it", nil, nil, is(membership.ErrPending)},
-		{"it goes", ready(metav1.ConditionTrue, v1alpha1.ReasonReady), new(metav1.Now()), is(membership.ErrPending)},
-		{"something failed, and is tried again", ready(metav1.ConditionFalse, v1alpha1.ReasonFailed), nil,
+		{"no condition", nil, nil, is(membership.ErrPending)},
+		{"deletion in progress", ready(metav1.ConditionTrue, v1alpha1.ReasonReady), new(metav1.Now()),
 			is(membership.ErrPending)},
-		{"it is ready, and has no Secret", ready(metav1.ConditionTrue, v1alpha1.ReasonReady), nil, is(membership.ErrPending)},
-		{"its time is over", ready(metav1.ConditionFalse, v1alpha1.ReasonExpired), nil, is(ErrEnded)},
-		{"its uses are", ready(metav1.ConditionFalse, v1alpha1.ReasonUsedUp), nil, is(ErrEnded)},
-		{"a label cannot be", ready(metav1.ConditionFalse, v1alpha1.ReasonInvalidLabel), nil, invalid("spec.labels")},
-		{"the hub has no such tokens", ready(metav1.ConditionFalse, v1alpha1.ReasonNotEnabled), nil, invalid("spec.type")},
-		{"the administrator's own is of no use", ready(metav1.ConditionFalse, v1alpha1.ReasonBootstrapTokenUnusable), nil,
+		{"failed, and retried", ready(metav1.ConditionFalse, v1alpha1.ReasonFailed), nil,
+			is(membership.ErrPending)},
+		{"ready, without a Secret", ready(metav1.ConditionTrue, v1alpha1.ReasonReady), nil, is(membership.ErrPending)},
+		{"expired", ready(metav1.ConditionFalse, v1alpha1.ReasonExpired), nil, is(ErrEnded)},
+		{"used up", ready(metav1.ConditionFalse, v1alpha1.ReasonUsedUp), nil, is(ErrEnded)},
+		{"reserved label", ready(metav1.ConditionFalse, v1alpha1.ReasonInvalidLabel), nil, invalid("spec.labels")},
+		{"bootstrap tokens not enabled", ready(metav1.ConditionFalse, v1alpha1.ReasonNotEnabled), nil, invalid("spec.type")},
+		{"unusable adopted token", ready(metav1.ConditionFalse, v1alpha1.ReasonBootstrapTokenUnusable), nil,
 			invalid("spec.type")},
 	} {
 		t.Run(test.reason, func(t *testing.T) {

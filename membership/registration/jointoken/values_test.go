@@ -77,9 +77,9 @@ func TestValues_KeptInSecret(t *testing.T) {
 	delete(earlier.Data, registration.ValuesKey)
 	require.NoError(t, h.Update(t.Context(), earlier))
 	complete("the Secret of an earlier version is completed", "", issued)
-	spoiled := h.secret(token)
-	spoiled.Data[registration.ValuesKey] = []byte("token: other\n")
-	require.NoError(t, h.Update(t.Context(), spoiled))
+	changed := h.secret(token)
+	changed.Data[registration.ValuesKey] = []byte("token: other\n")
+	require.NoError(t, h.Update(t.Context(), changed))
 	complete("changed values are restored", "", issued)
 	h.quiet()
 	version := h.secret(token).ResourceVersion
@@ -87,19 +87,19 @@ func TestValues_KeptInSecret(t *testing.T) {
 	h.quiet()
 	require.Equal(t, version, h.secret(token).ResourceVersion, "a reconcile writes nothing")
 
-	was := token.DeepCopy()
+	old := token.DeepCopy()
 	token.Spec.ClusterID = "east-id"
-	if err := h.Patch(t.Context(), token, client.MergeFrom(was)); err == nil {
+	if err := h.Patch(t.Context(), token, client.MergeFrom(old)); err == nil {
 		complete("the values follow spec.clusterID", "east-id", issued)
 	}
 
 	require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(token), token))
-	was = token.DeepCopy()
+	old = token.DeepCopy()
 	token.Spec.TTLSeconds = new(int64(1))
-	require.NoError(t, h.Patch(t.Context(), token, client.MergeFrom(was)))
+	require.NoError(t, h.Patch(t.Context(), token, client.MergeFrom(old)))
 	h.later(token, time.Hour)
 	h.waitFor(token, v1alpha1.ReasonExpired)
-	require.NotContains(t, h.secret(token).Data, registration.ValuesKey, "an expired token offers no values")
+	require.NotContains(t, h.secret(token).Data, registration.ValuesKey, "the Secret of an expired token has no values")
 	_, err = ReadValues(t.Context(), h, token)
 	require.ErrorIs(t, err, ErrEnded)
 }

@@ -36,7 +36,7 @@ func Example() {
 	}
 	fmt.Println(live.Replace(access))
 
-	// A hub runs nothing, and reads no files, because a Secret says so.
+	// A Secret cannot make the hub run a program or read a file.
 	_, err = kubeconfig.Parse(map[string][]byte{"value": []byte(`
 apiVersion: v1
 kind: Config

@@ -37,8 +37,8 @@ func member(t *testing.T, name string) (server *httptest.Server, ca []byte) {
 		}
 	}))
 	server.EnableHTTP2 = true
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // connections are closed in the middle of things
-	// A certificate of its own, so that the authority matters.
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // connections are closed during requests
+	// The server has another certificate, so that its CA must be verified.
 	ca, pair := certificates(t)
 	own, err := tls.X509KeyPair(pair[0], pair[1])
 	require.NoError(t, err)
@@ -102,11 +102,11 @@ func get(t *testing.T, client *http.Client, url string) string {
 	return string(body)
 }
 
-func TestLive(t *testing.T) {
+func TestLive_LendAndReplace(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	first, firstCA := member(t, "first")
 	second, secondCA := member(t, "second")
-	defer second.Close() // before leaks are looked for
+	defer second.Close() // before the check for leaks
 	defer first.Close()
 
 	live, err := NewLive(access(t, map[string]string{ServerKey: first.URL, CAKey: string(firstCA), TokenKey: "one"}))
@@ -130,11 +130,11 @@ func TestLive(t *testing.T) {
 	require.NoError(t, live.Replace(access(t,
 		map[string]string{ServerKey: second.URL + "/k8s/c-1/", CAKey: string(secondCA), TokenKey: "two"})))
 	_, err = lines.ReadString('\n')
-	require.Error(t, err, "a watch of before ends")
+	require.Error(t, err, "a watch over the previous connection ends")
 	require.Equal(t, "second /k8s/c-1/api/v1/services/http:x:80%2Fy?limit=1 Bearer two\n", get(t, client, url))
-	require.Contains(t, get(t, otherClient, url), "second /k8s/c-1/api", "all that was lent goes the new way")
+	require.Contains(t, get(t, otherClient, url), "second /k8s/c-1/api", "all lent configs use the new access")
 
-	// The same again closes nothing.
+	// An equal Access closes no connection.
 	watch = open(t, client, config.Host+"/api?watch")
 	defer watch.Body.Close()
 	require.NoError(t, live.Replace(access(t,
@@ -150,18 +150,18 @@ func TestLive(t *testing.T) {
 	require.Contains(t, get(t, client, url), "Bearer two")
 	select {
 	case err := <-ended:
-		t.Errorf("a watch ended though nothing changed: %v", err)
+		t.Errorf("a watch ended without a change: %v", err)
 	default:
 	}
 
 	takeBack()
-	require.Error(t, <-ended, "a watch ends with what it was made by")
-	_, err = client.Get(url) //nolint:bodyclose // it fails
+	require.Error(t, <-ended, "a watch ends with its config")
+	_, err = client.Get(url) //nolint:bodyclose // the request fails
 	require.ErrorIs(t, err, ErrEnded)
-	require.Contains(t, get(t, otherClient, url), "Bearer two", "to take one back is nothing to another")
+	require.Contains(t, get(t, otherClient, url), "Bearer two", "other configs are not affected")
 
 	live.Close()
-	_, err = otherClient.Get(url) //nolint:bodyclose // it fails
+	_, err = otherClient.Get(url) //nolint:bodyclose // the request fails
 	require.ErrorIs(t, err, ErrEnded)
 	_, _, err = live.Lend()
 	require.ErrorIs(t, err, ErrEnded)
@@ -170,8 +170,8 @@ func TestLive(t *testing.T) {
 	takeBack()
 }
 
-// TestReplaceFails checks that an Access whose connection cannot be prepared changes nothing.
-func TestReplaceFails(t *testing.T) {
+// TestLive_FailedReplace checks that an Access whose connection cannot be prepared changes nothing.
+func TestLive_FailedReplace(t *testing.T) {
 	server, ca := member(t, "x")
 	live, err := NewLive(access(t, map[string]string{ServerKey: server.URL, CAKey: string(ca), TokenKey: "one"}))
 	require.NoError(t, err)
@@ -188,8 +188,8 @@ func TestReplaceFails(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestLiveRotation checks that each request during a replacement uses exactly one of the credentials.
-func TestLiveRotation(t *testing.T) {
+// TestLive_Rotation checks that each request during a replacement uses exactly one of the credentials.
+func TestLive_Rotation(t *testing.T) {
 	server, ca := member(t, "x")
 	of := func(token string) *Access {
 		return access(t, map[string]string{ServerKey: server.URL, CAKey: string(ca), TokenKey: token})
@@ -200,13 +200,13 @@ func TestLiveRotation(t *testing.T) {
 	config, _, err := live.Lend()
 	require.NoError(t, err)
 	client := clientOf(t, config)
-	var asking sync.WaitGroup
+	var clients sync.WaitGroup
 	for range 4 {
-		asking.Go(func() {
+		clients.Go(func() {
 			for range 25 {
 				response, err := client.Get(config.Host + "/")
 				if err != nil {
-					continue // its connection was closed under it, which is what others try again after
+					continue // the connection was closed during the request, which clients retry
 				}
 				body, err := io.ReadAll(response.Body)
 				_ = response.Body.Close()
@@ -221,17 +221,17 @@ func TestLiveRotation(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	asking.Wait()
+	clients.Wait()
 	require.NoError(t, live.Replace(of("last")))
 	require.Equal(t, "x / Bearer last\n", get(t, client, config.Host+"/"))
 }
 
-// TestLiveProxy checks that the proxy receives CONNECT with its headers.
-func TestLiveProxy(t *testing.T) {
+// TestLive_Proxy checks that the proxy receives CONNECT with its headers.
+func TestLive_Proxy(t *testing.T) {
 	server, ca := member(t, "x")
-	asked := make(chan *http.Request, 1)
+	requests := make(chan *http.Request, 1)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked <- r
+		requests <- r
 		onward, err := net.Dial("tcp", r.Host) //nolint:noctx // a test
 		if err != nil {
 			return
@@ -255,8 +255,8 @@ func TestLiveProxy(t *testing.T) {
 	config, _, err := live.Lend()
 	require.NoError(t, err)
 	require.Equal(t, "x / Bearer one\n", get(t, clientOf(t, config), config.Host+"/"))
-	connect := <-asked
+	connect := <-requests
 	require.Equal(t, http.MethodConnect, connect.Method)
 	require.Equal(t, "east", connect.Header.Get("X-Target"))
-	require.Empty(t, connect.Header.Get("Authorization"), "a proxy is not shown the credential")
+	require.Empty(t, connect.Header.Get("Authorization"), "the proxy must not receive the credential")
 }

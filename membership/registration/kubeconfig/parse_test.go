@@ -72,105 +72,112 @@ func TestParse(t *testing.T) {
 		options Options
 		field   string // of the error; "": none
 	}{
-		{"a kubeconfig with a token is the common case; a context that is not the current one does not matter",
+		{"kubeconfig with a token, and an invalid context that is not the current one",
 			whole(nil, nil), Options{}, ""},
-		{"a kubeconfig goes before keys beside it", and(whole(nil, nil), ServerKey, "nonsense"), Options{}, ""},
-		{"a client certificate will do",
+		{"kubeconfig takes precedence over other keys", and(whole(nil, nil), ServerKey, "nonsense"), Options{}, ""},
+		{"kubeconfig with a client certificate",
 			whole(object{"certificate-authority-data": ca},
 				object{"token": nil, "client-certificate-data": certificate, "client-key-data": key}), Options{}, ""},
-		{"members behind a proxy are common", and(whole(object{"proxy-url": "http://user:" + secret + "@proxy:3128"}, nil),
-			ProxyHeadersKey, `{"X-Target": "east"}`), Options{}, ""},
+		{"kubeconfig with a proxy and proxy headers",
+			and(whole(object{"proxy-url": "http://user:" + secret + "@proxy:3128"}, nil),
+				ProxyHeadersKey, `{"X-Target": "east"}`), Options{}, ""},
 
-		{"there is nothing", nil, Options{}, "value"},
-		{"a file that is not one", raw(secret + ": ["), Options{}, "value"},
-		{"another kind of object", raw("apiVersion: v1\nkind: Pod\nmetadata: {name: " + secret + "}"), Options{}, "value"},
-		{"a key that is there and empty is no reason to look at others", and(keys(nil), DefaultKey, ""), Options{},
+		{"no data", nil, Options{}, "value"},
+		{"kubeconfig that is not YAML", raw(secret + ": ["), Options{}, "value"},
+		{"object of another kind", raw("apiVersion: v1\nkind: Pod\nmetadata: {name: " + secret + "}"), Options{}, "value"},
+		{"empty kubeconfig next to other keys", and(keys(nil), DefaultKey, ""), Options{},
 			"value.current-context"},
 		{"no current context", raw("apiVersion: v1\nkind: Config\n"), Options{}, "value.current-context"},
-		{"a context that is not there", raw("apiVersion: v1\nkind: Config\ncurrent-context: x\n"), Options{},
+		{"missing context", raw("apiVersion: v1\nkind: Config\ncurrent-context: x\n"), Options{},
 			"value.contexts"},
-		{"a cluster that is not there", raw("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, " +
+		{"missing cluster", raw("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, " +
 			"context: {cluster: c, user: u}}]\n"), Options{}, "value.clusters"},
-		{"a user that is not there", raw("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: " +
+		{"missing user", raw("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: " +
 			"{cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: 'https://x'}}]\n"), Options{}, "value.users"},
-		{"it does not fit into a Secret", raw(strings.Repeat("#", maxSize+1)), Options{}, "value"},
+		{"kubeconfig larger than a Secret", raw(strings.Repeat("#", maxSize+1)), Options{}, "value"},
 
-		{"a program would run as the hub", whole(nil, exec), Options{}, "value.user.exec"},
-		{"also beside a token", whole(nil, with(exec, object{"token": secret})), Options{}, "value.user.exec"},
-		{"unless that is allowed", whole(nil, exec), Options{AllowExec: true}, ""},
-		{"a plugin is a program too", whole(nil, object{"auth-provider": object{"name": "gcp"}}), Options{},
+		{"exec plugin", whole(nil, exec), Options{}, "value.user.exec"},
+		{"exec plugin together with a token", whole(nil, with(exec, object{"token": secret})), Options{}, "value.user.exec"},
+		{"exec plugin with AllowExec", whole(nil, exec), Options{AllowExec: true}, ""},
+		{"auth provider plugin", whole(nil, object{"auth-provider": object{"name": "gcp"}}), Options{},
 			"value.user.auth-provider"},
-		{"the hub's own token could be sent away",
+		{"token file",
 			whole(nil, object{"token": nil, "tokenFile": "/var/run/secrets/" + secret}), Options{}, "value.user.tokenFile"},
-		{"or its certificate", whole(nil, object{"client-certificate": "/" + secret, "client-key": "/k"}), Options{},
+		{"client certificate file", whole(nil, object{"client-certificate": "/" + secret, "client-key": "/k"}), Options{},
 			"value.user.client-certificate"},
-		{"or its key", whole(nil, object{"client-key": "/" + secret}), Options{}, "value.user.client-key"},
-		{"or it could be asked whether a file is there", whole(object{"certificate-authority": "/" + secret}, nil), Options{},
+		{"client key file", whole(nil, object{"client-key": "/" + secret}), Options{}, "value.user.client-key"},
+		{"certificate authority file", whole(object{"certificate-authority": "/" + secret}, nil), Options{},
 			"value.cluster.certificate-authority"},
-		{"files where they are allowed",
+		{"files with AllowFiles",
 			whole(object{"certificate-authority": "/ca"}, object{"token": nil, "tokenFile": "/token"}),
 			Options{AllowFiles: true}, ""},
-		{"what is allowed is allowed alone", whole(object{"certificate-authority": "/ca"}, exec), Options{AllowFiles: true},
+		{"exec plugin with AllowFiles only", whole(object{"certificate-authority": "/ca"}, exec), Options{AllowFiles: true},
 			"value.user.exec"},
-		{"the server would not be verified", whole(object{"insecure-skip-tls-verify": true}, nil), Options{},
+		{"insecure connection", whole(object{"insecure-skip-tls-verify": true}, nil), Options{},
 			"value.cluster.insecure-skip-tls-verify"},
-		{"unless that is allowed", whole(object{"insecure-skip-tls-verify": true}, nil), Options{AllowInsecure: true}, ""},
-		{"and makes sense", whole(object{"insecure-skip-tls-verify": true, "certificate-authority-data": ca}, nil),
+		{"insecure connection with AllowInsecure", whole(object{"insecure-skip-tls-verify": true}, nil),
+			Options{AllowInsecure: true}, ""},
+		{"insecure connection with a certificate authority",
+			whole(object{"insecure-skip-tls-verify": true, "certificate-authority-data": ca}, nil),
 			Options{AllowInsecure: true}, "value.cluster.insecure-skip-tls-verify"},
-		{"http has no secrets", whole(object{"server": "http://member"}, nil), Options{}, "value.cluster.server"},
-		{"unless that is allowed", whole(object{"server": "http://member"}, nil), Options{AllowHTTP: true}, ""},
-		{"impersonation is more than a credential", whole(nil, object{"as": secret}), Options{}, "value.user.as"},
-		{"also as a group alone", whole(nil, object{"as-groups": []string{secret}}), Options{}, "value.user.as"},
-		{"also by a UID or more", whole(nil, object{"as-user-extra": object{"x": []string{secret}}}), Options{},
+		{"server with the http scheme", whole(object{"server": "http://member"}, nil), Options{}, "value.cluster.server"},
+		{"server with the http scheme and AllowHTTP", whole(object{"server": "http://member"}, nil), Options{AllowHTTP: true},
+			""},
+		{"impersonation of a user", whole(nil, object{"as": secret}), Options{}, "value.user.as"},
+		{"impersonation of a group", whole(nil, object{"as-groups": []string{secret}}), Options{}, "value.user.as"},
+		{"impersonation with extra values", whole(nil, object{"as-user-extra": object{"x": []string{secret}}}), Options{},
 			"value.user.as"},
-		{"unless that is allowed", whole(nil, object{"as": "x"}), Options{AllowImpersonation: true}, ""},
-		{"and makes sense", whole(nil, object{"as-groups": []string{"x"}}), Options{AllowImpersonation: true},
+		{"impersonation with AllowImpersonation", whole(nil, object{"as": "x"}), Options{AllowImpersonation: true}, ""},
+		{"impersonation of a group without a user", whole(nil, object{"as-groups": []string{"x"}}),
+			Options{AllowImpersonation: true},
 			"value.user.as"},
-		{"passwords do not rotate", whole(nil, object{"token": nil, "username": "x", "password": secret}), Options{},
+		{"password", whole(nil, object{"token": nil, "username": "x", "password": secret}), Options{},
 			"value.user.username"},
-		{"unless they are allowed", whole(nil, object{"token": nil, "username": "x", "password": secret}),
+		{"password with AllowPasswords", whole(nil, object{"token": nil, "username": "x", "password": secret}),
 			Options{AllowPasswords: true}, ""},
 
-		{"there is no credential", whole(nil, object{"token": nil}), Options{}, "value.user"},
+		{"no credential", whole(nil, object{"token": nil}), Options{}, "value.user"},
 		{"a certificate without its key", whole(nil, object{"client-certificate-data": certificate}), Options{},
 			"value.user.client-key-data"},
 		{"a key without its certificate", whole(nil, object{"client-key-data": key}), Options{},
 			"value.user.client-certificate-data"},
-		{"a certificate that is none", whole(nil, object{"client-certificate-data": []byte(secret), "client-key-data": key}),
+		{"invalid client certificate", whole(nil, object{"client-certificate-data": []byte(secret), "client-key-data": key}),
 			Options{}, "value.user.client-certificate-data"},
-		{"an authority that is none", whole(object{"certificate-authority-data": []byte(secret)}, nil), Options{},
+		{"invalid certificate authority", whole(object{"certificate-authority-data": []byte(secret)}, nil), Options{},
 			"value.cluster.certificate-authority-data"},
-		{"a token that would end the header", whole(nil, object{"token": secret + "\r\nX: y"}), Options{},
+		{"token with a line break", whole(nil, object{"token": secret + "\r\nX: y"}), Options{},
 			"value.user.token"},
 		{"no address", whole(object{"server": nil}, nil), Options{}, "value.cluster.server"},
 		{"an address without a scheme", whole(object{"server": "member:6443"}, nil), Options{}, "value.cluster.server"},
 		{"a password in an address", whole(object{"server": "https://x:" + secret + "@member"}, nil), Options{},
 			"value.cluster.server"},
-		{"an address that is none", whole(object{"server": "https://%" + secret}, nil), Options{}, "value.cluster.server"},
-		{"a proxy that is none", whole(object{"proxy-url": "ftp://" + secret}, nil), Options{}, "value.cluster.proxy-url"},
+		{"invalid server address", whole(object{"server": "https://%" + secret}, nil), Options{}, "value.cluster.server"},
+		{"unsupported proxy scheme", whole(object{"proxy-url": "ftp://" + secret}, nil), Options{},
+			"value.cluster.proxy-url"},
 
-		{"server and token are enough", keys(nil), Options{}, ""},
-		{"all keys that there are",
+		{"keys: server and token", keys(nil), Options{}, ""},
+		{"keys: all of them",
 			keys(map[string]string{CAKey: string(ca), TLSServerNameKey: "member", ProxyURLKey: "https://proxy\n",
 				ProxyHeadersKey: "X-Target: east\n"}), Options{}, ""},
-		{"a server is needed", keys(map[string]string{ServerKey: "-"}), Options{}, "value"},
-		{"by https", keys(map[string]string{ServerKey: "http://" + secret}), Options{}, "server"},
-		{"and what is allowed of a kubeconfig is not for keys", keys(map[string]string{ServerKey: "http://x"}),
+		{"keys: no server", keys(map[string]string{ServerKey: "-"}), Options{}, "value"},
+		{"keys: server with the http scheme", keys(map[string]string{ServerKey: "http://" + secret}), Options{}, "server"},
+		{"keys: AllowHTTP does not apply", keys(map[string]string{ServerKey: "http://x"}),
 			Options{AllowHTTP: true}, "server"},
-		{"a token is needed", keys(map[string]string{TokenKey: "-"}), Options{}, "token"},
-		{"not two", keys(map[string]string{TokenKey: secret + " " + secret}), Options{}, "token"},
-		{"an authority that is none", keys(map[string]string{CAKey: secret}), Options{}, "ca.crt"},
-		{"a proxy that is none", keys(map[string]string{ProxyURLKey: secret}), Options{}, "proxy-url"},
-		{"socks5 is a proxy", keys(map[string]string{ProxyURLKey: "socks5://proxy:1080"}), Options{}, ""},
-		{"which takes no headers",
+		{"keys: no token", keys(map[string]string{TokenKey: "-"}), Options{}, "token"},
+		{"keys: token with a space", keys(map[string]string{TokenKey: secret + " " + secret}), Options{}, "token"},
+		{"keys: invalid certificate authority", keys(map[string]string{CAKey: secret}), Options{}, "ca.crt"},
+		{"keys: invalid proxy", keys(map[string]string{ProxyURLKey: secret}), Options{}, "proxy-url"},
+		{"keys: socks5 proxy", keys(map[string]string{ProxyURLKey: "socks5://proxy:1080"}), Options{}, ""},
+		{"keys: socks5 proxy with headers",
 			keys(map[string]string{ProxyURLKey: "socks5://proxy:1080", ProxyHeadersKey: "X: " + secret}), Options{},
 			"proxy-headers"},
-		{"headers without a proxy", keys(map[string]string{ProxyHeadersKey: "X: " + secret}), Options{}, "proxy-headers"},
-		{"headers that are none", keys(map[string]string{ProxyURLKey: "https://proxy", ProxyHeadersKey: secret}), Options{},
+		{"keys: headers without a proxy", keys(map[string]string{ProxyHeadersKey: "X: " + secret}), Options{},
 			"proxy-headers"},
-		{"a name that would be two headers",
+		{"keys: invalid headers", keys(map[string]string{ProxyURLKey: "https://proxy", ProxyHeadersKey: secret}), Options{},
+			"proxy-headers"},
+		{"keys: header name with a colon",
 			keys(map[string]string{ProxyURLKey: "https://proxy", ProxyHeadersKey: `{"X: y": "z"}`}), Options{}, "proxy-headers"},
-		{"a value that would be two headers", keys(map[string]string{ProxyURLKey: "https://proxy",
+		{"keys: header value with a line break", keys(map[string]string{ProxyURLKey: "https://proxy",
 			ProxyHeadersKey: `{"X": "y\r\nZ: ` + secret + `"}`}), Options{}, "proxy-headers"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -178,7 +185,7 @@ func TestParse(t *testing.T) {
 			if tc.field == "" {
 				require.NoError(t, err)
 				require.Contains(t, access.Server(), "://member")
-				requireSilent(t, access)
+				requireRedacted(t, access)
 				return
 			}
 			var wrong *membership.InvalidError
@@ -189,8 +196,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// requireSilent checks that no printed form of a value contains the secret.
-func requireSilent(t *testing.T, access *Access) {
+// requireRedacted checks that no printed form of a value contains the secret.
+func requireRedacted(t *testing.T, access *Access) {
 	t.Helper()
 	asJSON, err := json.Marshal(access)
 	require.NoError(t, err)
@@ -205,7 +212,7 @@ func and(data map[string][]byte, key, value string) map[string][]byte {
 	return data
 }
 
-func TestRevision(t *testing.T) {
+func TestAccess_Revision(t *testing.T) {
 	revision := func(data map[string][]byte) string {
 		access, err := Parse(data, "", Options{})
 		require.NoError(t, err)
@@ -219,12 +226,12 @@ func TestRevision(t *testing.T) {
 		return data
 	}
 	same := revision(base())
-	require.Equal(t, same, revision(base("unknown", "x")), "what does not count makes no other revision")
+	require.Equal(t, same, revision(base("unknown", "x")), "an unknown key does not change the revision")
 	seen := map[string]string{same: "nothing"}
 	for _, other := range [][2]string{{ServerKey, "https://y"}, {TokenKey, "u"}, {TLSServerNameKey, "y"},
 		{ProxyURLKey, "https://other"}, {ProxyHeadersKey, "X: z"}} {
 		got := revision(base(other[0], other[1]))
-		require.NotContains(t, seen, got, "%s makes another one", other[0])
+		require.NotContains(t, seen, got, "%s must change the revision", other[0])
 		seen[got] = other[0]
 	}
 }
@@ -254,13 +261,13 @@ func FuzzParse(f *testing.F) {
 		require.True(t, c.ExecProvider == nil && c.AuthProvider == nil && !c.Insecure)
 		require.True(t, strings.HasPrefix(strings.ToLower(c.Host), "https://"))
 		live, err := NewLive(access)
-		require.NoError(t, err, "what is accepted can be used")
+		require.NoError(t, err, "an accepted Access can be used")
 		live.Close()
 	})
 }
 
-// TestEndpoint checks that the public part of the access to a member contains no secret.
-func TestEndpoint(t *testing.T) {
+// TestAccess_Endpoint checks that the public part of the access to a member contains no secret.
+func TestAccess_Endpoint(t *testing.T) {
 	access, err := Parse(map[string][]byte{
 		ServerKey: []byte("https://member:6443/prefix\n"), TokenKey: []byte("s3cr3t"),
 		TLSServerNameKey: []byte("member.example.com"),

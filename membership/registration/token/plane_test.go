@@ -26,8 +26,8 @@ var hub = localplane.Shared{Options: localplane.Options{Name: "token"}}
 
 func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &hub)) }
 
-// whoami returns the user name that a hub assigns to the bearer of a token.
-func whoami(t *testing.T, material registration.Material) (string, error) {
+// userOf returns the user name that a hub assigns to the bearer of a token.
+func userOf(t *testing.T, material registration.Material) (string, error) {
 	config, err := material.Config(rest.AnonymousClientConfig(hub.ForTest(t).Config()), nil)
 	require.NoError(t, err)
 	review := &authenticationv1.SelfSubjectReview{}
@@ -35,7 +35,7 @@ func whoami(t *testing.T, material registration.Material) (string, error) {
 	return review.Status.UserInfo.Username, err
 }
 
-func TestTokenLivesAsLongAsItsAccount(t *testing.T) {
+func TestIssuer_TokenEndsWithServiceAccount(t *testing.T) {
 	plane := hub.ForTest(t)
 	admin := regtest.Client(t, plane.Config())
 	regtest.Grant(t, admin, "hub")
@@ -45,16 +45,16 @@ func TestTokenLivesAsLongAsItsAccount(t *testing.T) {
 	claim := newClaim(t)
 	member := membership.Member{Name: "east", Namespace: "member-east", Claim: claim.Fingerprint()}
 	issue := func() registration.Material {
-		asked, private, err := Method{}.Request(claim, ptr.To[int32](1200))
+		request, private, err := Method{}.Request(claim, ptr.To[int32](1200))
 		require.NoError(t, err)
-		credential, err := issuer.Issue(t.Context(), member, asked)
+		credential, err := issuer.Issue(t.Context(), member, request)
 		require.NoError(t, err)
 		require.WithinDuration(t, time.Now(), credential.IssuedAt.Time, time.Minute)
 		require.Equal(t, 20*time.Minute, credential.ExpirationTime.Sub(credential.IssuedAt.Time))
 		material, err := Method{}.Open(claim, private, credential)
 		require.NoError(t, err)
 		require.Equal(t, credential.ExpirationTime.Unix(), expiry(t, material.Token),
-			"the API server enforces what the answer says")
+			"the token has the expiration time of the credential")
 		return material
 	}
 	first := issue()
@@ -63,7 +63,7 @@ func TestTokenLivesAsLongAsItsAccount(t *testing.T) {
 	require.Equal(t, map[string]string{membership.MemberLabel: "east"}, account.Labels)
 	require.False(t, *account.AutomountServiceAccountToken)
 
-	name, err := whoami(t, first)
+	name, err := userOf(t, first)
 	require.NoError(t, err)
 	require.Equal(t, "system:serviceaccount:member-east:muster-agent", name)
 
@@ -71,19 +71,19 @@ func TestTokenLivesAsLongAsItsAccount(t *testing.T) {
 	require.NotEqual(t, first.Token, renewed.Token)
 	same := &corev1.ServiceAccount{}
 	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(account), same))
-	require.Equal(t, account.UID, same.UID, "a renewal is for the same account")
+	require.Equal(t, account.UID, same.UID, "a renewal uses the same ServiceAccount")
 
 	require.NoError(t, admin.Delete(t.Context(), account))
-	for _, dead := range []registration.Material{first, renewed} {
-		require.Eventually(t, func() bool { _, err := whoami(t, dead); return err != nil }, time.Minute,
+	for _, revoked := range []registration.Material{first, renewed} {
+		require.Eventually(t, func() bool { _, err := userOf(t, revoked); return err != nil }, time.Minute,
 			100*time.Millisecond,
-			"all tokens end with the account")
+			"all tokens end with the ServiceAccount")
 	}
 
-	asked, _, err := Method{}.Request(claim, nil)
+	request, _, err := Method{}.Request(claim, nil)
 	require.NoError(t, err)
 	member.Namespace = "member-west"
-	_, err = issuer.Issue(t.Context(), member, asked)
+	_, err = issuer.Issue(t.Context(), member, request)
 	require.ErrorContains(t, err, `namespaces "member-west" not found`)
 }
 

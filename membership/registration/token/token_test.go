@@ -21,13 +21,13 @@ func newClaim(t testing.TB) *registration.ClaimKey {
 	return claim
 }
 
-func TestOpen(t *testing.T) {
+func TestMethod_Open(t *testing.T) {
 	claim := newClaim(t)
 	request, private, err := Method{}.Request(claim, nil)
 	require.NoError(t, err)
 	other, otherPrivate, err := Method{}.Request(claim, nil)
 	require.NoError(t, err)
-	require.NotEqual(t, request.PublicKey, other.PublicKey, "a key is for one request")
+	require.NotEqual(t, request.PublicKey, other.PublicKey, "each request has another key")
 
 	sealTo := func(publicKey []byte, claim *registration.ClaimKey, token string) []byte {
 		sealed, err := seal(publicKey, claim.Fingerprint(), token)
@@ -47,18 +47,18 @@ func TestOpen(t *testing.T) {
 		sealed  []byte
 		opens   bool
 	}{
-		{"the agent that asked reads it", private, sealed, true},
-		{"the key of another request does not", otherPrivate, sealed, false},
-		{"nor does one that was lost", nil, sealed, false},
-		{"a token that was sealed for another claim is not this agent's", private,
+		{"the private key of the request", private, sealed, true},
+		{"the private key of another request", otherPrivate, sealed, false},
+		{"no private key", nil, sealed, false},
+		{"a token sealed for another claim", private,
 			sealTo(request.PublicKey, newClaim(t), "hush"), false},
-		{"a change of the encapsulated key shows", private, flipped(0), false},
-		{"a change of the token shows", private, flipped(40), false},
-		{"a change of the tag shows", private, flipped(len(sealed) - 1), false},
-		{"half of it is nothing", private, sealed[:len(sealed)/2], false},
-		{"nothing is nothing", private, nil, false},
-		{"an empty token would make the agent anonymous", private, sealTo(request.PublicKey, claim, ""), false},
-		{"a line break would end the header", private, sealTo(request.PublicKey, claim, "a\nb"), false},
+		{"a changed encapsulated key", private, flipped(0), false},
+		{"a changed token", private, flipped(40), false},
+		{"a changed tag", private, flipped(len(sealed) - 1), false},
+		{"a truncated token", private, sealed[:len(sealed)/2], false},
+		{"no sealed token", private, nil, false},
+		{"an empty token", private, sealTo(request.PublicKey, claim, ""), false},
+		{"a token with a line break", private, sealTo(request.PublicKey, claim, "a\nb"), false},
 	} {
 		got, err := Method{}.Open(claim, test.private,
 			v1alpha1.Credential{Type: v1alpha1.CredentialToken, SealedToken: test.sealed})
@@ -75,7 +75,7 @@ func TestOpen(t *testing.T) {
 	require.ErrorContains(t, err, "type")
 }
 
-func TestSubject(t *testing.T) {
+func TestIssuer_SubjectAndInvalidRequests(t *testing.T) {
 	claim := newClaim(t)
 	member := membership.Member{Name: "east", Namespace: "member-east", Claim: claim.Fingerprint()}
 	request, _, err := Method{}.Request(claim, nil)
@@ -89,12 +89,12 @@ func TestSubject(t *testing.T) {
 		change func(*v1alpha1.CredentialRequest)
 		field  string
 	}{
-		{"a request for a certificate is another issuer's",
+		{"a request for a certificate",
 			func(r *v1alpha1.CredentialRequest) { r.Type = v1alpha1.CredentialCertificate }, "type"},
-		{"without a key everybody could read the token", func(r *v1alpha1.CredentialRequest) { r.PublicKey = nil },
+		{"no public key", func(r *v1alpha1.CredentialRequest) { r.PublicKey = nil },
 			"publicKey"},
-		{"a key has 32 bytes", func(r *v1alpha1.CredentialRequest) { r.PublicKey = r.PublicKey[1:] }, "publicKey"},
-		{"a point of low order makes a secret that everybody knows",
+		{"a public key of 31 bytes", func(r *v1alpha1.CredentialRequest) { r.PublicKey = r.PublicKey[1:] }, "publicKey"},
+		{"a public key of low order",
 			func(r *v1alpha1.CredentialRequest) { r.PublicKey = make([]byte, 32) }, "publicKey"},
 	} {
 		changed := *request.DeepCopy()
@@ -106,21 +106,22 @@ func TestSubject(t *testing.T) {
 	}
 }
 
-func TestLifetime(t *testing.T) {
+func TestIssuer_Lifetime(t *testing.T) {
 	for _, test := range []struct {
-		reason string
-		issuer time.Duration
-		asked  *int32
-		want   int64
+		reason    string
+		issuer    time.Duration
+		requested *int32
+		want      int64
 	}{
-		{"the default is a week", 0, nil, 604800},
-		{"the hub may say otherwise", time.Hour, nil, 3600},
-		{"an agent may ask for less", time.Hour, ptr.To[int32](1200), 1200},
-		{"but not for more", time.Hour, ptr.To[int32](7200), 3600},
-		{"API servers issue nothing under ten minutes", time.Minute, nil, 600},
+		{"the default of one week", 0, nil, 604800},
+		{"the lifetime of the issuer", time.Hour, nil, 3600},
+		{"a shorter requested lifetime", time.Hour, ptr.To[int32](1200), 1200},
+		{"a longer requested lifetime is capped", time.Hour, ptr.To[int32](7200), 3600},
+		{"the minimum of ten minutes", time.Minute, nil, 600},
 	} {
 		issuer := Issuer{Lifetime: test.issuer}
-		require.Equal(t, test.want, issuer.seconds(v1alpha1.CredentialRequest{ExpirationSeconds: test.asked}), test.reason)
+		require.Equal(t, test.want, issuer.seconds(v1alpha1.CredentialRequest{ExpirationSeconds: test.requested}),
+			test.reason)
 	}
 }
 
@@ -135,7 +136,7 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, private, sealed []byte) {
 		if _, err := (Method{}).Open(claim, private,
 			v1alpha1.Credential{Type: v1alpha1.CredentialToken, SealedToken: sealed}); err == nil {
-			t.Error("a token that was not sealed for this claim opens")
+			t.Error("a forged sealed token was opened")
 		}
 	})
 }

@@ -22,8 +22,8 @@ func joinToken() *v1alpha1.JoinToken {
 		UID: "me"}}
 }
 
-// made returns the Secret that is created for joinToken.
-func made(change func(*corev1.Secret)) *corev1.Secret {
+// newSecret returns the Secret that is created for joinToken.
+func newSecret(change func(*corev1.Secret)) *corev1.Secret {
 	secret := &corev1.Secret{ObjectMeta: metaOf(joinToken()),
 		Data: fill(joinToken(), "0123456789abcdef", now.Add(time.Hour))}
 	change(secret)
@@ -36,18 +36,18 @@ func TestOwnerOf(t *testing.T) {
 		secret *corev1.Secret
 		want   Owner
 	}{
-		{"none is there", nil, NoOwner},
-		{"it was made for this JoinToken", made(func(*corev1.Secret) {}), Ours},
-		{"for one of that name, which is gone", made(func(s *corev1.Secret) {
+		{"no Secret", nil, NoOwner},
+		{"the Secret of this JoinToken", newSecret(func(*corev1.Secret) {}), Ours},
+		{"the Secret of a deleted JoinToken of the same name", newSecret(func(s *corev1.Secret) {
 			s.Annotations[uidAnnotation] = "another"
 		}), Predecessor},
-		{"for one of another fleet on this hub", made(func(s *corev1.Secret) {
+		{"the Secret of a JoinToken in another namespace", newSecret(func(s *corev1.Secret) {
 			s.Annotations[namespaceAnnotation] = "another"
 		}), Other},
-		{"by somebody who writes no labels", made(func(s *corev1.Secret) {
+		{"a Secret without labels and annotations", newSecret(func(s *corev1.Secret) {
 			s.Labels, s.Annotations = nil, nil
 		}), Administrator},
-		{"a label alone does not make it ours, to be deleted", made(func(s *corev1.Secret) { s.Annotations = nil }), Other},
+		{"a Secret with the label and without annotations", newSecret(func(s *corev1.Secret) { s.Annotations = nil }), Other},
 	} {
 		require.Equal(t, test.want, OwnerOf(test.secret, joinToken()), test.reason)
 	}
@@ -55,25 +55,25 @@ func TestOwnerOf(t *testing.T) {
 
 func TestProblem(t *testing.T) {
 	set := func(key, value string) *corev1.Secret {
-		return made(func(s *corev1.Secret) { s.Data[key] = []byte(value) })
+		return newSecret(func(s *corev1.Secret) { s.Data[key] = []byte(value) })
 	}
 	for _, test := range []struct {
 		reason string
 		secret *corev1.Secret
 		want   string
 	}{
-		{"it can be used", made(func(*corev1.Secret) {}), ""},
-		{"it may last for ever", made(func(s *corev1.Secret) { delete(s.Data, "expiration") }), ""},
-		{"it has ended", set("expiration", "2026-01-01T00:00:00Z"), "expired at 2026-01-01T00:00:00Z"},
-		{"an end that nobody understands is one for the API server", set("expiration", "hush"),
+		{"a usable token", newSecret(func(*corev1.Secret) {}), ""},
+		{"no expiration", newSecret(func(s *corev1.Secret) { delete(s.Data, "expiration") }), ""},
+		{"an expired token", set("expiration", "2026-01-01T00:00:00Z"), "expired at 2026-01-01T00:00:00Z"},
+		{"an invalid expiration", set("expiration", "hush"),
 			"an expiration that is not a time"},
-		{"a time is a time in every zone", set("expiration", "2025-12-31T19:00:01-05:00"), ""},
-		{"it is not for coming in", set("usage-bootstrap-authentication", "false"),
+		{"an expiration in another time zone", set("expiration", "2025-12-31T19:00:01-05:00"), ""},
+		{"missing usage for authentication", set("usage-bootstrap-authentication", "false"),
 			"lacks the usage usage-bootstrap-authentication"},
-		{"it is not for finding the hub", set("usage-bootstrap-signing", "TRUE"), "lacks the usage usage-bootstrap-signing"},
-		{"its ID is not that of its name", set("token-id", "zzzzzz"), `a token-id other than "abc123"`},
-		{"its secret is none", set("token-secret", "hush"), "a token-secret that is not sixteen"},
-		{"it has nothing", made(func(s *corev1.Secret) { s.Data = nil }), `a token-id other than "abc123"`},
+		{"missing usage for signing", set("usage-bootstrap-signing", "TRUE"), "lacks the usage usage-bootstrap-signing"},
+		{"a token ID that differs from the name", set("token-id", "zzzzzz"), `a token-id other than "abc123"`},
+		{"an invalid token secret", set("token-secret", "hush"), "a token-secret that is not sixteen"},
+		{"no data", newSecret(func(s *corev1.Secret) { s.Data = nil }), `a token-id other than "abc123"`},
 	} {
 		got := Problem(test.secret, Administrator, now)
 		if test.want == "" {
@@ -85,22 +85,22 @@ func TestProblem(t *testing.T) {
 			strings.HasPrefix(got, "Secret kube-system/bootstrap-token-abc123, which muster does not manage, "), got)
 		require.NotContains(t, got, "hush", test.reason)
 	}
-	require.Contains(t, Problem(made(func(*corev1.Secret) {}), Other, now),
+	require.Contains(t, Problem(newSecret(func(*corev1.Secret) {}), Other, now),
 		`a JoinToken in namespace "fleet": use another ID`)
 }
 
 func TestWhole(t *testing.T) {
-	require.True(t, Whole(made(func(*corev1.Secret) {}), joinToken()))
-	for key := range made(func(*corev1.Secret) {}).Data {
-		require.False(t, Whole(made(func(s *corev1.Secret) {
+	require.True(t, Whole(newSecret(func(*corev1.Secret) {}), joinToken()))
+	for key := range newSecret(func(*corev1.Secret) {}).Data {
+		require.False(t, Whole(newSecret(func(s *corev1.Secret) {
 			delete(s.Data, key)
-		}), joinToken()), "without %s it is another", key)
+		}), joinToken()), "without %s, the Secret is not complete", key)
 	}
-	require.False(t, Whole(made(func(s *corev1.Secret) { s.Data["more"] = []byte("x") }), joinToken()))
+	require.False(t, Whole(newSecret(func(s *corev1.Secret) { s.Data["more"] = []byte("x") }), joinToken()))
 }
 
-// TestRandomTokens checks that the API server accepts all random tokens.
-func TestRandomTokens(t *testing.T) {
+// TestStore_RandomTokensAreValid checks that the API server accepts all random tokens.
+func TestStore_RandomTokensAreValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		random := rapid.SliceOfN(rapid.Byte(), 10, 10).Draw(t, "random")
 		text, err := (&Store{Random: bytes.NewReader(random)}).random()
@@ -108,5 +108,5 @@ func TestRandomTokens(t *testing.T) {
 		require.True(t, bootstraptokens.IsValidBootstrapToken("abc123."+text), text)
 	})
 	_, err := (&Store{Random: bytes.NewReader(nil)}).random()
-	require.Error(t, err, "a token that is not random is none")
+	require.Error(t, err, "want an error without random data")
 }
