@@ -324,7 +324,7 @@ func (r *recorder) called(t testing.TB) *call {
 	}
 }
 
-func (r *recorder) quiet(t testing.TB) {
+func (r *recorder) requireNotCalled(t testing.TB) {
 	t.Helper()
 	require.Empty(t, r.calls, "the runner was called again")
 }

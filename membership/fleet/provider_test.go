@@ -170,7 +170,7 @@ func TestProvider_CredentialRotation(t *testing.T) {
 	_, err = c.get("/readyz")
 	require.NoError(t, err)
 	h.reachable("rotation", v1alpha1.ReasonReachable)
-	runner.quiet(t)
+	runner.requireNotCalled(t)
 	require.NoError(t, e.ctx.Err(), "the cluster is the same as before")
 	again, err := p.Get(ctx, "rotation")
 	require.NoError(t, err)

@@ -44,7 +44,7 @@ func TestReplicas(t *testing.T) {
 			require.True(t, strings.HasPrefix(request, http.MethodGet), "a replica that is not the leader must not write: %s",
 				request)
 		}
-		second.quiet(t)
+		second.requireNotCalled(t)
 		select {
 		case <-other.elected:
 			t.Fatal("the second replica is the leader, want the first")

@@ -72,7 +72,7 @@ func TestRunner(t *testing.T) {
 
 	h.stop()
 	again.wait(t)
-	steady.quiet(t)
+	steady.requireNotCalled(t)
 }
 
 type named struct {
@@ -108,7 +108,7 @@ func TestRunner_NotReturning(t *testing.T) {
 	})
 	require.Equal(t, map[string]int{"recorder Running": 0, "recorder Failing": 0, "recorder Overdue": 1},
 		runners(t, "recorder"))
-	runner.quiet(t)
+	runner.requireNotCalled(t)
 	close(release)
 	c = runner.called(t)
 	require.Equal(t, v1alpha1.JoinPush, c.Cluster.Spec.JoinMode)
@@ -160,7 +160,7 @@ func TestUnreachable(t *testing.T) {
 	}
 	mustertest.Eventually(t, maxFailures, "requests succeed again", func() error { _, err := c.get("/x"); return err })
 	require.NoError(t, c.ctx.Err())
-	runner.quiet(t)
+	runner.requireNotCalled(t)
 	require.Equal(t, v1alpha1.ReasonReachable,
 		meta.FindStatusCondition(h.get("unreachable-not").Status.Conditions, v1alpha1.ConditionReachable).Reason)
 }

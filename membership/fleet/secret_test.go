@@ -31,11 +31,11 @@ func TestSecret_Changes(t *testing.T) {
 	h.member("life", nil)
 	missing := h.reachable("life", v1alpha1.ReasonKubeConfigMissing)
 	require.Contains(t, missing.Message, "muster-connections/life")
-	runner.quiet(t)
+	runner.requireNotCalled(t)
 
 	h.secret("life", map[string]string{"server": a.URL})
 	require.Contains(t, h.reachable("life", v1alpha1.ReasonKubeConfigInvalid).Message, "token: must be set")
-	runner.quiet(t)
+	runner.requireNotCalled(t)
 
 	h.secret("life", a.data())
 	h.reachable("life", v1alpha1.ReasonReachable)
@@ -105,7 +105,7 @@ func TestSecret_Changes(t *testing.T) {
 	})
 	requireWorking(b)
 	requireEndpoint(b.URL)
-	runner.quiet(t)
+	runner.requireNotCalled(t)
 
 	// The credential that is in use becomes invalid.
 	b.token.Store("best")
@@ -113,7 +113,7 @@ func TestSecret_Changes(t *testing.T) {
 	h.secret("life", b.data())
 	h.reachable("life", v1alpha1.ReasonReachable)
 	requireWorking(b)
-	runner.quiet(t)
+	runner.requireNotCalled(t)
 
 	// The Secret is deleted and created again.
 	require.NoError(t, h.admin.Delete(t.Context(), secretOf("life")))
@@ -144,7 +144,7 @@ func TestSecret_Changes(t *testing.T) {
 			"the condition exists")
 	})
 	requireEndpoint("")
-	runner.quiet(t)
+	runner.requireNotCalled(t)
 	for _, reason := range []string{v1alpha1.ReasonKubeConfigMissing, v1alpha1.ReasonOtherCluster,
 		v1alpha1.ReasonReachable} {
 		h.event("life", reason)

@@ -66,7 +66,7 @@ func BenchmarkBlackHoles(b *testing.B) {
 		})
 	}
 	for _, name := range slices.Concat(good, holes) {
-		w.until(name, v1alpha1.PhaseJoined)
+		w.waitForPhase(name, v1alpha1.PhaseJoined)
 	}
 
 	var before, beside time.Duration
@@ -83,12 +83,12 @@ func BenchmarkBlackHoles(b *testing.B) {
 		before += round()
 		hole.Stall()
 		for _, name := range holes {
-			w.healthy(name, metav1.ConditionFalse)
+			w.waitForHealthy(name, metav1.ConditionFalse)
 		}
 		beside += round()
 		hole.Heal()
 		for _, name := range holes {
-			w.healthy(name, metav1.ConditionTrue)
+			w.waitForHealthy(name, metav1.ConditionTrue)
 		}
 	}
 	perWork := float64(b.N*len(good)) * float64(time.Millisecond)

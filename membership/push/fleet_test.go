@@ -105,10 +105,10 @@ func TestRunner_CalledByFleet(t *testing.T) {
 	}
 	require.NoError(t, w.hub.Create(ctx, secret))
 	w.newMember(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true) })
-	cluster := w.until(name, v1alpha1.PhaseJoined)
+	cluster := w.waitForPhase(name, v1alpha1.PhaseJoined)
 	require.Equal(t, w.config.Host, cluster.Status.Endpoint.Server)
 	w.send(name, "load")
-	w.untilApplied("load")
+	w.waitUntilApplied("load")
 	before := w.hubConfig.Load()
 
 	stop, last := w.changeRepeatedly(name, "load")
@@ -137,7 +137,7 @@ func TestRunner_CalledByFleet(t *testing.T) {
 	require.Same(t, before, w.hubConfig.Load(), "the agent was not restarted")
 	require.NoError(t,
 		w.east.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "load"}}))
-	w.untilApplied("load") // the watch was opened again with the current credential
+	w.waitUntilApplied("load") // the watch was opened again with the current credential
 
 	w.remove(name)
 	require.True(t,

@@ -41,12 +41,12 @@ func TestRunner_Lifecycle(t *testing.T) {
 	sent := w.wire.log()
 	cluster := w.newMember(name, nil)
 	f := w.run(cluster)
-	require.Contains(t, messages(w.until(name, v1alpha1.PhasePending).Status.Conditions),
+	require.Contains(t, messages(w.waitForPhase(name, v1alpha1.PhasePending).Status.Conditions),
 		"set spec.accepted to true to accept the cluster, or to false to deny it. "+
 			"The hub's policy says: The label site is not set.")
 	requests := w.waitUntilIdle(sent)
-	w.site(name, "theirs")
-	require.Contains(t, messages(w.until(name, v1alpha1.PhaseDenied).Status.Conditions), "The site is denied.")
+	w.setSite(name, "theirs")
+	require.Contains(t, messages(w.waitForPhase(name, v1alpha1.PhaseDenied).Status.Conditions), "The site is denied.")
 	requests = append(requests, w.waitUntilIdle(sent)...)
 	for _, request := range requests {
 		require.NotRegexp(t, "^(POST|PUT|PATCH)", request)
@@ -55,11 +55,11 @@ func TestRunner_Lifecycle(t *testing.T) {
 	requireNoNewObjects := w.sweep()
 
 	// The policy accepts the member.
-	w.site(name, "ours")
-	cluster = w.until(name, v1alpha1.PhaseJoined)
+	w.setSite(name, "ours")
+	cluster = w.waitForPhase(name, v1alpha1.PhaseJoined)
 	require.True(t, *cluster.Spec.Accepted)
 	require.Equal(t, w.eastID(), cluster.Spec.ClusterID)
-	w.healthy(name, metav1.ConditionTrue)
+	w.waitForHealthy(name, metav1.ConditionTrue)
 	mustertest.Eventually(t, timeout, "no objects of the join remain", func() error {
 		for _, object := range w.remaining() {
 			if strings.Contains(object, membership.RegistrationNamespace) {
@@ -77,7 +77,7 @@ func TestRunner_Lifecycle(t *testing.T) {
 
 	// The companion applies the Works of the hub.
 	w.send(name, "greeting")
-	w.untilApplied("greeting")
+	w.waitUntilApplied("greeting")
 
 	// The companion accesses the hub as the member.
 	c, err := client.New(w.hubConfig.Load(), client.Options{})
@@ -101,22 +101,22 @@ func TestRunner_Lifecycle(t *testing.T) {
 	w.proxy.Stall()
 	f.stop()
 	f = w.run(cluster)
-	require.Contains(t, w.healthy(name, metav1.ConditionFalse).Message, "does not respond")
+	require.Contains(t, w.waitForHealthy(name, metav1.ConditionFalse).Message, "does not respond")
 	before = w.beats(name)
 	mustertest.Eventually(t, timeout, "heartbeats continue",
 		func() error { return orError(w.beats(name) >= before+2, "no heartbeats") })
 	w.proxy.Heal()
-	w.healthy(name, metav1.ConditionTrue)
+	w.waitForHealthy(name, metav1.ConditionTrue)
 	claim := cluster.Spec.Claim
 
 	// The acceptance is withdrawn and given again: the agent is the same.
 	sent()
 	w.change(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(false) })
-	w.until(name, v1alpha1.PhaseDenied)
+	w.waitForPhase(name, v1alpha1.PhaseDenied)
 	w.waitUntilIdle(sent)
 	before = w.beats(name)
 	w.change(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true) })
-	cluster = w.until(name, v1alpha1.PhaseJoined)
+	cluster = w.waitForPhase(name, v1alpha1.PhaseJoined)
 	require.Equal(t, claim, cluster.Spec.Claim)
 	mustertest.Eventually(t, timeout, "heartbeats start again",
 		func() error { return orError(w.beats(name) > before, "no heartbeats") })
@@ -125,7 +125,7 @@ func TestRunner_Lifecycle(t *testing.T) {
 	// JoinRequest.
 	sent()
 	w.change(name, func(s *v1alpha1.MemberClusterSpec) { s.State = v1alpha1.StateLeave })
-	w.until(name, v1alpha1.PhaseLeft)
+	w.waitForPhase(name, v1alpha1.PhaseLeft)
 	w.waitUntilClean()
 	w.requireCleanMember()
 	for _, request := range sent() {
@@ -140,10 +140,10 @@ func TestRunner_Lifecycle(t *testing.T) {
 
 	// The member joins again with another claim, and is deleted.
 	w.change(name, func(s *v1alpha1.MemberClusterSpec) { s.State = v1alpha1.StateJoin })
-	cluster = w.until(name, v1alpha1.PhaseJoined)
+	cluster = w.waitForPhase(name, v1alpha1.PhaseJoined)
 	require.NotEqual(t, claim, cluster.Spec.Claim)
 	w.send(name, "greeting-again")
-	w.untilApplied("greeting-again")
+	w.waitUntilApplied("greeting-again")
 	w.remove(name)
 	<-f.ended // without stop
 	w.waitUntilClean()
@@ -161,9 +161,9 @@ func TestRunner_UnreachableMemberLeaves(t *testing.T) {
 		s.Accepted, s.Leave.DeadlineSeconds = new(true), 2
 	})
 	f := w.run(cluster)
-	w.until(name, v1alpha1.PhaseJoined)
+	w.waitForPhase(name, v1alpha1.PhaseJoined)
 	w.send(name, "abandoned")
-	w.untilApplied("abandoned")
+	w.waitUntilApplied("abandoned")
 	w.proxy.Cut()
 	w.remove(name)
 	<-f.ended
@@ -191,11 +191,11 @@ func TestRunner_KilledAfterEachRequest(t *testing.T) {
 	})
 	require.Greater(t, kills, 5)
 	require.Len(t, requests, 1)
-	require.Equal(t, cluster.UID, w.until(name, v1alpha1.PhaseJoined).UID)
+	require.Equal(t, cluster.UID, w.waitForPhase(name, v1alpha1.PhaseJoined).UID)
 
 	w.send(name, "survivor")
 	f := w.run(cluster)
-	w.untilApplied("survivor")
+	w.waitUntilApplied("survivor")
 	f.stop()
 	require.NoError(t, w.hub.Delete(t.Context(), cluster.DeepCopy()))
 	require.Positive(t, w.killAfterEach(cluster, func() bool { return w.phase(name) == "" }))
@@ -261,7 +261,7 @@ func (w *world) send(member, name string) {
 	}))
 }
 
-func (w *world) untilApplied(name string) {
+func (w *world) waitUntilApplied(name string) {
 	w.t.Helper()
 	mustertest.Eventually(w.t, timeout, name+" is on the member", func() error {
 		return w.east.Get(w.t.Context(), client.ObjectKey{Namespace: "default", Name: name}, &corev1.ConfigMap{})

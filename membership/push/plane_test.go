@@ -302,8 +302,8 @@ func (w *world) change(name string, change func(*v1alpha1.MemberClusterSpec)) {
 	w.update(name, func(cluster *v1alpha1.MemberCluster) { change(&cluster.Spec) })
 }
 
-// site labels a MemberCluster like an administrator.
-func (w *world) site(name, site string) {
+// setSite labels a MemberCluster like an administrator.
+func (w *world) setSite(name, site string) {
 	w.t.Helper()
 	w.update(name, func(cluster *v1alpha1.MemberCluster) { cluster.Labels = map[string]string{"site": site} })
 }
@@ -320,8 +320,8 @@ func (w *world) update(name string, change func(*v1alpha1.MemberCluster)) {
 	})
 }
 
-// until waits for a phase and returns the MemberCluster in it.
-func (w *world) until(name string, phase v1alpha1.Phase) *v1alpha1.MemberCluster {
+// waitForPhase waits for a phase and returns the MemberCluster in it.
+func (w *world) waitForPhase(name string, phase v1alpha1.Phase) *v1alpha1.MemberCluster {
 	w.t.Helper()
 	cluster := &v1alpha1.MemberCluster{}
 	mustertest.Eventually(w.t, timeout, fmt.Sprintf("member %s is %s", name, phase), func() error {
@@ -336,8 +336,8 @@ func (w *world) until(name string, phase v1alpha1.Phase) *v1alpha1.MemberCluster
 	return cluster
 }
 
-// healthy waits for a status of the condition Healthy and returns that.
-func (w *world) healthy(name string, status metav1.ConditionStatus) metav1.Condition {
+// waitForHealthy waits for a status of the condition Healthy and returns that.
+func (w *world) waitForHealthy(name string, status metav1.ConditionStatus) metav1.Condition {
 	w.t.Helper()
 	var healthy *metav1.Condition
 	mustertest.Eventually(w.t, timeout, fmt.Sprintf("member %s has Healthy=%s", name, status), func() error {

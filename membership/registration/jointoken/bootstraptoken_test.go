@@ -50,7 +50,7 @@ func (h *hub) kubeadmToken(id, secret string) *corev1.Secret {
 func TestBootstrapToken_CreationToDeletion(t *testing.T) {
 	h := newHub(t)
 	token := h.waitFor(h.bootstrapToken("life01"), v1alpha1.ReasonReady)
-	bootstrap, system := h.bootstrap(token), h.system(token)
+	bootstrap, system := h.bootstrap(token), h.systemSecret(token)
 	require.WithinDuration(t, time.Now().Add(24*time.Hour), token.Status.CredentialExpirationTime.Time, time.Minute)
 	want := map[string]string{
 		"token-id": "life01", "token-secret": bootstrap.Token[len("life01."):],
@@ -78,12 +78,13 @@ func TestBootstrapToken_CreationToDeletion(t *testing.T) {
 	require.NoError(t, err, "the bootstrap in the Secret creates a JoinRequest")
 	_, err = Check(t.Context(), h, request)
 	require.NoError(t, err)
-	h.quiet()
+	h.requireIdle()
 
 	require.NoError(t, h.Delete(t.Context(), token))
 	mustertest.Holds(h.t, time.Minute, "the token is deleted with the JoinToken",
-		func() bool { return h.system(token) == nil })
-	mustertest.Holds(h.t, time.Minute, "copies of the credential stop working", func() bool { return !h.works(bootstrap) })
+		func() bool { return h.systemSecret(token) == nil })
+	mustertest.Holds(h.t, time.Minute, "copies of the credential stop working",
+		func() bool { return !h.credentialWorks(bootstrap) })
 }
 
 // TestBootstrapToken_IsProlonged checks that a token keeps its secret and is prolonged while a hub is running.
@@ -93,15 +94,16 @@ func TestBootstrapToken_IsProlonged(t *testing.T) {
 		s.CredentialTTLSeconds = 7200
 	}), v1alpha1.ReasonReady)
 	first := h.bootstrap(token)
-	h.later(token, time.Hour)
+	h.advance(token, time.Hour)
 	mustertest.Holds(h.t, time.Minute, "the token is prolonged after half of its lifetime", func() bool {
 		return h.bootstrap(token).ExpirationTime.After(first.ExpirationTime)
 	})
 	require.Equal(t, first.Token, h.bootstrap(token).Token)
 	require.Equal(t, first.Key, h.bootstrap(token).Key)
-	require.Equal(t, h.bootstrap(token).ExpirationTime.Format(time.RFC3339), string(h.system(token).Data["expiration"]))
-	require.True(t, h.works(first))
-	h.quiet()
+	require.Equal(t, h.bootstrap(token).ExpirationTime.Format(time.RFC3339),
+		string(h.systemSecret(token).Data["expiration"]))
+	require.True(t, h.credentialWorks(first))
+	h.requireIdle()
 }
 
 func TestBootstrapToken_Expires(t *testing.T) {
@@ -114,18 +116,18 @@ func TestBootstrapToken_Expires(t *testing.T) {
 	request, err := h.createRequest(bootstrap, "east-id")
 	require.NoError(t, err)
 
-	h.later(token, time.Hour+time.Minute)
+	h.advance(token, time.Hour+time.Minute)
 	h.waitFor(token, v1alpha1.ReasonExpired)
 	require.Nil(t, bootstrapIn(h.secret(token)), "the Secret no longer contains the credential")
-	require.NotContains(t, h.system(token).Data, "usage-bootstrap-signing", "the token no longer signs cluster-info")
-	require.True(t, h.works(bootstrap), "an earlier request can get its response")
+	require.NotContains(t, h.systemSecret(token).Data, "usage-bootstrap-signing", "the token no longer signs cluster-info")
+	require.True(t, h.credentialWorks(bootstrap), "an earlier request can get its response")
 	_, err = Check(t.Context(), h, request)
 	require.NoError(t, err, "a request before the expiration is valid")
-	h.quiet()
+	h.requireIdle()
 
-	h.later(token, answerGrace+time.Second)
+	h.advance(token, answerGrace+time.Second)
 	mustertest.Holds(h.t, time.Minute, "copies of the credential stop working", func() bool {
-		return h.system(token) == nil && !h.works(bootstrap)
+		return h.systemSecret(token) == nil && !h.credentialWorks(bootstrap)
 	})
 	require.Equal(t, []string{"Secret/" + token.Name}, h.ownedBy(token))
 	_, err = Check(t.Context(), h, request)
@@ -136,7 +138,7 @@ func TestBootstrapToken_Expires(t *testing.T) {
 	require.NoError(t, h.Patch(t.Context(), token, client.MergeFrom(before)))
 	h.waitFor(token, v1alpha1.ReasonReady)
 	require.NotEqual(t, bootstrap.Token, h.bootstrap(token).Token, "a prolonged JoinToken has a new token")
-	require.True(t, h.works(h.bootstrap(token)))
+	require.True(t, h.credentialWorks(h.bootstrap(token)))
 }
 
 func TestBootstrapToken_UsedUp(t *testing.T) {
@@ -151,15 +153,15 @@ func TestBootstrapToken_UsedUp(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, Count(t.Context(), h, checked, "east-id"))
 	h.waitFor(token, v1alpha1.ReasonUsedUp)
-	system := h.system(token)
+	system := h.systemSecret(token)
 	require.NotContains(t, system.Data, "usage-bootstrap-signing")
 	require.Equal(t, token.Status.UsedUpTime.Add(answerGrace).UTC().Format(time.RFC3339),
 		string(system.Data["expiration"]),
 		"the API server ends the credential if no hub runs")
-	require.True(t, h.works(bootstrap), "the cluster can get its response")
-	h.later(token, answerGrace+time.Second)
+	require.True(t, h.credentialWorks(bootstrap), "the cluster can get its response")
+	h.advance(token, answerGrace+time.Second)
 	mustertest.Holds(h.t, time.Minute, "copies of the credential stop working", func() bool {
-		return h.system(token) == nil && !h.works(bootstrap)
+		return h.systemSecret(token) == nil && !h.credentialWorks(bootstrap)
 	})
 }
 
@@ -168,7 +170,7 @@ func TestBootstrapToken_Repair(t *testing.T) {
 	token := h.waitFor(h.bootstrapToken("repair"), v1alpha1.ReasonReady)
 	change := func(change func(*corev1.Secret)) func() {
 		return func() {
-			system := h.system(token)
+			system := h.systemSecret(token)
 			change(system)
 			require.NoError(t, h.Update(t.Context(), system))
 		}
@@ -194,21 +196,21 @@ func TestBootstrapToken_Repair(t *testing.T) {
 			require.NoError(t, h.Delete(t.Context(), h.secret(token)))
 		}, true},
 		{"a deleted token is replaced", func() {
-			require.NoError(t, h.Delete(t.Context(), h.system(token)))
+			require.NoError(t, h.Delete(t.Context(), h.systemSecret(token)))
 		}, false},
 	} {
 		before := h.bootstrap(token)
 		test.damage()
 		mustertest.Holds(h.t, time.Minute, test.reason, func() bool {
-			bootstrap, system := bootstrapIn(secretIfAny(h, token)), h.system(token)
+			bootstrap, system := bootstrapIn(secretIfAny(h, token)), h.systemSecret(token)
 			return bootstrap != nil && system != nil && len(system.Data) == 7 &&
 				string(system.Data["auth-extra-groups"]) == "system:bootstrappers:muster" &&
 				string(system.Data["expiration"]) == bootstrap.ExpirationTime.Format(time.RFC3339) &&
 				bootstrap.ExpirationTime.Year() < 2999 &&
-				(bootstrap.Token == before.Token) == test.sameToken && h.works(bootstrap)
+				(bootstrap.Token == before.Token) == test.sameToken && h.credentialWorks(bootstrap)
 		})
 	}
-	h.quiet()
+	h.requireIdle()
 }
 
 func TestBootstrapToken_AdoptedTokenIsNotModified(t *testing.T) {
@@ -219,7 +221,7 @@ func TestBootstrapToken_AdoptedTokenIsNotModified(t *testing.T) {
 	require.Equal(t, "adopt1.0123456789abcdef", bootstrap.Token)
 	require.True(t, bootstrap.ExpirationTime.IsZero(), "the adopted token has no expiration")
 	require.Nil(t, token.Status.CredentialExpirationTime)
-	require.True(t, h.works(bootstrap))
+	require.True(t, h.credentialWorks(bootstrap))
 	require.Equal(t, []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "system:bootstrap:adopt1"}},
 		h.boundTo(token),
 		"permissions are granted to the user, not to its groups")
@@ -228,12 +230,13 @@ func TestBootstrapToken_AdoptedTokenIsNotModified(t *testing.T) {
 	_, err = Check(t.Context(), h, request)
 	require.NoError(t, err)
 
-	h.later(token, time.Hour+answerGrace+time.Minute)
+	h.advance(token, time.Hour+answerGrace+time.Minute)
 	h.waitFor(token, v1alpha1.ReasonExpired)
-	mustertest.Holds(h.t, time.Minute, "the credential stops working", func() bool { return !h.works(bootstrap) })
+	mustertest.Holds(h.t, time.Minute, "the credential stops working",
+		func() bool { return !h.credentialWorks(bootstrap) })
 	require.NoError(t, h.Delete(t.Context(), token))
-	h.quiet()
-	require.Equal(t, own.ResourceVersion, h.system(token).ResourceVersion,
+	h.requireIdle()
+	require.Equal(t, own.ResourceVersion, h.systemSecret(token).ResourceVersion,
 		"the controller must not modify the adopted token")
 }
 
@@ -271,8 +274,8 @@ func TestBootstrapToken_UnusableAdoptedToken(t *testing.T) {
 	require.NoError(t, h.Delete(t.Context(), own))
 	h.waitFor(token, v1alpha1.ReasonBootstrapTokenUnusable)
 	require.Contains(t, token.Status.Conditions[0].Message, "was deleted: create it again, or delete this JoinToken")
-	h.quiet()
-	require.Nil(t, h.system(token), "the controller must not create a token that an administrator has deleted")
+	h.requireIdle()
+	require.Nil(t, h.systemSecret(token), "the controller must not create a token that an administrator has deleted")
 	h.kubeadmToken("adopt2", "fedcba9876543210")
 	h.waitFor(token, v1alpha1.ReasonReady)
 	require.Equal(t, "adopt2.fedcba9876543210", h.bootstrap(token).Token)
@@ -289,16 +292,16 @@ func TestBootstrapToken_AdoptedTokenExpires(t *testing.T) {
 		return token.Status.CredentialExpirationTime != nil
 	})
 	require.WithinDuration(t, end, token.Status.CredentialExpirationTime.Time, time.Second)
-	h.later(token, time.Hour)
+	h.advance(token, time.Hour)
 	h.waitFor(token, v1alpha1.ReasonBootstrapTokenUnusable)
 	require.Contains(t, token.Status.Conditions[0].Message, "expired at ")
-	h.quiet()
+	h.requireIdle()
 }
 
 func TestBootstrapToken_OfAnotherNamespaceIsNotModified(t *testing.T) {
 	h := newHub(t)
 	token := h.waitFor(h.bootstrapToken("other1"), v1alpha1.ReasonReady)
-	system := h.system(token)
+	system := h.systemSecret(token)
 	system.Annotations["membership.muster.dev/join-token-namespace"] = "another-fleet"
 	require.NoError(t, h.Update(t.Context(), system))
 	t.Cleanup(func() { require.NoError(t, h.Delete(context.Background(), system)) })
@@ -306,8 +309,8 @@ func TestBootstrapToken_OfAnotherNamespaceIsNotModified(t *testing.T) {
 	require.Contains(t, token.Status.Conditions[0].Message,
 		`belongs to a JoinToken in namespace "another-fleet": use another ID`)
 	require.NoError(t, h.Delete(t.Context(), token))
-	h.quiet()
-	require.NotNil(t, h.system(token))
+	h.requireIdle()
+	require.NotNil(t, h.systemSecret(token))
 }
 
 func TestBootstrapToken_DeletedWhileHubIsDown(t *testing.T) {
@@ -322,11 +325,11 @@ func TestBootstrapToken_DeletedWhileHubIsDown(t *testing.T) {
 	again = h.bootstrapToken("again1")
 	h.start(plane.ForTest(t).User("hub"), Options{Clock: h.clock, BootstrapTokens: true})
 	mustertest.Holds(h.t, time.Minute, "the token of the deleted JoinToken is removed",
-		func() bool { return h.system(gone) == nil })
+		func() bool { return h.systemSecret(gone) == nil })
 	h.waitFor(again, v1alpha1.ReasonReady)
 	require.NotEqual(t, first.Token, h.bootstrap(again).Token, "a JoinToken that was created again has another token")
 	mustertest.Holds(h.t, time.Minute, "copies of the first credential stop working",
-		func() bool { return !h.works(first) })
+		func() bool { return !h.credentialWorks(first) })
 }
 
 func TestBootstrapToken_RequiresOption(t *testing.T) {
@@ -336,7 +339,7 @@ func TestBootstrapToken_RequiresOption(t *testing.T) {
 	token := h.waitFor(h.bootstrapToken("option"), v1alpha1.ReasonNotEnabled)
 	require.Contains(t, token.Status.Conditions[0].Message, "create a JoinToken of type ServiceAccount")
 	require.Empty(t, h.ownedBy(token))
-	require.Nil(t, h.system(token))
+	require.Nil(t, h.systemSecret(token))
 
 	mgr := newManager(t, plane.ForTest(t).User("hub"))
 	require.ErrorContains(t, SetupWithManager(mgr, Options{Namespace: "kube-system", BootstrapTokens: true}),

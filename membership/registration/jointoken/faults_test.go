@@ -96,7 +96,7 @@ func TestReconcile_RestartAfterEachWrite(t *testing.T) {
 		require.NoError(t, reconcile(inner, token))
 		h.waitFor(token, v1alpha1.ReasonReady)
 		require.Len(t, h.ownedBy(token), 3)
-		require.True(t, h.works(h.bootstrap(token)))
+		require.True(t, h.credentialWorks(h.bootstrap(token)))
 	}
 
 	token := h.token("killed-all-the-time", v1alpha1.JoinTokenSpec{TTLSeconds: ptr.To[int64](3600)})
@@ -108,12 +108,12 @@ func TestReconcile_RestartAfterEachWrite(t *testing.T) {
 		"the ServiceAccount is new, and the credential belongs to the old one")
 	require.NoError(t, reconcile(inner, token))
 	bootstrap := h.bootstrap(token)
-	require.True(t, h.works(bootstrap))
+	require.True(t, h.credentialWorks(bootstrap))
 
 	h.clock.SetTime(token.Status.ExpirationTime.Time)
 	killed("withdraw", token)
 	h.waitFor(token, v1alpha1.ReasonExpired)
-	require.True(t, h.works(bootstrap))
+	require.True(t, h.credentialWorks(bootstrap))
 	h.clock.SetTime(token.Status.ExpirationTime.Add(answerGrace))
 	killed("remove", token)
 	require.Equal(t, []string{"Secret/killed-all-the-time"}, h.ownedBy(token))
@@ -147,7 +147,7 @@ func TestReconcile_RestartAfterEachWriteOfBootstrapToken(t *testing.T) {
 		killed("issue", token, writes)
 		h.waitFor(token, v1alpha1.ReasonReady)
 		bootstrap := h.bootstrap(token)
-		require.True(t, h.works(bootstrap))
+		require.True(t, h.credentialWorks(bootstrap))
 		require.Len(t, h.ownedBy(token), 2)
 
 		start := h.clock.Now()
@@ -157,13 +157,13 @@ func TestReconcile_RestartAfterEachWriteOfBootstrapToken(t *testing.T) {
 		}
 		require.NoError(t, reconcile(inner, token))
 		h.waitFor(token, v1alpha1.ReasonExpired)
-		require.True(t, h.works(bootstrap))
+		require.True(t, h.credentialWorks(bootstrap))
 		h.clock.SetTime(token.Status.ExpirationTime.Add(answerGrace))
 		if writes < 2 { // token, binding
 			killed("remove", token, writes)
 		}
 		require.NoError(t, reconcile(inner, token))
-		require.Nil(t, h.system(token))
+		require.Nil(t, h.systemSecret(token))
 		require.Equal(t, []string{"Secret/" + token.Name}, h.ownedBy(token))
 		h.clock.SetTime(start)
 	}

@@ -45,7 +45,7 @@ func TestToken_CreationToDeletion(t *testing.T) {
 		}
 		return false
 	})
-	h.quiet()
+	h.requireIdle()
 
 	again := token.DeepCopy()
 	again.UID = "another"
@@ -56,13 +56,14 @@ func TestToken_CreationToDeletion(t *testing.T) {
 		func() bool { return len(h.ownedBy(token)) == 0 })
 	_, err = Read(t.Context(), h, token)
 	require.ErrorIs(t, err, membership.ErrPending, "the Secret is deleted")
-	mustertest.Holds(h.t, time.Minute, "copies of the credential stop working", func() bool { return !h.works(bootstrap) })
+	mustertest.Holds(h.t, time.Minute, "copies of the credential stop working",
+		func() bool { return !h.credentialWorks(bootstrap) })
 	_, err = Check(t.Context(), h, request)
 	require.ErrorContains(t, err, `JoinToken "life" does not exist`)
 }
 
-// quiet checks that there are no requests while nothing changes.
-func (h *hub) quiet() {
+// requireIdle checks that there are no requests while nothing changes.
+func (h *hub) requireIdle() {
 	h.t.Helper()
 	const still = 2 * time.Second
 	last, since := h.requests.Load(), time.Now()
@@ -79,21 +80,22 @@ func TestToken_CredentialRotation(t *testing.T) {
 	token := h.waitFor(h.token("rotation", v1alpha1.JoinTokenSpec{CredentialTTLSeconds: 7200}), v1alpha1.ReasonReady)
 	first := h.bootstrap(token)
 
-	h.later(token, time.Hour-10*time.Second)
-	h.quiet()
+	h.advance(token, time.Hour-10*time.Second)
+	h.requireIdle()
 	require.Equal(t, first.Token, h.bootstrap(token).Token, "no rotation before half of the lifetime")
-	h.later(token, 10*time.Second)
+	h.advance(token, 10*time.Second)
 	mustertest.Holds(h.t, time.Minute, "the credential is replaced after half of its lifetime", func() bool {
 		return h.bootstrap(token).Token != first.Token
 	})
 	second := h.bootstrap(token)
 	require.Equal(t, first.Key, second.Key, "requests with the first credential stay valid")
-	require.True(t, h.works(first) && h.works(second), "copies of the first credential work until they expire")
+	require.True(t, h.credentialWorks(first) && h.credentialWorks(second),
+		"copies of the first credential work until they expire")
 	request, err := h.createRequest(first, "east-id")
 	require.NoError(t, err)
 	_, err = Check(t.Context(), h, request)
 	require.NoError(t, err)
-	h.quiet()
+	h.requireIdle()
 }
 
 func TestToken_Repair(t *testing.T) {
@@ -126,13 +128,13 @@ func TestToken_Repair(t *testing.T) {
 		test.damage()
 		mustertest.Holds(h.t, time.Minute, test.reason, func() bool {
 			bootstrap := bootstrapIn(secretIfAny(h, token))
-			return bootstrap != nil && bootstrap.Token != before.Token && h.works(bootstrap)
+			return bootstrap != nil && bootstrap.Token != before.Token && h.credentialWorks(bootstrap)
 		})
 		binding := h.binding(token)
 		require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(binding), binding), test.reason)
 		require.Equal(t, "join-repair", binding.Subjects[0].Name, test.reason)
 	}
-	h.quiet()
+	h.requireIdle()
 }
 
 func secretIfAny(h *hub, token *v1alpha1.JoinToken) *corev1.Secret {
@@ -158,7 +160,8 @@ func TestToken_Expiry(t *testing.T) {
 	request, err := h.createRequest(bootstrap, "east-id")
 	require.NoError(t, err)
 
-	h.later(token, time.Hour+time.Minute) // the clock does not advance, and may be earlier than the creation of the token
+	h.advance(token,
+		time.Hour+time.Minute) // the clock does not advance, and may be earlier than the creation of the token
 	ready := token.DeepCopy()
 	h.waitFor(token, v1alpha1.ReasonExpired)
 	_, err = Read(t.Context(), h, token)
@@ -168,24 +171,25 @@ func TestToken_Expiry(t *testing.T) {
 	require.Empty(t, token.Status.SecretName)
 	require.Nil(t, token.Status.CredentialExpirationTime)
 	require.Nil(t, bootstrapIn(h.secret(token)), "the Secret no longer contains the credential")
-	require.True(t, h.works(bootstrap), "an earlier request can get its response")
+	require.True(t, h.credentialWorks(bootstrap), "an earlier request can get its response")
 	_, err = Check(t.Context(), h, request)
 	require.NoError(t, err, "a request before the expiration is valid")
-	h.quiet()
+	h.requireIdle()
 
-	h.later(token, answerGrace+time.Second)
-	mustertest.Holds(h.t, time.Minute, "copies of the credential stop working", func() bool { return !h.works(bootstrap) })
+	h.advance(token, answerGrace+time.Second)
+	mustertest.Holds(h.t, time.Minute, "copies of the credential stop working",
+		func() bool { return !h.credentialWorks(bootstrap) })
 	require.Equal(t, []string{"Secret/expiry"}, h.ownedBy(token))
 	_, err = Check(t.Context(), h, request)
 	require.NoError(t, err, "the request is valid as long as the JoinToken exists")
-	h.quiet()
+	h.requireIdle()
 
 	before := token.DeepCopy()
 	token.Spec.TTLSeconds = nil
 	require.NoError(t, h.Patch(t.Context(), token, client.MergeFrom(before)))
 	h.waitFor(token, v1alpha1.ReasonReady)
 	require.Equal(t, bootstrap.Key, h.bootstrap(token).Key)
-	require.True(t, h.works(h.bootstrap(token)), "a prolonged token works again")
+	require.True(t, h.credentialWorks(h.bootstrap(token)), "a prolonged token works again")
 }
 
 func TestToken_UsedUp(t *testing.T) {
@@ -211,11 +215,12 @@ func TestToken_UsedUp(t *testing.T) {
 	h.waitFor(token, v1alpha1.ReasonUsedUp)
 	require.EqualValues(t, 1, token.Status.Uses, "the cluster is counted once")
 	require.Nil(t, bootstrapIn(h.secret(token)))
-	require.True(t, h.works(bootstrap), "the cluster can get its response")
-	h.later(token, answerGrace+time.Second)
-	mustertest.Holds(h.t, time.Minute, "copies of the credential stop working", func() bool { return !h.works(bootstrap) })
+	require.True(t, h.credentialWorks(bootstrap), "the cluster can get its response")
+	h.advance(token, answerGrace+time.Second)
+	mustertest.Holds(h.t, time.Minute, "copies of the credential stop working",
+		func() bool { return !h.credentialWorks(bootstrap) })
 	require.Equal(t, []string{"Secret/once"}, h.ownedBy(token))
-	h.quiet()
+	h.requireIdle()
 }
 
 func TestToken_ReportsConflicts(t *testing.T) {

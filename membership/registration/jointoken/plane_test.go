@@ -115,8 +115,8 @@ func (h *hub) waitFor(token *v1alpha1.JoinToken, reason string,
 	return token
 }
 
-// later advances the clock and triggers a reconcile of the token.
-func (h *hub) later(token *v1alpha1.JoinToken, d time.Duration) {
+// advance sets the clock forward and triggers a reconcile of the token.
+func (h *hub) advance(token *v1alpha1.JoinToken, d time.Duration) {
 	h.t.Helper()
 	h.clock.SetTime(h.clock.Now().Add(d))
 	before := token.DeepCopy()
@@ -157,8 +157,8 @@ func (h *hub) createRequest(bootstrap *registration.Bootstrap, clusterID string)
 	return request, err
 }
 
-// works reports whether a bootstrap credential can still get JoinRequests.
-func (h *hub) works(bootstrap *registration.Bootstrap) bool {
+// credentialWorks reports whether a bootstrap credential can still get JoinRequests.
+func (h *hub) credentialWorks(bootstrap *registration.Bootstrap) bool {
 	h.t.Helper()
 	err := regtest.Client(h.t, bootstrap.RESTConfig()).Get(h.t.Context(),
 		client.ObjectKey{Namespace: namespace, Name: "join-none"}, &v1alpha1.JoinRequest{})
@@ -181,8 +181,8 @@ func (h *hub) ownedBy(token *v1alpha1.JoinToken) []string {
 	return names
 }
 
-// system returns the Secret of a bootstrap token, or nil.
-func (h *hub) system(token *v1alpha1.JoinToken) *corev1.Secret {
+// systemSecret returns the Secret of a bootstrap token, or nil.
+func (h *hub) systemSecret(token *v1alpha1.JoinToken) *corev1.Secret {
 	h.t.Helper()
 	secret := &corev1.Secret{}
 	err := h.Get(h.t.Context(), client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: token.Name}, secret)

@@ -81,10 +81,10 @@ func TestValues_KeptInSecret(t *testing.T) {
 	changed.Data[registration.ValuesKey] = []byte("token: other\n")
 	require.NoError(t, h.Update(t.Context(), changed))
 	complete("changed values are restored", "", issued)
-	h.quiet()
+	h.requireIdle()
 	version := h.secret(token).ResourceVersion
-	h.later(token, time.Minute)
-	h.quiet()
+	h.advance(token, time.Minute)
+	h.requireIdle()
 	require.Equal(t, version, h.secret(token).ResourceVersion, "a reconcile writes nothing")
 
 	old := token.DeepCopy()
@@ -97,7 +97,7 @@ func TestValues_KeptInSecret(t *testing.T) {
 	old = token.DeepCopy()
 	token.Spec.TTLSeconds = new(int64(1))
 	require.NoError(t, h.Patch(t.Context(), token, client.MergeFrom(old)))
-	h.later(token, time.Hour)
+	h.advance(token, time.Hour)
 	h.waitFor(token, v1alpha1.ReasonExpired)
 	require.NotContains(t, h.secret(token).Data, registration.ValuesKey, "the Secret of an expired token has no values")
 	_, err = ReadValues(t.Context(), h, token)

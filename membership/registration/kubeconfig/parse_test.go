@@ -74,18 +74,18 @@ func TestParse(t *testing.T) {
 	}{
 		{"kubeconfig with a token, and an invalid context that is not the current one",
 			whole(nil, nil), Options{}, ""},
-		{"kubeconfig takes precedence over other keys", and(whole(nil, nil), ServerKey, "nonsense"), Options{}, ""},
+		{"kubeconfig takes precedence over other keys", withKey(whole(nil, nil), ServerKey, "nonsense"), Options{}, ""},
 		{"kubeconfig with a client certificate",
 			whole(object{"certificate-authority-data": ca},
 				object{"token": nil, "client-certificate-data": certificate, "client-key-data": key}), Options{}, ""},
 		{"kubeconfig with a proxy and proxy headers",
-			and(whole(object{"proxy-url": "http://user:" + secret + "@proxy:3128"}, nil),
+			withKey(whole(object{"proxy-url": "http://user:" + secret + "@proxy:3128"}, nil),
 				ProxyHeadersKey, `{"X-Target": "east"}`), Options{}, ""},
 
 		{"no data", nil, Options{}, "value"},
 		{"kubeconfig that is not YAML", raw(secret + ": ["), Options{}, "value"},
 		{"object of another kind", raw("apiVersion: v1\nkind: Pod\nmetadata: {name: " + secret + "}"), Options{}, "value"},
-		{"empty kubeconfig next to other keys", and(keys(nil), DefaultKey, ""), Options{},
+		{"empty kubeconfig next to other keys", withKey(keys(nil), DefaultKey, ""), Options{},
 			"value.current-context"},
 		{"no current context", raw("apiVersion: v1\nkind: Config\n"), Options{}, "value.current-context"},
 		{"missing context", raw("apiVersion: v1\nkind: Config\ncurrent-context: x\n"), Options{},
@@ -207,7 +207,7 @@ func requireRedacted(t *testing.T, access *Access) {
 	}
 }
 
-func and(data map[string][]byte, key, value string) map[string][]byte {
+func withKey(data map[string][]byte, key, value string) map[string][]byte {
 	data[key] = []byte(value)
 	return data
 }
