@@ -34,7 +34,7 @@ func TestAwkward(t *testing.T) {
 			var manifests []json.RawMessage
 			w := newWorld(t)
 			require.NoError(t, yaml.Unmarshal([]byte(strings.ReplaceAll(string(text), "NS", w.name)), &manifests))
-			w.restsAsWork(manifests)
+			w.requireNoMoreWrites(manifests)
 		})
 	}
 	t.Run("definition", func(t *testing.T) { // of the size of cert-manager's, with a resource in each of two versions
@@ -67,12 +67,12 @@ func TestAwkward(t *testing.T) {
 			*into = json.RawMessage(strings.NewReplacer("GROUP", group, "NS", w.name, "SCHEMA", schema).Replace(text))
 		}
 		require.Greater(t, len(definition), 300<<10)
-		w.restsAsWork([]json.RawMessage{definition, current, former})
+		w.requireNoMoreWrites([]json.RawMessage{definition, current, former})
 	})
 }
 
-// restsAsWork lets an agent apply manifests, and checks that it then stops writing.
-func (w *world) restsAsWork(manifests []json.RawMessage) {
+// requireNoMoreWrites lets an agent apply manifests, and checks that it then stops writing.
+func (w *world) requireNoMoreWrites(manifests []json.RawMessage) {
 	w.t.Helper()
 	t := w.t
 	stop := w.start()
@@ -93,18 +93,18 @@ func (w *world) restsAsWork(manifests []json.RawMessage) {
 		return nil
 	})
 	w.controllersDone(work)
-	w.calm()
+	w.awaitNoWrites()
 	<-time.After(5 * time.Second)
-	hub, member := w.toHub.take(), w.toHost.take()
+	hub, member := w.toHub.take(), w.toMember.take()
 	require.Empty(t, writes(member), "writes to the member in a window")
 	require.Empty(t, writes(hub), "writes to the hub in a window")
 
 	stop()
-	w.calm()
+	w.awaitNoWrites()
 	w.start()
 	w.patch(w.read("ConfigMap", "sentinel"), "data: {k: edited}")
 	w.eventually(func() error { return equal("v", w.data("sentinel", "k")) }) // so the agent has reconciled
-	hub, member = w.calm()
+	hub, member = w.awaitNoWrites()
 	require.Equal(t, []string{"PATCH configmaps sentinel"}, writes(member), "writes to the member after a restart")
 	others := slices.DeleteFunc(writes(hub), func(r string) bool { return strings.HasPrefix(r, "POST events") })
 	require.Empty(t, others, "writes to the hub after a restart")
@@ -145,7 +145,7 @@ func (w *world) controllersDone(work *v1alpha1.Work) {
 		case manifest.Kind == "Job" && ttl:
 			done = func(err error) error {
 				if err == nil {
-					return fmt.Errorf("job %s is not gone yet", live.GetName())
+					return fmt.Errorf("job %s is not deleted yet", live.GetName())
 				}
 				return client.IgnoreNotFound(err)
 			}
@@ -162,19 +162,19 @@ func bound(claim *unstructured.Unstructured) bool {
 	return volume != "" || claim.GetAnnotations()["pv.kubernetes.io/bind-completed"] != ""
 }
 
-// calm waits until there was no write for a while, and returns the requests until then. Controllers of Kubernetes may
-// still write statuses, which the agent reads.
-func (w *world) calm() (hub, member []string) {
+// awaitNoWrites waits until there was no write for a second, and returns the requests until then. Controllers of
+// Kubernetes may still write statuses, which the agent reads.
+func (w *world) awaitNoWrites() (hub, member []string) {
 	w.t.Helper()
 	for end := time.Now().Add(deadline); time.Now().Before(end); {
 		<-time.After(time.Second)
-		h, m := w.toHub.take(), w.toHost.take()
+		h, m := w.toHub.take(), w.toMember.take()
 		hub, member = append(hub, h...), append(member, m...)
 		if len(writes(h))+len(writes(m)) == 0 {
 			return hub, member
 		}
 	}
-	w.t.Fatalf("writes without an end: %v %v", hub, member)
+	w.t.Fatalf("the writes do not end: hub %v, member %v", hub, member)
 	return nil, nil
 }
 

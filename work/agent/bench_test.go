@@ -56,9 +56,9 @@ func benchmarkWork(b *testing.B, finalizers []string) {
 			work.Finalizers = finalizers
 			all = append(all, work)
 		}
-		w.quiet()
+		w.awaitNoRequests()
 		agent.measure(func() time.Duration { return w.burst(all) })
-		hub, member := w.quiet()
+		hub, member := w.awaitNoRequests()
 		requests += len(hub) + len(member)
 		for _, work := range all {
 			w.delete(work)
@@ -66,7 +66,7 @@ func benchmarkWork(b *testing.B, finalizers []string) {
 		for _, work := range all {
 			w.gone(work)
 		}
-		w.quiet()
+		w.awaitNoRequests()
 		floor.measure(func() time.Duration { return w.bare(works, finalizers) })
 	}
 	each := func(d time.Duration) float64 { return d.Seconds() * 1000 / float64(round*works) }

@@ -51,24 +51,24 @@ func TestCleaner(t *testing.T) {
 			w.eventually(func() error {
 				remaining, err := cleaner.Clean(context.Background(), action)
 				if err == nil && len(remaining) > 0 {
-					err = fmt.Errorf("left: %q", remaining)
+					err = fmt.Errorf("remaining: %q", remaining)
 				}
 				return err
 			})
 			require.Nil(t, w.applied(work))
 			require.Equal(t, action == v1alpha1.OrphanObject, w.read("ConfigMap", "a") != nil)
 			require.Equal(t, action == v1alpha1.OrphanObject, w.read("ConfigMap", "held") != nil)
-			require.Empty(t, w.read("ConfigMap", "b").GetOwnerReferences(), "it stays whatever the member does")
+			require.Empty(t, w.read("ConfigMap", "b").GetOwnerReferences(), "an orphaned object has no owner references")
 			require.NotNil(t, bystander.applied(other))
 			require.Equal(t, "v", bystander.data("a", "k"))
 		})
 	}
 }
 
-// TestCleanerWithoutDefinition checks a member without the definition of AppliedWorks: if it never had Works, there is
+// TestCleaner_DefinitionMissing checks a member without the definition of AppliedWorks: if it never had Works, there is
 // nothing to clean. Otherwise the delete policies of objects are lost with the definition, so the objects are kept and
 // reported.
-func TestCleanerWithoutDefinition(t *testing.T) {
+func TestCleaner_DefinitionMissing(t *testing.T) {
 	t.Parallel()
 	bare := localplane.ForTest(t, localplane.Options{Name: "bare"})
 	cleaner, err := agent.NewCleaner(agent.Options{Member: bare.Config()})
@@ -90,7 +90,7 @@ func TestCleanerWithoutDefinition(t *testing.T) {
 	require.NoError(t, c.Create(t.Context(), config))
 	require.Contains(t, remains(v1alpha1.DeleteObject),
 		"ConfigMap default/applied: The CustomResourceDefinition of AppliedWorks is missing")
-	require.Empty(t, remains(v1alpha1.OrphanObject), "objects that are to stay do not delay a leave")
+	require.Empty(t, remains(v1alpha1.OrphanObject), "orphaned objects do not delay a leave")
 	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(config), config))
 	require.Nil(t, config.DeletionTimestamp)
 	before := config.DeepCopy()
@@ -99,8 +99,8 @@ func TestCleanerWithoutDefinition(t *testing.T) {
 	require.Empty(t, remains(v1alpha1.DeleteObject), "a user keeps the object")
 }
 
-// TestHugeStatus checks a Work whose requested status exceeds the limit.
-func TestHugeStatus(t *testing.T) {
+// TestStatus_ExceedsSizeLimit checks a Work whose requested status exceeds the limit.
+func TestStatus_ExceedsSizeLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start(func(o *agent.Options) { o.StatusInterval = 2 * time.Second }) // each write has half a megabyte
@@ -122,19 +122,19 @@ func TestHugeStatus(t *testing.T) {
 		w.patch(w.manifest(configMap(fmt.Sprintf("a%d", i), "{}")), "data: {k: edited}")
 	}
 	w.eventually(func() error { return equal(strings.Repeat("x", 1000), w.data("a59", "k")) })
-	w.quiet()
+	w.awaitNoRequests()
 	var events unstructured.UnstructuredList
 	events.SetAPIVersion("events.k8s.io/v1")
 	events.SetKind("EventList")
 	require.NoError(t, w.hub.List(context.Background(), &events, client.InNamespace(work.Namespace)))
-	require.Less(t, len(events.Items), 30, "one that says how many is enough")
+	require.Less(t, len(events.Items), 30, "few Events report all heals")
 }
 
-// TestNothingIsLeftRunning must not run in parallel with other tests: it inspects all goroutines.
-func TestNothingIsLeftRunning(t *testing.T) {
+// TestAgent_LeaksNoGoroutines must not run in parallel with other tests: it inspects all goroutines.
+func TestAgent_LeaksNoGoroutines(t *testing.T) {
 	w := newWorld(t)
 	before := goleak.IgnoreCurrent()
-	_, err := agent.New(w.options) // and never started
+	_, err := agent.New(w.options) // this agent is never started
 	require.NoError(t, err)
 	stop := w.start()
 	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), deployment)+"}")

@@ -36,7 +36,7 @@ func TestContested(t *testing.T) {
 	go func() {
 		for event := range watcher.ResultChan() {
 			live, ok := event.Object.(client.Object)
-			if !ok || live.GetName() != "a" || event.Type == watch.Deleted || holds(live, "theirs") {
+			if !ok || live.GetName() != "a" || event.Type == watch.Deleted || hasValue(live, "theirs") {
 				continue
 			}
 			if err := w.member.Patch(ctx, object.DeepCopy(), edit, client.FieldOwner("their-controller")); err != nil &&
@@ -65,9 +65,9 @@ func TestContested(t *testing.T) {
 		return fmt.Errorf("not contested: %v", work.Status.Manifests[0].Conditions)
 	}
 	w.eventually(contested)
-	w.toHost.take()
+	w.toMember.take()
 	<-time.After(10 * time.Second)
-	healed := count(w.toHost.take(), "PATCH configmaps a")
+	healed := count(w.toMember.take(), "PATCH configmaps a")
 	require.LessOrEqual(t, healed, 4, "heals in 10 seconds")
 	require.NoError(t, contested(), "a heal does not hide the contest")
 	require.Equal(t, v1alpha1.ReasonContested, condition(work, v1alpha1.ConditionDegraded).Reason)
@@ -99,25 +99,26 @@ func TestContested_Autoscaler(t *testing.T) {
 			options + "}"
 	}
 	work := w.work("shop", spec(""))
-	w.says(work, 0, "False", v1alpha1.ReasonContested, `.spec.replicas by "kube-controller-manager"`)
-	w.says(work, 0, "False", v1alpha1.ReasonContested, "Add .spec.replicas to ignoredFields, or stop the other field "+
-		"manager.")
+	w.awaitApplied(work, 0, "False", v1alpha1.ReasonContested, `.spec.replicas by "kube-controller-manager"`)
+	w.awaitApplied(work, 0, "False", v1alpha1.ReasonContested,
+		"Add .spec.replicas to ignoredFields, or stop the other field "+
+			"manager.")
 	require.Equal(t, v1alpha1.ReasonContested, condition(work, v1alpha1.ConditionDegraded).Reason)
 
 	w.change(work, spec(", manifestOptions: [{select: {kind: Deployment}, ignoredFields: [.spec.replicas]}]"))
-	w.says(work, 0, "True", v1alpha1.ReasonApplied, "")
+	w.awaitApplied(work, 0, "True", v1alpha1.ReasonApplied, "")
 	w.eventually(func() error {
 		replicas, _, _ := unstructured.NestedInt64(w.read("Deployment", "web").Object, "spec", "replicas")
 		return equal(int64(3), replicas)
 	})
-	w.says(work, 0, "True", v1alpha1.ReasonApplied, "")
-	w.calm()
+	w.awaitApplied(work, 0, "True", v1alpha1.ReasonApplied, "")
+	w.awaitNoWrites()
 	replicas, _, _ := unstructured.NestedInt64(w.read("Deployment", "web").Object, "spec", "replicas")
-	require.Equal(t, int64(3), replicas, "they are the autoscaler's")
+	require.Equal(t, int64(3), replicas, "the autoscaler sets the replicas")
 }
 
-// holds reports whether a ConfigMap has the value in its only field.
-func holds(object client.Object, value string) bool {
+// hasValue reports whether a ConfigMap has the value in its only field.
+func hasValue(object client.Object, value string) bool {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
 		return false

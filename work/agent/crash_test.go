@@ -22,28 +22,28 @@ import (
 // crash stops an agent at one of its writes: it blocks all later requests.
 type crash struct {
 	at       int  // the write, from 1; 0: none
-	answered bool // it is carried out, and its answer is lost; else it is never sent
+	answered bool // the request is executed and its response is lost; otherwise the request is not sent
 
-	mu     sync.Mutex
-	n      int
-	what   string
-	happen chan struct{}
+	mu      sync.Mutex
+	n       int
+	write   string // the request at which the agent crashed
+	crashed chan struct{}
 }
 
 var errCrashed = errors.New("the network is gone")
 
-func (c *crash) meddle(request *http.Request, next http.RoundTripper) (*http.Response, error) {
-	what := describe(request)
+func (c *crash) intercept(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+	described := describe(request)
 	c.mu.Lock()
-	// A crash at a read leaves what one before the next write does. Events come whenever they like.
-	if request.Method != http.MethodGet && !strings.Contains(what, " events") {
+	// A crash at a read has the same effect as a crash before the next write. Events are sent at any time.
+	if request.Method != http.MethodGet && !strings.Contains(described, " events") {
 		c.n++
 	}
-	now := c.at > 0 && c.n == c.at && c.what == ""
+	now := c.at > 0 && c.n == c.at && c.write == ""
 	before := c.at == 0 || c.n < c.at
 	if now {
-		c.what = what
-		defer close(c.happen)
+		c.write = described
+		defer close(c.crashed)
 	}
 	c.mu.Unlock()
 	switch {
@@ -64,7 +64,7 @@ func TestCrash(t *testing.T) {
 	t.Run("whole", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			whole := &crash{}
-			live(t, whole)
+			runLifecycle(t, whole)
 			writes = whole.n
 		})
 	})
@@ -77,56 +77,56 @@ func TestCrash(t *testing.T) {
 			answered := how == mustertest.ResponseLost
 			t.Run(fmt.Sprintf("%d-answered-%t", at, answered), func(t *testing.T) {
 				testkit.Virtual(t, func(t *testing.T) {
-					live(t, &crash{at: at, answered: answered, happen: make(chan struct{})})
+					runLifecycle(t, &crash{at: at, answered: answered, crashed: make(chan struct{})})
 				})
 			})
 		}
 	}
 }
 
-// live runs the lifecycle of a Work: creation, update and deletion. It checks the objects on the member after each
-// step.
-func live(t *testing.T, c *crash) {
+// runLifecycle runs the lifecycle of a Work: creation, update and deletion. It checks the objects on the member after
+// each step.
+func runLifecycle(t *testing.T, c *crash) {
 	t.Helper()
 	w := newWorldInMemory(t)
-	w.toHub.disturb(c.meddle)
-	w.toHost.disturb(c.meddle)
+	w.toHub.intercept(c.intercept)
+	w.toMember.intercept(c.intercept)
 	stop := w.start()
-	over := make(chan struct{})
-	heir := make(chan struct{})
-	go func() { // goes on with another agent
-		defer close(heir)
+	done := make(chan struct{})
+	successor := make(chan struct{})
+	go func() { // starts another agent after the crash
+		defer close(successor)
 		select {
-		case <-over:
-		case <-c.happen:
-			t.Logf("crashed at %s", c.what)
+		case <-done:
+		case <-c.crashed:
+			t.Logf("crashed at %s", c.write)
 			stop()
-			w.toHub.disturb(nil)
-			w.toHost.disturb(nil)
+			w.toHub.intercept(nil)
+			w.toMember.intercept(nil)
 			w.start()
 		}
 	}()
-	defer func() { close(over); <-heir }()
+	defer func() { close(done); <-successor }()
 
 	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"), secret("s"))+"}")
 	w.ready(work)
-	w.exact(work, "ConfigMap a v", "ConfigMap b v", "Secret s")
+	w.awaitObjects(work, "ConfigMap a v", "ConfigMap b v", "Secret s")
 	w.change(work, "{"+manifests(configMap("a", "{k: w}"), configMap("c", "{k: v}"), secret("s"))+"}")
 	w.ready(work)
-	w.exact(work, "ConfigMap a w", "ConfigMap c v", "Secret s")
+	w.awaitObjects(work, "ConfigMap a w", "ConfigMap c v", "Secret s")
 	w.delete(work)
 	w.gone(work)
-	require.Nil(t, w.applied(work), "the Work is gone when the member holds nothing of it, and not before")
-	w.exact(work)
+	require.Nil(t, w.applied(work), "the Work is deleted after its objects on the member")
+	w.awaitObjects(work)
 }
 
 func secret(name string) string {
 	return "{apiVersion: v1, kind: Secret, metadata: {name: " + name + ", namespace: NS}, stringData: {password: hunter2}}"
 }
 
-// exact waits until the member and the inventory of the Work have exactly these objects, as in "ConfigMap a v" with
-// the value of k, each with its UID.
-func (w *world) exact(work *v1alpha1.Work, want ...string) {
+// awaitObjects waits until the member and the inventory of the Work have exactly these objects, as in "ConfigMap a v"
+// with the value of k, each with its UID.
+func (w *world) awaitObjects(work *v1alpha1.Work, want ...string) {
 	w.t.Helper()
 	w.eventually(func() error {
 		var live, recorded []string
@@ -159,7 +159,7 @@ func (w *world) exact(work *v1alpha1.Work, want ...string) {
 		for _, entry := range applied.Status.Resources {
 			recorded = append(recorded, entry.String())
 			if !uids[string(entry.UID)] {
-				return fmt.Errorf("the inventory has %s with UID %q, which is not there", entry, entry.UID)
+				return fmt.Errorf("the inventory has %s with UID %q, which does not exist", entry, entry.UID)
 			}
 		}
 		return equal(len(want), len(recorded))

@@ -33,20 +33,20 @@ func TestWithoutCluster(t *testing.T) {
 	require.Contains(t, warning, ".spec.volumeName")
 	require.Equal(t, []v1alpha1.FieldPath{pathTo("spec", "volumeName")}, claim.IgnoredFields)
 
-	meant := object("Service", map[string]any{"clusterIP": "None"})
-	kept, warning := withoutCluster(meant)
+	headless := object("Service", map[string]any{"clusterIP": "None"})
+	kept, warning := withoutCluster(headless)
 	require.Empty(t, warning)
-	require.Equal(t, meant, kept)
+	require.Equal(t, headless, kept)
 
 	web := object("Service", map[string]any{"type": "ClusterIP"})
 	web.Manifest.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "x"})
 	kept, warning = withoutCluster(web)
-	require.Empty(t, warning, "what is always written by others is dropped without a word")
+	require.Empty(t, warning, "the annotation of kubectl apply is removed without a warning")
 	require.Empty(t, kept.Manifest.GetAnnotations())
 
 	root := object("ConfigMap", nil)
 	root.Manifest.SetName("kube-root-ca.crt")
 	kept, warning = withoutCluster(root)
-	require.Empty(t, warning, "the engine says what is wrong with it")
+	require.Empty(t, warning, "the engine reports the error of this ConfigMap")
 	require.Equal(t, root, kept)
 }

@@ -77,7 +77,7 @@ func TestExported(t *testing.T) {
 	warning := work.Status.Manifests[1].Conditions[0].Message
 	require.Contains(t, warning, "exported from a cluster")
 	require.Contains(t, warning, ".spec.clusterIP, .spec.clusterIPs")
-	require.Empty(t, work.Status.Manifests[2].Conditions[0].Message, "the address None is meant")
+	require.Empty(t, work.Status.Manifests[2].Conditions[0].Message, "clusterIP None is kept without a warning")
 
 	live := func(kind, name string) *unstructured.Unstructured {
 		exported := ids[kind+" "+name]
@@ -98,7 +98,7 @@ func TestExported(t *testing.T) {
 	require.Equal(t, "None", nested(live("Service", "headless"), "spec", "clusterIP"))
 	require.Empty(t, nested(live("PersistentVolumeClaim", "data"), "spec", "volumeName"))
 	require.NotContains(t, live("PersistentVolumeClaim", "data").GetAnnotations(), "pv.kubernetes.io/bind-completed")
-	w.eventually(func() error { // the deployment controller counts revisions, and is not fought
+	w.eventually(func() error { // the agent does not revert the annotation of the deployment controller
 		return equal("1", live("Deployment", "web").GetAnnotations()["deployment.kubernetes.io/revision"])
 	})
 	token := []string{"data", "token"}
@@ -113,14 +113,14 @@ func TestExported(t *testing.T) {
 	require.Equal(t, v1alpha1.ReasonExists, root.Reason)
 	require.Contains(t, root.Message, "Kubernetes publishes this ConfigMap in every namespace")
 
-	w.quiet()
+	w.awaitNoRequests()
 	stop()
-	w.quiet()
+	w.awaitNoRequests()
 	w.start()
-	w.patch(live("Service", "web"), "spec: {selector: {a: edited}}") // so that it is known to have reconciled
+	w.patch(live("Service", "web"), "spec: {selector: {a: edited}}") // proves that the agent has reconciled
 	w.eventually(func() error { return equal("b", nested(live("Service", "web"), "spec", "selector", "a")) })
-	_, member := w.quiet()
-	require.Equal(t, []string{"PATCH services web"}, writes(member), "the heal, and nothing else after the restart")
+	_, member := w.awaitNoRequests()
+	require.Equal(t, []string{"PATCH services web"}, writes(member), "the heal is the only write after the restart")
 }
 
 // exportOf reads an object after the cluster has added its fields.

@@ -32,9 +32,9 @@ func TestAPIServersDie(t *testing.T) {
 	}
 	for _, victim := range []*localplane.Plane{member, hub} {
 		work := w.work("shop", "{"+manifests(texts...)+"}")
-		w.eventually(func() error { // it has begun
+		w.eventually(func() error { // the apply has begun
 			if w.data("a003", "k") == "" {
-				return fmt.Errorf("nothing is applied yet")
+				return fmt.Errorf("no object is applied yet")
 			}
 			return nil
 		})
@@ -54,23 +54,23 @@ func TestAPIServersDie(t *testing.T) {
 		for _, entry := range applied.Status.Resources {
 			require.Equal(t, uids[entry.Name], string(entry.UID), entry.Name)
 		}
-		w.patch(w.read("ConfigMap", "a050"), "data: {k: edited}") // its watches are back
+		w.patch(w.read("ConfigMap", "a050"), "data: {k: edited}") // the watches are established again
 		w.eventually(func() error { return equal("v", w.data("a050", "k")) })
 		w.delete(work)
 		w.gone(work)
-		w.exact(work)
+		w.awaitObjects(work)
 	}
 }
 
-// TestOthersAreNotDelayed checks small Works next to a large one that is blocked, and next to more failing Works than
-// there are workers. The requests of the large Work are blocked until the small ones are ready, so the test compares
-// no durations.
-func TestOthersAreNotDelayed(t *testing.T) {
+// TestWorkers_BlockedWorkDelaysNoOther checks small Works next to a large one that is blocked, and next to more failing
+// Works than there are workers. The requests of the large Work are blocked until the small ones are ready, so the test
+// compares no durations.
+func TestWorkers_BlockedWorkDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.options.Apply.Timeout = time.Hour
 	release, blocked := make(chan struct{}), make(chan struct{}, 1000)
-	w.toHost.disturb(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+	w.toMember.intercept(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if request.Method == http.MethodPatch && strings.Contains(request.URL.Path, "/configmaps/big") {
 			blocked <- struct{}{}
 			select {
@@ -87,7 +87,7 @@ func TestOthersAreNotDelayed(t *testing.T) {
 		texts = append(texts, configMap(fmt.Sprintf("big%03d", i), "{k: v}"))
 	}
 	big := w.work("big", "{"+manifests(texts...)+"}")
-	<-blocked // it is being applied
+	<-blocked // the large Work is being applied
 	for i := range 12 {
 		w.work(fmt.Sprintf("broken%d", i),
 			"{"+manifests("{apiVersion: example.com/v1, kind: Wheel, metadata: {name: x, namespace: NS}}",
@@ -102,19 +102,20 @@ func TestOthersAreNotDelayed(t *testing.T) {
 		w.ready(work)
 	}
 	require.NoError(t, w.hub.Get(t.Context(), client.ObjectKeyFromObject(big), big))
-	require.NotEqual(t, "100/100", big.Status.Ready, "the large one is still held back")
+	require.NotEqual(t, "100/100", big.Status.Ready, "the large Work is still blocked")
 	close(release)
 	w.ready(big)
 	w.patch(w.read("ConfigMap", "big050"), "data: {k: edited}")
 	w.eventually(func() error { return equal("v", w.data("big050", "k")) })
 }
 
-// TestBlackHole checks that a Work whose executor's requests get no response blocks no other Work.
-func TestBlackHole(t *testing.T) {
+// TestWorkers_RequestsWithoutResponse checks that a Work whose executor's requests get no response blocks no other
+// Work.
+func TestWorkers_RequestsWithoutResponse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.options.Apply.Timeout = time.Hour // a wait for one of those requests never ends
-	w.toHost.disturb(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+	w.options.Apply.Timeout = time.Hour // a request without a response never times out
+	w.toMember.intercept(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if !strings.Contains(request.URL.Path, "/namespaces/hole") {
 			return next.RoundTrip(request)
 		}

@@ -23,7 +23,7 @@ func TestFinished_OfMissingJobs(t *testing.T) {
 		job.SetDeletionTimestamp(&metav1.Time{Time: noon}) // Kubernetes deletes it in the foreground.
 		if kind != "" {
 			job.Object["status"] = map[string]any{"conditions": []any{
-				map[string]any{"type": kind, "status": "True", "message": "as it says"},
+				map[string]any{"type": kind, "status": "True", "message": "backoff limit reached"},
 			}}
 		}
 		return job
@@ -43,24 +43,25 @@ func TestFinished_OfMissingJobs(t *testing.T) {
 		last     *unstructured.Unstructured
 		reported string
 		want     readiness.Status
-		says     string
+		message  string
 	}{
 		{reason: "the last state is success", last: inState("Complete"), want: readiness.Ready},
-		{reason: "the last state is failure", last: inState("Failed"), want: readiness.Failed, says: "as it says"},
+		{reason: "the last state is failure", last: inState("Failed"), want: readiness.Failed,
+			message: "backoff limit reached"},
 		{reason: "the last state is newer than the report", last: inState("Failed"), reported: v1alpha1.ReasonReady,
 			want: readiness.Failed},
-		{reason: "deleted while it ran", last: inState(""), want: readiness.Failed, says: "before it finished"},
+		{reason: "deleted while it ran", last: inState(""), want: readiness.Failed, message: "before it finished"},
 		{reason: "success was reported", reported: v1alpha1.ReasonReady, want: readiness.Ready},
-		{reason: "failure was reported", reported: v1alpha1.ReasonNotReady, want: readiness.Failed, says: "as reported"},
+		{reason: "failure was reported", reported: v1alpha1.ReasonNotReady, want: readiness.Failed, message: "as reported"},
 		{reason: "only progress was reported", reported: v1alpha1.ReasonProgressing, want: readiness.Unknown,
-			says: "Increase ttlSecondsAfterFinished"},
+			message: "Increase ttlSecondsAfterFinished"},
 		{reason: "unknown stays unknown", reported: v1alpha1.ReasonUnknown, want: readiness.Unknown},
 		{reason: "nothing was reported", want: readiness.Unknown},
 	} {
 		m := &planned{id: id}
 		got := m.finished(test.last, reported(test.reported), readiness.Registry{}).ready
 		require.Equal(t, test.want, got.Status, test.reason)
-		require.Contains(t, got.Message, test.says, test.reason)
+		require.Contains(t, got.Message, test.message, test.reason)
 		require.Equal(t, test.want == readiness.Ready, got.Complete, test.reason)
 		require.True(t, got.Ends, test.reason)
 	}

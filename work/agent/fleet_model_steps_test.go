@@ -77,7 +77,7 @@ var recoverySteps = joined(
 	perCluster("the hub accepts the agent of cluster %s again", func(_ *fleetModel, f *fleet, i int) bool {
 		return when(f.foreign.has(i), func() { f.foreign &^= bit(i) })
 	}),
-	perCluster("the hub hears cluster %s again", func(_ *fleetModel, f *fleet, i int) bool {
+	perCluster("the hub receives heartbeats of cluster %s again", func(_ *fleetModel, f *fleet, i int) bool {
 		return when(f.late.has(i), func() { f.late &^= bit(i) })
 	}),
 	perCluster("cluster %s is healthy again", func(_ *fleetModel, f *fleet, i int) bool {
@@ -92,8 +92,8 @@ const (
 	reapplyWorks          // and the next bit for the second cluster
 )
 
-func (f *fleet) again(what uint8, do func()) bool {
-	return when(f.reapply&what != 0, func() { f.reapply &^= what; do() })
+func (f *fleet) again(part uint8, do func()) bool {
+	return when(f.reapply&part != 0, func() { f.reapply &^= part; do() })
 }
 
 // join creates the MemberCluster of a cluster.
@@ -177,7 +177,7 @@ var userSteps = joined(
 			return when(!f.in.has(i) && !f.hub.members[i].there, func() {
 				f.in |= bit(i)
 				f.join(i)
-				// The Placement left it on request. That is taken back when the Placement selects it again.
+				// The Placement left it on request. The request ends when the Placement selects it again.
 				f.keep(f.wanted() & f.hub.decision.clusters & bit(i))
 			})
 		})(nil, f)
@@ -213,7 +213,7 @@ var faultSteps = joined(
 				f.reapply = reapplyDecision | reapplyWorks | reapplyWorks<<1
 			})
 		})},
-		{"the decision fails, and the status says so", func(_ *fleetModel, f *fleet) bool {
+		{"the decision fails, and the status reports the failure", func(_ *fleetModel, f *fleet) bool {
 			p := &f.hub.placement
 			return when(f.faults > 0 && p.there && p.behind && !p.failed, func() { p.failed = true })
 		}},

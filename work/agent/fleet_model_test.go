@@ -33,9 +33,9 @@ import (
 // withdrawal.{Undocumented,RemovedAfter,Complete,Unselected},
 // deletion.{OfGenerator,OfWork}, and adopt, orphan, due and rebuilt of this package.
 //
-// It checks that no object is deleted on a member unless a user asked for that and has not taken that back; and that
-// from every state, when nothing else happens, each request is carried out. After a fault, which may have destroyed a
-// request, an object can be kept instead, if it is reported.
+// It checks that no object is deleted on a member unless a user requested the deletion and has not withdrawn the
+// request; and that from every state, without further steps of users and faults, each request is carried out. After a
+// fault, which may have destroyed a request, an object can be kept instead, if it is reported.
 
 const clusterCount = 2
 
@@ -156,7 +156,7 @@ type fleet struct {
 	hub       fleetHub
 	backup    fleetHub
 	backedUp  bool
-	reapply   uint8 // what of the backup is not created again yet, after the hub was lost
+	reapply   uint8 // the objects of the backup that are not created again yet, after the hub was lost
 	placer    placerMemory
 	paused    pausedPlacer
 	deletes   clusterSet // a paused leader of WorkSets is about to delete the Works of these clusters
@@ -166,7 +166,7 @@ type fleet struct {
 
 	live    clusterSet // the object exists on the member
 	foreign clusterSet // the hub rejects the agent, and the agent has the credential of another hub
-	late    clusterSet // the hub has not heard the cluster since an outage of its network
+	late    clusterSet // the hub has received no heartbeat of the cluster since an outage of its network
 	left    clusterSet // the agent has left, and does nothing until the cluster joins
 	unknown clusterSet // the AppliedWork was lost: the agent finds the object when there is a Work
 
@@ -174,7 +174,7 @@ type fleet struct {
 	wantsPlacement, wantsSet bool
 	policy                   policyKind
 	in                       clusterSet
-	asked                    clusterSet // a user does not want the object, and has not taken that back
+	asked                    clusterSet // a user requested the deletion of the object, and has not withdrawn the request
 	damaged                  bool       // there was a fault, which may have destroyed a request
 
 	failover      bool  // the Placement leaves clusters that have a taint
@@ -501,7 +501,7 @@ func (m *fleetModel) place(f *fleet) bool {
 	clusters := m.decide(f)
 	f.placer.decided, f.placer.fresh, f.placer.clusters = true, true, clusters
 	f.write(clusters)
-	// Of several clusters, the choice is what the user asked for. It is final when the others have nothing any more: a
+	// The choice among several clusters is the user's request. It is final when the other clusters have no object: a
 	// Placement that is created again before that may choose another one of those that have the object.
 	if f.wantsSet && (f.hub.placement.policy != pickOne || (f.live|f.worksOn())&^clusters == 0) {
 		f.keep(clusters & f.in)
@@ -555,11 +555,11 @@ func (m *fleetModel) distribute(f *fleet, i int) bool {
 	if set.deleting {
 		return false
 	}
-	seen := f.cache
-	if !seen.lags {
-		seen.placement, seen.decision = f.hub.placement, f.hub.decision
+	observed := f.cache
+	if !observed.lags {
+		observed.placement, observed.decision = f.hub.placement, f.hub.decision
 	}
-	selected, certain := m.selection(seen.placement, seen.decision)
+	selected, certain := m.selection(observed.placement, observed.decision)
 	record := f.hub.members[i]
 	writable := record.there && !record.leaving
 	switch {
@@ -853,8 +853,8 @@ type fleetStep struct {
 // settle runs all steps except those of users and faults until nothing changes, and returns the violation that it
 // finds then.
 func (m *fleetModel) settle(f *fleet) string {
-	const most = 60
-	for range most {
+	const maxPasses = 60
+	for range maxPasses {
 		before := *f
 		for _, s := range fairSteps {
 			s.do(m, f)
@@ -866,7 +866,7 @@ func (m *fleetModel) settle(f *fleet) string {
 			return f.wrong()
 		}
 	}
-	return "the controllers do not come to rest"
+	return "the controllers do not converge"
 }
 
 // wrong returns the violation in a state in which no other step is possible.
@@ -880,11 +880,11 @@ func (f *fleet) wrong() string {
 		return fmt.Sprintf("clusters %02b are selected instead of one", f.hub.decision.clusters)
 	}
 	if missing := want &^ f.live; missing != 0 {
-		return fmt.Sprintf("the object is wanted on clusters %02b, and not there", missing)
+		return fmt.Sprintf("the object is wanted on clusters %02b, but does not exist", missing)
 	}
 	for i := range clusterCount {
 		if !(f.asked & f.live &^ want).has(i) || f.wantsSet && !f.wantsPlacement && f.in.has(i) {
-			continue // nothing is taken away while a Placement is missing
+			continue // no object is deleted while a Placement is missing
 		}
 		if !f.damaged {
 			return fmt.Sprintf("the request to delete the object on cluster %s was not carried out", clusterName(i))

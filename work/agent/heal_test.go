@@ -37,17 +37,17 @@ func TestHeal(t *testing.T) {
 			func() error { return equal("v", w.data("a", "k")) },
 		},
 		{
-			"a field that is removed", func() { w.patch(w.read("ConfigMap", "a"), "data: {k: null}") },
+			"a removed field", func() { w.patch(w.read("ConfigMap", "a"), "data: {k: null}") },
 			func() error { return equal("v", w.data("a", "k")) },
 		},
 		{
-			"without the label no watch would tell of it any more", func() {
+			"the label of the watches is removed", func() {
 				w.patch(w.read("ConfigMap", "a"), "metadata: {labels: {"+v1alpha1.AppliedLabel+": null}}")
 			},
 			func() error { return equal("true", w.read("ConfigMap", "a").GetLabels()[v1alpha1.AppliedLabel]) },
 		},
 		{
-			"without its mark it would not be found again when its inventory is lost", func() {
+			"the annotation that identifies the Work is removed", func() {
 				w.patch(w.read("ConfigMap", "a"), "metadata: {annotations: null}")
 			},
 			func() error { return equal(1, len(w.marks("a"))) },
@@ -79,7 +79,7 @@ func TestHeal(t *testing.T) {
 		healed := w.healed()
 		want := "ConfigMap " + w.name + "/a was modified on the member and has been restored."
 		if !slices.Contains(healed, want) {
-			return fmt.Errorf("no event says %q: %q", want, healed)
+			return fmt.Errorf("no Event has the note %q: %q", want, healed)
 		}
 		return nil
 	})
@@ -122,8 +122,8 @@ func TestHealWithoutHub(t *testing.T) {
 			} else {
 				proxy.Stall()
 			}
-			for i := range works { // all have something to tell that the hub does not take
-				w.patch(w.read("ConfigMap", fmt.Sprintf("a%d", i)), "data: {x: told}")
+			for i := range works { // all Works have a status to write, which the hub does not accept
+				w.patch(w.read("ConfigMap", fmt.Sprintf("a%d", i)), "data: {x: reported}")
 			}
 			w.toHub.take()
 			began := time.Now()
@@ -137,8 +137,8 @@ func TestHealWithoutHub(t *testing.T) {
 				}
 			}
 			took, tried := time.Since(began), len(writes(w.toHub.take()))
-			t.Logf("30 heals after %s, with %d attempts to tell the hub", took, tried)
-			if fault == "stall" { // only those that were at it, and from then on one every five seconds, have waited for the hub
+			t.Logf("30 heals after %s, with %d attempts to write to the hub", took, tried)
+			if fault == "stall" { // each worker waits for the hub once; then one attempt is made every five seconds
 				require.LessOrEqual(t, tried, agent.DefaultWorkers+int(took/(5*time.Second))+1)
 			}
 			proxy.Heal()
@@ -147,7 +147,7 @@ func TestHealWithoutHub(t *testing.T) {
 					if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
 						return err
 					}
-					return equal("told", feedback(work, "x"))
+					return equal("reported", feedback(work, "x"))
 				})
 			}
 		})

@@ -14,9 +14,9 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestJobThatRemovesItself checks a Job that Kubernetes deletes as soon as it has finished: its Work stays complete,
-// also after a restart, and the Job runs again when its manifest changes.
-func TestJobThatRemovesItself(t *testing.T) {
+// TestJob_SucceededAndDeletedByTTL checks a Job that Kubernetes deletes as soon as it has finished: its Work stays
+// complete, also after a restart, and the Job runs again when its manifest changes.
+func TestJob_SucceededAndDeletedByTTL(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	stop := w.start()
@@ -41,7 +41,7 @@ func TestJobThatRemovesItself(t *testing.T) {
 	}
 	gone := func() error {
 		if w.read("Job", "once") != nil {
-			return fmt.Errorf("the Job is there")
+			return fmt.Errorf("the Job still exists")
 		}
 		return complete()
 	}
@@ -50,7 +50,7 @@ func TestJobThatRemovesItself(t *testing.T) {
 	stop = w.start()
 	w.patch(w.read("ConfigMap", "a"), "data: {k: edited}")
 	w.eventually(func() error { return equal("v", w.data("a", "k")) }) // so that the agent has reconciled
-	require.NoError(t, gone(), "it does not run again")
+	require.NoError(t, gone(), "the Job does not run again")
 
 	w.change(work, job("two"))
 	second := w.finishJob("once", first)
@@ -60,14 +60,14 @@ func TestJobThatRemovesItself(t *testing.T) {
 }
 
 // finishJob waits for a Job with another UID, lets it succeed as its controller would, and returns its UID.
-func (w *world) finishJob(name string, not types.UID) (uid types.UID) {
+func (w *world) finishJob(name string, previous types.UID) (uid types.UID) {
 	w.t.Helper()
 	w.eventually(func() error {
 		job := &batchv1.Job{}
 		if err := w.member.Get(context.Background(), client.ObjectKey{Namespace: w.name, Name: name}, job); err != nil {
 			return err
 		}
-		if job.UID == not {
+		if job.UID == previous {
 			return fmt.Errorf("the Job is the former one")
 		}
 		pods := &corev1.PodList{}

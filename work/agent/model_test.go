@@ -24,9 +24,9 @@ import (
 // Users and faults act in any order. The decisions are those of the code: deletion.OfWork, deletion.OfGenerator,
 // adopt, orphan, due, rebuilt, apply.Stale.
 //
-// It checks that no object is deleted on the member unless a user asked for that since the object was created and has
-// not taken that back; that each request is carried out in the end, or its objects are reported as orphaned where a
-// fault destroyed the request; and that a release deletes those.
+// It checks that no object is deleted on the member unless a user requested the deletion since the object was created
+// and has not withdrawn the request; that each request is carried out in the end, or its objects are reported as
+// orphaned where a fault destroyed the request; and that a release deletes those.
 
 // mutant disables one of the rules.
 type mutant string
@@ -36,19 +36,19 @@ const (
 	missingIsDeleted   mutant = "a missing Work is pruned"
 	deletedIsRequest   mutant = "each deletionTimestamp of a Work is a request"
 	handDeleted        mutant = "a generated Work that is deleted by hand is pruned"
-	newUIDPrunes       mutant = "a Work with another UID prunes what it does not have"
-	rollbackPrunes     mutant = "an earlier generation prunes what it does not have"
-	overtakenPrunes    mutant = "a generation of a restored hub prunes what it does not have if it is not an earlier one"
+	newUIDPrunes       mutant = "a Work with another UID prunes objects that it lacks"
+	rollbackPrunes     mutant = "an earlier generation prunes objects that it lacks"
+	overtakenPrunes    mutant = "a generation of a restored hub that is not an earlier one prunes objects that it lacks"
 	formerEnds         mutant = "the deletion of a Work is one of the objects of a former Work"
 	secondRestore      mutant = "a restore is not counted while the agent waits for the hub to confirm an earlier one"
 	unseenRestore      mutant = "objects are deleted before the agent observes that the hub was restored"
-	cachedPrune        mutant = "what a Work lacks is pruned by a cache"
+	cachedPrune        mutant = "an object that a cached Work lacks is pruned"
 	requestNotRecorded mutant = "a request is not recorded"
 	unclaimedDeleted   mutant = "Works of a missing generator are deleted"
-	definitionDeletes  mutant = "a generator that goes with its definition deletes its Works"
+	definitionDeletes  mutant = "a generator that is deleted with its definition deletes its Works"
 	emptyPrunes        mutant = "an empty selection prunes"
 	forbiddenPrunes    mutant = "a forbidden list is an empty one"
-	leaderNotFenced    mutant = "a paused leader acts on what it decided before"
+	leaderNotFenced    mutant = "a paused leader executes an earlier decision"
 	gateIgnored        mutant = "the gate is ignored"
 	ownedByInventory   mutant = "objects go with their AppliedWork"
 	lostIsEmpty        mutant = "a lost inventory is an empty one"
@@ -70,10 +70,10 @@ const all objectSet = 3
 // generator is a WorkSet.
 type generator struct {
 	uid     types.UID
-	deleted bool      // it has a deletionTimestamp, and is held by its finalizer
-	chosen  bool      // the cluster is
-	objects objectSet // that its selectors and manifests come to
-	edits   int       // that change no object
+	deleted bool      // it has a deletionTimestamp, and a finalizer blocks the deletion
+	chosen  bool      // the Placement selects the cluster
+	objects objectSet // the result of its selectors and manifests
+	edits   int       // edits that change no object
 }
 
 // modelWork is a Work on the hub.
@@ -105,7 +105,7 @@ type model struct {
 	namespaceDeleted int
 	works, sets      definition.State // definitions
 	inventoryServed  bool
-	selectionEmpty   bool // all that is selected is missing
+	selectionEmpty   bool // all selected objects are missing
 	listForbidden    bool
 	unreachable      bool // for the agent
 	gateShut         bool
@@ -315,7 +315,7 @@ var faults = []action{
 			m.unknown |= m.live
 			m.damage()
 			if m.mutant == ownedByInventory {
-				m.remove(all, "they went with their AppliedWork")
+				m.remove(all, "the objects were deleted with their AppliedWork")
 			}
 		})
 	}},
@@ -374,7 +374,7 @@ func (m *model) restore(objects, generators, works bool) bool {
 	if w := m.hub.work; w != nil && objects {
 		w.uid, w.gen, w.deleted = m.uid(), 1, 0
 	}
-	// A request that is in the backup is one, if the user had asked for nothing else by then.
+	// A request in the backup is a request, if the user had requested nothing else by then.
 	if w := m.hub.work; w != nil && w.deleted != 0 && m.requested == 0 {
 		m.ask(w.objects)
 	}
@@ -631,7 +631,7 @@ func (m *model) end(cached *modelWork) {
 		ended = reason == deletion.Requested || m.mutant == missingIsDeleted && live == nil || m.mutant == deletedIsRequest &&
 			live != nil
 		if ended && live != nil && !m.recent {
-			m.recent = true // and again after a moment
+			m.recent = true // and the next reconcile follows after a moment
 			return
 		}
 		if !ended {
@@ -643,7 +643,7 @@ func (m *model) end(cached *modelWork) {
 		if ended && live != nil && m.inventory.Status.DeletionRequest == nil && m.mutant != requestNotRecorded {
 			m.inventory.Spec.Work.UID = live.uid
 			m.inventory.Status.DeletionRequest = &v1alpha1.DeletionRequest{WorkUID: live.uid}
-			return // it takes a while, and the Work may vanish meanwhile
+			return // the deletion takes a while, and the Work may vanish meanwhile
 		}
 		if ended && live != nil && m.mutant == requestNotRecorded && m.now%2 == 0 {
 			return
@@ -734,7 +734,7 @@ func walk(mutant mutant, seed uint64) (m *model, problem string) {
 		return m, m.violation
 	}
 	if want := m.wanted(); want&^m.live != 0 {
-		return m, fmt.Sprintf("objects %b are wanted, and not there", want&^m.live)
+		return m, fmt.Sprintf("objects %b are wanted, but do not exist", want&^m.live)
 	}
 	open := m.requested & m.live &^ m.wanted()
 	if left := open &^ m.destroyed; left != 0 {

@@ -50,7 +50,7 @@ func (a administrator) rules(rules string) (spec tenancyv1alpha1.MemberPolicySpe
 	return spec
 }
 
-// TestMemberPolicy has an agent with the permissions of the file, and an administrator who limits what it applies.
+// TestMemberPolicy checks an agent with the documented permissions, and an administrator who limits the objects.
 func TestMemberPolicy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -75,7 +75,7 @@ func TestMemberPolicy(t *testing.T) {
 	blocked := w.read("Secret", "held")
 	require.NotNil(t, blocked)
 
-	// The administrator accepts ConfigMaps only. What is there stays, and what is accepted is still applied.
+	// The administrator accepts ConfigMaps only. Existing objects stay, and accepted objects are still applied.
 	policy := admin.policy(w.name, "{hubs: [NS], kinds: [{kind: ConfigMap}], namespaces: [NS]}")
 	const rejected = "No rule of MemberPolicy NS accepts Secret in namespace NS from hub NS. The administrator of the " +
 		"member can add one."
@@ -83,34 +83,34 @@ func TestMemberPolicy(t *testing.T) {
 		"Degraded=True/NotAccepted\n" +
 		"Secret NS/held: " + rejected + "\nConfigMap NS/open: Applied=True/Applied Available=True/Ready\n" +
 		"Secret NS/held: Applied=False/NotAccepted Available=False/NotApplied"
-	w.shows(work, rejects)
+	w.awaitStatus(work, rejects)
 	w.change(work, "{"+manifests(configMap("open", "{k: v2}"), secret("held"))+
 		", manifestOptions: [{select: {kind: Secret}, feedback: [{name: k, jsonPath: .data.k}]}]}")
-	w.shows(work, rejects)
+	w.awaitStatus(work, rejects)
 	w.eventually(func() error { return equal("v2", w.data("open", "k")) })
 	now := w.read("Secret", "held")
 	require.NotNil(t, now, "a policy deletes nothing")
 	require.Equal(t, blocked.GetResourceVersion(), now.GetResourceVersion())
 
-	// A user's edit of an object that is not accepted is not undone, because the agent does not touch it.
+	// The agent does not revert a user's edit of an object that is not accepted.
 	w.patch(now, "data: {k: ZWRpdGVk}")
 	w.change(work, "{"+manifests(configMap("open", "{k: v3}"), secret("held"))+"}")
 	w.eventually(func() error { return equal("v3", w.data("open", "k")) })
-	w.shows(work, rejects)
+	w.awaitStatus(work, rejects)
 	edited, _, err := unstructured.NestedString(w.read("Secret", "held").Object, "data", "k")
 	require.NoError(t, err)
 	require.Equal(t, "ZWRpdGVk", edited)
 
-	// While a manifest is not accepted, nothing that the Work has dropped is deleted.
+	// While a manifest is not accepted, objects that the Work no longer contains are not deleted.
 	w.change(work, "{"+manifests(configMap("other", "{k: v}"), secret("held"))+"}")
 	w.eventually(func() error { return equal("v", w.data("other", "k")) })
-	w.shows(work, strings.ReplaceAll(rejects, "ConfigMap NS/open", "ConfigMap NS/other"))
+	w.awaitStatus(work, strings.ReplaceAll(rejects, "ConfigMap NS/open", "ConfigMap NS/other"))
 	require.NotNil(t, w.read("ConfigMap", "open"))
 
 	// Neither a hub nor its agent changes the policy.
 	own := w.work("own", "{"+manifests(
 		"{apiVersion: tenancy.muster.dev/v1alpha1, kind: MemberPolicy, metadata: {name: NS}, spec: {rules: []}}")+"}")
-	w.shows(own, "0/1 Applied=False/NotAccepted Available=False/NotApplied Progressing=False/AsDesired "+
+	w.awaitStatus(own, "0/1 Applied=False/NotAccepted Available=False/NotApplied Progressing=False/AsDesired "+
 		"Degraded=True/NotAccepted\n"+
 		"tenancy.muster.dev/MemberPolicy NS: A MemberPolicy belongs to the administrator of the member. "+
 		"An agent never applies it for a hub.\n"+
@@ -119,28 +119,28 @@ func TestMemberPolicy(t *testing.T) {
 	agentClient, err := client.New(w.options.Member, client.Options{Scheme: scheme})
 	require.NoError(t, err)
 	require.NoError(t, agentClient.List(t.Context(), &tenancyv1alpha1.MemberPolicyList{}))
-	for what, err := range map[string]error{
+	for verb, err := range map[string]error{
 		"create": agentClient.Create(t.Context(), &tenancyv1alpha1.MemberPolicy{ObjectMeta: metav1.ObjectMeta{Name: "own"}}),
 		"update": agentClient.Update(t.Context(), policy.DeepCopy()),
 		"delete": agentClient.Delete(t.Context(), policy.DeepCopy()),
 	} {
-		require.True(t, apierrors.IsForbidden(err), "%s: %v", what, err)
+		require.True(t, apierrors.IsForbidden(err), "%s: %v", verb, err)
 	}
 
-	// A rule for Secrets: the object is applied again, and what the Work has dropped is deleted.
+	// A rule for Secrets: the object is applied again, and objects that the Work no longer contains are deleted.
 	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))
 	policy.Spec = admin.rules("{kinds: [{kind: ConfigMap}, {kind: Secret}], namespaces: ['NS*']}")
 	require.NoError(t, admin.Update(t.Context(), policy))
 	w.ready(work)
 	w.eventually(func() error {
 		if w.read("ConfigMap", "open") != nil {
-			return fmt.Errorf("the ConfigMap that the Work does not have is still there")
+			return fmt.Errorf("the ConfigMap that the Work does not contain still exists")
 		}
 		return nil
 	})
 	require.Equal(t, blocked.GetUID(), w.read("Secret", "held").GetUID())
 
-	// A user of the hub deletes the Work while the member accepts nothing of it. That is a request.
+	// A user of the hub deletes the Work while the member accepts none of its objects. The deletion is a request.
 	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))
 	policy.Spec = admin.rules("")
 	require.NoError(t, admin.Update(t.Context(), policy))

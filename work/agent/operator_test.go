@@ -37,14 +37,14 @@ func TestNamespaceOfClusterScopedObject(t *testing.T) {
 	key := client.ObjectKey{Name: w.name + "-role"}
 	require.NoError(t, w.member.Get(t.Context(), key, live))
 	w.patch(live, "rules: []")
-	w.eventually(func() error { // it is watched as what it is
+	w.eventually(func() error { // the object is watched as cluster-scoped
 		if err := w.member.Get(t.Context(), key, live); err != nil {
 			return err
 		}
 		return equal(1, len(live.Rules))
 	})
 	inventory := w.applied(work).Status.Resources
-	require.Len(t, inventory, 2, "and recorded once")
+	require.Len(t, inventory, 2, "the inventory has each object once")
 
 	w.change(work, "{"+manifests(role("get"), strings.Replace(role("get"), ", namespace: NS", "", 1))+"}")
 	w.eventually(func() error {
@@ -58,7 +58,7 @@ func TestNamespaceOfClusterScopedObject(t *testing.T) {
 	})
 	w.delete(work)
 	w.gone(work)
-	require.Error(t, w.member.Get(context.Background(), key, live), "it is taken back")
+	require.Error(t, w.member.Get(context.Background(), key, live), "the ClusterRole is deleted with the Work")
 }
 
 // TestCustomResourceDoesNotBlockItsOperator checks a Work with an operator, its definition and a custom resource that
@@ -66,7 +66,7 @@ func TestNamespaceOfClusterScopedObject(t *testing.T) {
 func TestCustomResourceDoesNotBlockItsOperator(t *testing.T) {
 	t.Parallel()
 	for _, explicit := range []bool{false, true} {
-		t.Run(fmt.Sprint(explicit), func(t *testing.T) {
+		t.Run(fmt.Sprintf("explicit wave %t", explicit), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.start()
@@ -90,7 +90,7 @@ func TestCustomResourceDoesNotBlockItsOperator(t *testing.T) {
 						return err
 					}
 					if c := condition(work, v1alpha1.ConditionApplied); c == nil || c.Reason != v1alpha1.ReasonPending {
-						return fmt.Errorf("no wave is waited for:\n%s", render(work.Status))
+						return fmt.Errorf("the Work does not wait for a wave:\n%s", render(work.Status))
 					}
 					return nil
 				})
@@ -100,7 +100,7 @@ func TestCustomResourceDoesNotBlockItsOperator(t *testing.T) {
 			}
 			w.eventually(func() error {
 				if w.read("Deployment", "web") == nil {
-					return fmt.Errorf("the operator is not there")
+					return fmt.Errorf("the operator does not exist yet")
 				}
 				return nil
 			})
@@ -124,15 +124,15 @@ func TestRejectedCustomResourceDoesNotBlockItsOperator(t *testing.T) {
 	wheel := "{apiVersion: " + group + "/v1, kind: Wheel, metadata: {name: a, namespace: NS}, spec: {size: 3}}"
 	operator := strings.Replace(deployment, "replicas: 2", "replicas: 0", 1)
 	work := w.work("operator", "{"+manifests(definition, wheel, operator)+", waves: {waitForReadiness: true}}")
-	w.says(work, 1, "False", v1alpha1.ReasonRejected, "spec.size")
-	w.says(work, 2, "True", v1alpha1.ReasonApplied, "")
+	w.awaitApplied(work, 1, "False", v1alpha1.ReasonRejected, "spec.size")
+	w.awaitApplied(work, 2, "True", v1alpha1.ReasonApplied, "")
 	require.NotNil(t, w.read("Deployment", "web"))
-	require.Contains(t, condition(work, v1alpha1.ConditionDegraded).Message, "Wheel", "the Work names what is wrong")
+	require.Contains(t, condition(work, v1alpha1.ConditionDegraded).Message, "Wheel", "the Work names the rejected kind")
 }
 
-// TestRulesOfAProduct checks the precedence of rules: a rule in CEL for one object, a rule in Go of a product for a
-// kind, and the defaults.
-func TestRulesOfAProduct(t *testing.T) {
+// TestReadiness_Precedence checks the precedence of rules: a rule in CEL for one object, a rule in Go of a product for
+// a kind, and the defaults.
+func TestReadiness_Precedence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start(func(o *agent.Options) {
@@ -197,15 +197,15 @@ func TestStatusGracePeriod(t *testing.T) {
 			c := condition(wheel, v1alpha1.ConditionAvailable)
 			if c == nil || c.Reason != v1alpha1.ReasonProgressing ||
 				!strings.Contains(c.Message, "no controller has reported a status yet") {
-				return fmt.Errorf("no status is waited for:\n%s", render(wheel.Status))
+				return fmt.Errorf("the Work does not wait for a status:\n%s", render(wheel.Status))
 			}
 			return nil
 		})
 	}
 	awaited()
 	live := w.manifest(custom("Wheel", "a"))
-	w.patch(live, "metadata: {labels: {edited: 'true'}}") // it is evaluated again, and still has no status
-	w.calm()
+	w.patch(live, "metadata: {labels: {edited: 'true'}}") // the object is evaluated again, and still has no status
+	w.awaitNoWrites()
 	awaited()
 	require.NoError(t, w.member.Status().Patch(t.Context(), live, client.RawPatch(types.MergePatchType,
 		[]byte(`{"status":{"size":3}}`))))
@@ -221,8 +221,8 @@ func TestStatusGracePeriod(t *testing.T) {
 	became := condition(unreported, v1alpha1.ConditionAvailable).LastTransitionTime
 	require.GreaterOrEqual(t, became.Sub(live.GetCreationTimestamp().Time), grace)
 	w.patch(live, "metadata: {labels: {edited: 'true'}}")
-	w.calm()
+	w.awaitNoWrites()
 	w.ready(unreported)
 	require.NoError(t, w.hub.Get(t.Context(), client.ObjectKeyFromObject(unreported), unreported))
-	require.True(t, isTrue(unreported, v1alpha1.ConditionAvailable), "it is not waited for twice")
+	require.True(t, isTrue(unreported, v1alpha1.ConditionAvailable), "the grace period does not start again")
 }

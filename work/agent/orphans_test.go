@@ -57,8 +57,8 @@ func (w *world) orphaned(work *v1alpha1.Work, reason string, objects int) *v1alp
 	return applied
 }
 
-// untouched returns a function that fails the test unless these ConfigMaps are exactly what they are now.
-func (w *world) untouched(names ...string) (still func()) {
+// untouched returns a function that fails the test if these ConfigMaps have changed since the call.
+func (w *world) untouched(names ...string) (requireUntouched func()) {
 	w.t.Helper()
 	before := map[string]*unstructured.Unstructured{}
 	for _, name := range names {
@@ -67,12 +67,12 @@ func (w *world) untouched(names ...string) (still func()) {
 	}
 	return func() {
 		w.t.Helper()
-		for name, was := range before {
-			is := w.read("ConfigMap", name)
-			require.NotNil(w.t, is, "ConfigMap %s was deleted", name)
-			require.Equal(w.t, was.GetUID(), is.GetUID(), "ConfigMap %s was created again", name)
-			require.Equal(w.t, was.GetResourceVersion(), is.GetResourceVersion(), "ConfigMap %s was written", name)
-			require.Nil(w.t, is.GetDeletionTimestamp(), name)
+		for name, object := range before {
+			live := w.read("ConfigMap", name)
+			require.NotNil(w.t, live, "ConfigMap %s was deleted", name)
+			require.Equal(w.t, object.GetUID(), live.GetUID(), "ConfigMap %s was created again", name)
+			require.Equal(w.t, object.GetResourceVersion(), live.GetResourceVersion(), "ConfigMap %s was written", name)
+			require.Nil(w.t, live.GetDeletionTimestamp(), name)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestOrphans_MissingWork(t *testing.T) {
 	spec := "{" + manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}")) + "}"
 	work := w.work("shop", spec)
 	w.ready(work)
-	still := w.untouched("a", "b")
+	requireUntouched := w.untouched("a", "b")
 	stop()
 	w.vanish(work)
 
@@ -114,8 +114,8 @@ func TestOrphans_MissingWork(t *testing.T) {
 		t.Helper()
 		for {
 			select {
-			case is := <-summaries:
-				if reflect.DeepEqual(want, is) {
+			case summary := <-summaries:
+				if reflect.DeepEqual(want, summary) {
 					return
 				}
 			case <-time.After(2 * time.Minute):
@@ -132,10 +132,10 @@ func TestOrphans_MissingWork(t *testing.T) {
 	w.event("Orphaned") // Before the agent stops: an Event that is not sent yet would be lost.
 	stop()
 	stop = w.start(observe)
-	reported(all) // an agent that is started again reports what it finds
-	still()
-	_, member := w.quiet()
-	require.Empty(t, w.toHost.take(), "%v", member)
+	reported(all) // a restarted agent reports the orphaned objects that exist
+	requireUntouched()
+	_, member := w.awaitNoRequests()
+	require.Empty(t, w.toMember.take(), "%v", member)
 
 	again := w.work("shop", spec)
 	w.ready(again)
@@ -148,15 +148,15 @@ func TestOrphans_MissingWork(t *testing.T) {
 	})
 	reported(agent.OrphanSummary{})
 	w.event("Adopted")
-	still()
+	requireUntouched()
 
 	w.delete(again)
 	w.gone(again)
-	require.Nil(t, w.read("ConfigMap", "a"), "a request is carried out")
+	require.Nil(t, w.read("ConfigMap", "a"), "the object is deleted on request")
 	require.Nil(t, w.applied(again))
 	stop()
 	w.start(observe)
-	reported(agent.OrphanSummary{}) // which replaces what an earlier run reported
+	reported(agent.OrphanSummary{}) // replaces the report of an earlier run
 }
 
 // TestOrphans_ReplacedWork checks that a Work which is created again without some of the objects does not request
@@ -167,7 +167,7 @@ func TestOrphans_ReplacedWork(t *testing.T) {
 	stop := w.start()
 	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
 	w.ready(work)
-	still := w.untouched("a", "b")
+	requireUntouched := w.untouched("a", "b")
 	stop()
 	w.vanish(work)
 	again := w.work("shop", "{"+manifests(configMap("b", "{k: v}"))+"}")
@@ -183,14 +183,14 @@ func TestOrphans_ReplacedWork(t *testing.T) {
 		}
 		return nil
 	})
-	still()
+	requireUntouched()
 
 	w.release(applied, "another")
-	w.quiet()
-	still()
+	w.awaitNoRequests()
+	requireUntouched()
 	w.release(applied, string(applied.UID))
 	w.eventually(func() error { return equal(true, w.read("ConfigMap", "a") == nil) })
-	require.NotNil(t, w.read("ConfigMap", "b"), "a release is about orphaned objects alone")
+	require.NotNil(t, w.read("ConfigMap", "b"), "a release deletes orphaned objects only")
 	w.eventually(func() error {
 		now := w.applied(again)
 		return equal("0 0", fmt.Sprint(len(now.Status.Conditions), len(now.Annotations)))
@@ -215,12 +215,12 @@ func TestOrphans_AreDeletedOnRequest(t *testing.T) {
 			stop := w.start()
 			work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
 			w.ready(work)
-			still := w.untouched("a")
+			requireUntouched := w.untouched("a")
 			stop()
 			w.vanish(work)
 			w.start(func(o *agent.Options) { o.OrphanGracePeriod = grace })
 			applied := w.orphaned(work, v1alpha1.ReasonWorkNotFound, 1)
-			still()
+			requireUntouched()
 			if grace == 0 {
 				w.release(applied, string(applied.UID))
 			}
@@ -235,7 +235,7 @@ func TestOrphans_AreDeletedOnRequest(t *testing.T) {
 // objects of its member. With the permissions of an earlier release, the agent detects the deletion in another way.
 func TestOrphans_NamespaceIsDeleted(t *testing.T) {
 	t.Parallel()
-	for name, may := range map[string]bool{"may read it": true, "may not read it": false} {
+	for name, may := range map[string]bool{"namespace readable": true, "namespace not readable": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
@@ -253,7 +253,7 @@ func TestOrphans_NamespaceIsDeleted(t *testing.T) {
 			w.start()
 			work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
 			w.ready(work)
-			still := w.untouched("a")
+			requireUntouched := w.untouched("a")
 			namespace := w.manifest("{apiVersion: v1, kind: Namespace, metadata: {name: " + w.options.Namespace + "}}")
 			require.NoError(t, w.hub.Delete(t.Context(), namespace))
 			w.orphaned(work, v1alpha1.ReasonNamespaceTerminating, 1)
@@ -262,11 +262,11 @@ func TestOrphans_NamespaceIsDeleted(t *testing.T) {
 				err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(namespace), namespace)
 				return equal(true, err != nil && client.IgnoreNotFound(err) == nil)
 			})
-			still()
+			requireUntouched()
 			w.create(w.hub, "{apiVersion: v1, kind: Namespace, metadata: {name: "+w.options.Namespace+"}}")
 			again := w.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
 			w.ready(again)
-			still()
+			requireUntouched()
 			w.delete(again)
 			w.gone(again)
 			require.Nil(t, w.read("ConfigMap", "a"))
@@ -286,7 +286,7 @@ func TestOrphans_DefinitionsAreRemoved(t *testing.T) {
 	spec := "{" + manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}")) + "}"
 	work := w.work("shop", spec)
 	w.ready(work)
-	still := w.untouched("a", "b")
+	requireUntouched := w.untouched("a", "b")
 	remove := func(name string) {
 		t.Helper()
 		definition := w.manifest("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: " +
@@ -300,7 +300,7 @@ func TestOrphans_DefinitionsAreRemoved(t *testing.T) {
 
 	remove("works")
 	w.orphaned(work, v1alpha1.ReasonDefinitionRemoved, 2)
-	still()
+	requireUntouched()
 	require.NoError(t, crds.InstallOnHub(t.Context(), c))
 	w.eventually(func() error {
 		work = w.spec("shop", spec)
@@ -308,12 +308,12 @@ func TestOrphans_DefinitionsAreRemoved(t *testing.T) {
 	})
 	w.ready(work)
 	w.eventually(func() error { return equal(0, len(w.applied(work).Status.Conditions)) })
-	still()
+	requireUntouched()
 
 	before := w.applied(work).UID
 	remove("appliedworks")
-	<-time.After(2 * time.Second) // the garbage collector would have come by now
-	still()
+	<-time.After(2 * time.Second) // the time that the garbage collector would need
+	requireUntouched()
 	require.NoError(t, crds.InstallOnMember(t.Context(), c))
 	w.eventually(func() error {
 		now := &v1alpha1.AppliedWork{}
@@ -327,7 +327,7 @@ func TestOrphans_DefinitionsAreRemoved(t *testing.T) {
 		}
 		return nil
 	})
-	still()
+	requireUntouched()
 	w.delete(work)
 	w.gone(work)
 	require.Nil(t, w.read("ConfigMap", "a"))
@@ -343,7 +343,7 @@ func TestOrphans_LostInventory(t *testing.T) {
 	w.ready(work)
 	other := w.work("other", "{"+manifests(configMap("c", "{k: v}"))+"}")
 	w.ready(other)
-	still := w.untouched("a", "b", "c")
+	requireUntouched := w.untouched("a", "b", "c")
 	stop()
 	for _, lost := range []*v1alpha1.Work{work, other} {
 		require.NoError(t, w.member.Delete(t.Context(), w.applied(lost)))
@@ -360,7 +360,7 @@ func TestOrphans_LostInventory(t *testing.T) {
 	w.start()
 	w.release(applied, string(applied.UID))
 	w.eventually(func() error { return equal(true, w.read("ConfigMap", "a") == nil) })
-	_ = still
+	_ = requireUntouched
 }
 
 // TestOrphans_GeneratedWork checks that a generated Work which a user deletes is released, and its objects are
@@ -377,13 +377,13 @@ func TestOrphans_GeneratedWork(t *testing.T) {
 		return work
 	}
 	work := generate()
-	still := w.untouched("a")
+	requireUntouched := w.untouched("a")
 	w.delete(work)
 	w.gone(work)
 	w.orphaned(work, v1alpha1.ReasonNotRequestedByGenerator, 1)
-	still()
+	requireUntouched()
 	work = generate()
-	still()
+	requireUntouched()
 
 	require.NoError(t, w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work))
 	work.Annotations[v1alpha1.DeletionRequestedByAnnotation] = "5d0c9b6a-0000-0000-0000-000000000000"
@@ -410,49 +410,49 @@ func TestPruneGate(t *testing.T) {
 	})
 	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
 	w.ready(work)
-	still := w.untouched("b")
+	requireUntouched := w.untouched("b")
 	shut.Store(true)
 	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
-	w.shows(work, "1/1 Applied=True/Applied Available=True/Ready Progressing=True/PruneWithheld "+
+	w.awaitStatus(work, "1/1 Applied=True/Applied Available=True/Ready Progressing=True/PruneWithheld "+
 		"Degraded=False/AsDesired\n"+
 		"The deletion of 1 object that the Work no longer contains is withheld: The hub was restored, and has not "+
 		"confirmed that it is complete.\n"+
 		"ConfigMap NS/a: Applied=True/Applied Available=True/Ready")
 	require.Equal(t, "w", w.data("a", "k"))
-	still()
+	requireUntouched()
 	w.delete(work)
-	w.shows(work, "0/0 Applied=False/CleaningUp Available=False/CleaningUp Progressing=True/PruneWithheld "+
+	w.awaitStatus(work, "0/0 Applied=False/CleaningUp Available=False/CleaningUp Progressing=True/PruneWithheld "+
 		"Degraded=False/AsDesired\n"+
 		"The deletion of 2 objects is withheld: The hub was restored, and has not confirmed that it is complete.")
-	still()
+	requireUntouched()
 	shut.Store(false)
 	w.gone(work)
 	require.Nil(t, w.read("ConfigMap", "b"))
 }
 
-// TestPruneReadsTheWork checks that an object is pruned only after the Work was read from the hub and not from a
-// cache, and that nothing is pruned while the hub does not respond.
-func TestPruneReadsTheWork(t *testing.T) {
+// TestPrune_ReadsTheWorkFromTheHub checks that an object is pruned only after the Work was read from the hub and not
+// from a cache, and that nothing is pruned while the hub does not respond.
+func TestPrune_ReadsTheWorkFromTheHub(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
 	w.ready(work)
-	still := w.untouched("b")
-	asked := make(chan struct{}, 100)
-	w.toHub.disturb(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+	requireUntouched := w.untouched("b")
+	requested := make(chan struct{}, 100)
+	w.toHub.intercept(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if describe(request) == "GET works shop" {
-			asked <- struct{}{}
+			requested <- struct{}{}
 			return nil, errors.New("the network is gone")
 		}
 		return next.RoundTrip(request)
 	})
 	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
-	<-asked
-	<-asked
+	<-requested
+	<-requested
 	require.Equal(t, "w", w.data("a", "k"))
-	still()
-	w.toHub.disturb(nil)
+	requireUntouched()
+	w.toHub.intercept(nil)
 	w.eventually(func() error { return equal(true, w.read("ConfigMap", "b") == nil) })
 }
 
@@ -464,7 +464,7 @@ func TestOrphans_EarlierGeneration(t *testing.T) {
 	stop := w.start()
 	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
 	w.ready(work)
-	still := w.untouched("b")
+	requireUntouched := w.untouched("b")
 	stop()
 	applied := w.applied(work)
 	applied.Spec.Work.Generation = 50
@@ -472,13 +472,13 @@ func TestOrphans_EarlierGeneration(t *testing.T) {
 	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
 	stop = w.start()
 	w.orphaned(work, v1alpha1.ReasonHubRestored, 1)
-	still()
+	requireUntouched()
 	w.ready(work)
 	w.change(work, "{"+manifests(configMap("a", "{k: w}"), configMap("c", "{k: w}"))+"}")
 	w.ready(work)
 	w.change(work, "{"+manifests(configMap("c", "{k: w}"))+"}")
 	w.eventually(func() error { return equal(true, w.read("ConfigMap", "a") == nil) })
-	still()
+	requireUntouched()
 	stop()
 }
 
@@ -492,8 +492,8 @@ func TestOrphans_RestoredHub(t *testing.T) {
 	stop := w.start(options)
 	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
 	w.ready(work)
-	w.calm() // otherwise the agent may apply the former manifests once more, after the restore
-	still := w.untouched("b")
+	w.awaitNoWrites() // otherwise the agent may apply the former manifests once more, after the restore
+	requireUntouched := w.untouched("b")
 	restored.Store(5)
 	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
 	w.orphaned(work, v1alpha1.ReasonHubRestored, 1)
@@ -502,7 +502,7 @@ func TestOrphans_RestoredHub(t *testing.T) {
 	w.ready(work)
 	w.change(work, "{"+manifests(configMap("c", "{k: w}"))+"}")
 	w.eventually(func() error { return equal(true, w.read("ConfigMap", "a") == nil) })
-	still()
+	requireUntouched()
 	w.ready(work)
 	w.eventually(func() error { // otherwise the inventory may still contain a
 		return equal(2, len(w.applied(work).Status.Resources))
@@ -515,6 +515,6 @@ func TestOrphans_RestoredHub(t *testing.T) {
 	w.start(options)
 	w.gone(work)
 	w.orphaned(work, v1alpha1.ReasonHubRestored, 2)
-	require.NotNil(t, w.read("ConfigMap", "c"), "the Work that the user deleted does not contain it")
-	still()
+	require.NotNil(t, w.read("ConfigMap", "c"), "the deleted Work does not contain the object")
+	requireUntouched()
 }

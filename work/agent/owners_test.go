@@ -18,8 +18,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestShared checks two Works that apply the same object.
-func TestShared(t *testing.T) {
+// TestSharedObject checks two Works that apply the same object.
+func TestSharedObject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start()
@@ -28,20 +28,21 @@ func TestShared(t *testing.T) {
 	w.ready(first)
 	second := w.work("second", spec("{k: v, more: x}"))
 	w.ready(second)
-	require.Len(t, w.marks("a"), 2, "they want the same of what both want")
+	require.Len(t, w.marks("a"), 2, "both Works apply equal values of the shared field")
 
 	rival := agent.AppliedWorkName(w.name, first.Namespace, first.Name)
 	w.change(second, spec("{k: other, more: x}"))
-	w.shows(second, "1/1 Applied=False/Conflict Available=True/Ready Progressing=False/AsDesired Degraded=True/Conflict\n"+
-		"ConfigMap NS/a: Other field managers own fields of the object: .data.k is owned by \"muster-work-"+rival+"\". "+
-		"Remove the fields from the manifest, add them to ignoredFields, or let the other managers release the fields.\n"+
-		"ConfigMap NS/a: Applied=False/Conflict Available=True/Ready")
+	w.awaitStatus(second,
+		"1/1 Applied=False/Conflict Available=True/Ready Progressing=False/AsDesired Degraded=True/Conflict\n"+
+			"ConfigMap NS/a: Other field managers own fields of the object: .data.k is owned by \"muster-work-"+rival+"\". "+
+			"Remove the fields from the manifest, add them to ignoredFields, or let the other managers release the fields.\n"+
+			"ConfigMap NS/a: Applied=False/Conflict Available=True/Ready")
 	require.Equal(t, "v", w.data("a", "k"))
 	w.ready(first)
 
 	w.delete(first)
 	w.gone(first)
-	w.ready(second) // at once, since the watch tells
+	w.ready(second) // at once, because of the watch
 	require.Equal(t, "other", w.data("a", "k"))
 	require.Len(t, w.marks("a"), 1)
 	w.delete(second)
@@ -71,11 +72,12 @@ func TestSharedFieldOwner(t *testing.T) {
 	}
 	w.ready(w.work("first", spec("v")))
 	second := w.work("second", spec("w"))
-	_, member := w.quiet()
+	_, member := w.awaitNoRequests()
 	require.Equal(t, 1, count(member, "PATCH configmaps a"))
-	w.shows(second, "1/1 Applied=False/Conflict Available=True/Ready Progressing=False/AsDesired Degraded=True/Conflict\n"+
-		"ConfigMap NS/a: Another Work applies the object with the same field owner. Set a different "+
-		"apply.fieldOwner in one of the Works.\nConfigMap NS/a: Applied=False/Conflict Available=True/Ready")
+	w.awaitStatus(second,
+		"1/1 Applied=False/Conflict Available=True/Ready Progressing=False/AsDesired Degraded=True/Conflict\n"+
+			"ConfigMap NS/a: Another Work applies the object with the same field owner. Set a different "+
+			"apply.fieldOwner in one of the Works.\nConfigMap NS/a: Applied=False/Conflict Available=True/Ready")
 }
 
 // TestTwoHubs checks a member of two hubs, each with a Work of the same name in a namespace of the same name.
@@ -97,9 +99,9 @@ func TestTwoHubs(t *testing.T) {
 	require.Nil(t, w.read("ConfigMap", "a"))
 }
 
-// TestDefinition checks a custom resource whose definition is in the same Work, and one that is applied before its
-// definition.
-func TestDefinition(t *testing.T) {
+// TestDefinition_AndCustomResource checks a custom resource whose definition is in the same Work, and one that is
+// applied before its definition.
+func TestDefinition_AndCustomResource(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start()
@@ -122,7 +124,7 @@ func TestDefinition(t *testing.T) {
 			return err
 		}
 		if c := condition(early, "Applied"); c == nil || c.Reason != v1alpha1.ReasonUnknownKind {
-			return fmt.Errorf("not told yet: %s", render(early.Status))
+			return fmt.Errorf("the status has no failure yet: %s", render(early.Status))
 		}
 		return nil
 	})
@@ -130,7 +132,7 @@ func TestDefinition(t *testing.T) {
 	w.ready(late)
 	w.ready(early)
 
-	// When the definition goes, so do its objects. The Work tells, and can still be deleted.
+	// The deletion of the definition deletes its objects. The Work reports it, and can still be deleted.
 	w.delete(late)
 	w.gone(late)
 	w.eventually(func() error {
@@ -138,20 +140,20 @@ func TestDefinition(t *testing.T) {
 			return err
 		}
 		if c := condition(early, "Applied"); c == nil || c.Status != metav1.ConditionFalse {
-			return fmt.Errorf("not told yet: %s", render(early.Status))
+			return fmt.Errorf("the status has no failure yet: %s", render(early.Status))
 		}
 		return nil
 	})
-	w.toHost.take()
+	w.toMember.take()
 	<-time.After(3 * time.Second)
-	require.Less(t, len(w.toHost.take()), 40, "what is gone must not be asked for again and again")
+	require.Less(t, len(w.toMember.take()), 40, "the agent does not request a deleted kind continuously")
 	w.delete(early)
 	w.gone(early)
 }
 
-// TestTakeBackOrder checks that workloads are deleted before their configuration, and that the status names a
+// TestCleanup_Order checks that workloads are deleted before their configuration, and that the status names a
 // finalizer that blocks the deletion.
-func TestTakeBackOrder(t *testing.T) {
+func TestCleanup_Order(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start()
@@ -160,7 +162,7 @@ func TestTakeBackOrder(t *testing.T) {
 		", manifestOptions: [{select: {name: held}, wave: 60}]}")
 	w.ready(work)
 	w.delete(work)
-	w.shows(work, "0/0 Applied=False/CleaningUp Available=False/CleaningUp Progressing=True/CleaningUp "+
+	w.awaitStatus(work, "0/0 Applied=False/CleaningUp Available=False/CleaningUp Progressing=True/CleaningUp "+
 		"Degraded=False/AsDesired\n"+
 		"Waiting for the deletion of 2 objects. ConfigMap NS/a: Waiting for the deletion of ConfigMap NS/held. "+
 		"The object is being deleted and waits for finalizer example.com/hold.")
@@ -171,11 +173,11 @@ func TestTakeBackOrder(t *testing.T) {
 	require.Nil(t, w.applied(work))
 }
 
-// TestVanished checks Works that disappear in unusual ways.
-func TestVanished(t *testing.T) {
+// TestWork_DeletedInUnusualWays checks Works that disappear in unusual ways.
+func TestWork_DeletedInUnusualWays(t *testing.T) {
 	t.Parallel()
 	spec := func(name string) string { return "{" + manifests(configMap(name, "{k: v}")) + "}" }
-	t.Run("its inventory is deleted", func(t *testing.T) {
+	t.Run("the inventory is deleted", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		w.start()
@@ -198,7 +200,7 @@ func TestVanished(t *testing.T) {
 		w.gone(work)
 		require.Nil(t, w.read("ConfigMap", "a"))
 	})
-	t.Run("its inventory is deleted with its dependents", func(t *testing.T) {
+	t.Run("the inventory is deleted with its dependents", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		w.start()
@@ -214,17 +216,17 @@ func TestVanished(t *testing.T) {
 			return nil
 		})
 	})
-	t.Run("its finalizer is taken off", func(t *testing.T) {
+	t.Run("the finalizer is removed", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		w.start()
 		work := w.work("shop", spec("a"))
 		w.ready(work)
 		w.force(work)
-		w.exact(work, "ConfigMap a v")
+		w.awaitObjects(work, "ConfigMap a v")
 		w.orphaned(work, v1alpha1.ReasonWorkNotFound, 1)
 	})
-	t.Run("its finalizer is taken off after the agent has begun to delete", func(t *testing.T) {
+	t.Run("the finalizer is removed after the agent has begun to delete", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		w.start()
@@ -241,7 +243,7 @@ func TestVanished(t *testing.T) {
 			return equal("true", fmt.Sprint(w.read("ConfigMap", "a") == nil && w.applied(work) == nil))
 		})
 	})
-	t.Run("it is made anew at once", func(t *testing.T) {
+	t.Run("the Work is created again at once", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		w.start()
@@ -250,7 +252,7 @@ func TestVanished(t *testing.T) {
 		w.force(work)
 		work = w.work("shop", spec("b"))
 		w.ready(work)
-		w.exact(work, "ConfigMap a v", "ConfigMap b v")
+		w.awaitObjects(work, "ConfigMap a v", "ConfigMap b v")
 		require.Equal(t, work.UID, w.applied(work).Spec.Work.UID)
 	})
 }

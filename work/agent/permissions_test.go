@@ -76,7 +76,7 @@ func TestLeastPermissions(t *testing.T) {
 	w.patch(w.read("ConfigMap", "a"), "data: {k: edited}")
 	w.eventually(func() error { return equal("v", w.data("a", "k")) })
 	more := w.work("more", "{"+manifests(secret("s"), configMap("b", "{k: v}"))+"}")
-	w.shows(more, "1/2 Applied=False/Forbidden Available=False/NotApplied Progressing=False/AsDesired "+
+	w.awaitStatus(more, "1/2 Applied=False/Forbidden Available=False/NotApplied Progressing=False/AsDesired "+
 		"Degraded=True/Forbidden\n"+
 		"Secret NS/s: The member denied the request: read the metadata of the object: "+
 		"secrets \"s\" is forbidden: User \"agent-NS\" cannot "+
@@ -89,14 +89,14 @@ func TestLeastPermissions(t *testing.T) {
 	w.gone(more)
 	require.Nil(t, w.read("ConfigMap", "a"))
 
-	as := newClient(t, w.options.Hub)
-	for what, err := range map[string]error{
-		"the Works of another member":   as.List(t.Context(), &v1alpha1.WorkList{}, client.InNamespace("member-w1")),
-		"the Works of all":              as.List(t.Context(), &v1alpha1.WorkList{}),
-		"to make Works for itself":      as.Create(t.Context(), w.spec("own", "{manifests: []}")),
-		"to change what is asked of it": as.Update(t.Context(), work),
+	asAgent := newClient(t, w.options.Hub)
+	for action, err := range map[string]error{
+		"list Works of another member":     asAgent.List(t.Context(), &v1alpha1.WorkList{}, client.InNamespace("member-w1")),
+		"list Works of all members":        asAgent.List(t.Context(), &v1alpha1.WorkList{}),
+		"create a Work for its own member": asAgent.Create(t.Context(), w.spec("own", "{manifests: []}")),
+		"update the spec of its Work":      asAgent.Update(t.Context(), work),
 	} {
-		require.ErrorContains(t, err, "is forbidden", what)
+		require.ErrorContains(t, err, "is forbidden", action)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestExecutor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p, user := plane.ForTest(t), "agent-"+w.name
-	// The agent has the watch; all else is done by impersonation.
+	// The agent lists and watches; all other requests are made by impersonation.
 	grant(t, w.member, user, "", append(fileRules(t), rule("", "configmaps", "list", "watch"), rule("", "serviceaccounts",
 		"impersonate")))
 	grant(t, w.hub, user, w.options.Namespace, agent.HubRules())
@@ -117,7 +117,7 @@ func TestExecutor(t *testing.T) {
 	w.start()
 	const shop = ", executor: {namespace: NS, name: shop}}"
 
-	t.Run("what it may do", func(t *testing.T) {
+	t.Run("permitted objects", func(t *testing.T) {
 		work := w.work("may", "{"+manifests(configMap("a", "{k: v}"))+shop)
 		w.ready(work)
 		require.Equal(t, "shop", w.applied(work).Spec.Executor.Name)
@@ -127,7 +127,7 @@ func TestExecutor(t *testing.T) {
 		w.gone(work)
 		require.Nil(t, w.read("ConfigMap", "a"))
 	})
-	t.Run("what it may not do", func(t *testing.T) {
+	t.Run("object in another namespace", func(t *testing.T) {
 		work := w.work("not", "{"+manifests(configMap("b", "{k: v}"),
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: default}}")+shop)
 		w.eventually(func() error {
@@ -141,16 +141,16 @@ func TestExecutor(t *testing.T) {
 		w.delete(work)
 		w.gone(work)
 	})
-	for reason, test := range map[string]struct{ executor, want string }{
-		"whose ServiceAccounts run the cluster": {"executor: {namespace: kube-system, name: namespace-controller}",
+	for name, test := range map[string]struct{ executor, want string }{
+		"ServiceAccount of kube-system": {"executor: {namespace: kube-system, name: namespace-controller}",
 			"spec.executor.namespace: must not be kube-system: ServiceAccounts of this namespace have elevated permissions"},
-		"the agent's own": {"executor: {namespace: muster-system, name: agent}",
+		"ServiceAccount of the agent": {"executor: {namespace: muster-system, name: agent}",
 			"spec.executor.namespace: must not be muster-system: ServiceAccounts of this namespace have elevated permissions"},
-		"nobody": {"suspend: false", "spec.executor: is required by this member"},
+		"no executor": {"suspend: false", "spec.executor: is required by this member"},
 	} {
-		t.Run(reason, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			work := w.work("escalates", "{"+manifests(configMap("c", "{k: v}"))+", "+test.executor+"}")
-			w.shows(work, "0/1 Applied=False/AgentForbidden Available=False/NotApplied Progressing=False/AsDesired "+
+			w.awaitStatus(work, "0/1 Applied=False/AgentForbidden Available=False/NotApplied Progressing=False/AsDesired "+
 				"Degraded=True/AgentForbidden\n"+
 				"The member does not permit the Work: "+test.want+
 				"\nConfigMap NS/c: Applied=False/AgentForbidden Available=False/NotApplied")
@@ -160,7 +160,7 @@ func TestExecutor(t *testing.T) {
 			w.gone(work)
 		})
 	}
-	text, err := json.Marshal(w.toHost.take())
+	text, err := json.Marshal(w.toMember.take())
 	require.NoError(t, err)
-	require.NotContains(t, string(text), "namespaces/default/", "nothing was written there")
+	require.NotContains(t, string(text), "namespaces/default/", "no request to namespace default")
 }

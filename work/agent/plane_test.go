@@ -37,7 +37,7 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "work", Nodes: 1
 
 func TestMain(m *testing.M) {
 	logf.SetLogger(logr.Discard())
-	_ = flag.Set("test.parallel", "8") // unless told otherwise: most of the time they wait
+	_ = flag.Set("test.parallel", "8") // most of the time the tests wait
 	os.Exit(localplane.Run(m, &plane, &hub))
 }
 
@@ -67,12 +67,12 @@ var installed sync.Once
 
 // world is a hub and a member with separate namespaces. Both may be one plane.
 type world struct {
-	t       testing.TB
-	hub     client.Client
-	member  client.Client
-	options agent.Options
-	toHub   *wire
-	toHost  *wire // to the member
+	t        testing.TB
+	hub      client.Client
+	member   client.Client
+	options  agent.Options
+	toHub    *wire
+	toMember *wire // to the member
 
 	name string // of the hub, and of the namespace on the member; the one on the hub is member-NAME
 }
@@ -98,7 +98,7 @@ func newWorldInMemory(t testing.TB) *world {
 // worldOf returns a world on two planes with the definitions.
 func worldOf(t testing.TB, hub, member *rest.Config) *world {
 	t.Helper()
-	w := &world{t: t, name: fmt.Sprintf("w%d", worlds.Add(1)), toHub: &wire{}, toHost: &wire{}}
+	w := &world{t: t, name: fmt.Sprintf("w%d", worlds.Add(1)), toHub: &wire{}, toMember: &wire{}}
 	w.hub, w.member = newClient(t, hub), newClient(t, member)
 	w.options = agent.Options{
 		Hub: hub, Member: member, Namespace: "member-" + w.name, HubName: w.name, StatusInterval: 50 * time.Millisecond,
@@ -118,7 +118,7 @@ func (w *world) start(change ...func(*agent.Options)) (stop func()) {
 		c(&options)
 	}
 	options.Hub.Wrap(w.toHub.wrap)
-	options.Member.Wrap(w.toHost.wrap)
+	options.Member.Wrap(w.toMember.wrap)
 	a, err := agent.New(options)
 	require.NoError(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -129,10 +129,10 @@ func (w *world) start(change ...func(*agent.Options)) (stop func()) {
 		select {
 		case err := <-done:
 			if err != nil {
-				w.t.Errorf("the agent ended with %v", err)
+				w.t.Errorf("agent: unexpected error: %v", err)
 			}
 		case <-time.After(deadline):
-			w.t.Error("the agent does not end")
+			w.t.Error("the agent does not stop")
 		}
 	})
 	w.t.Cleanup(stop)

@@ -25,7 +25,7 @@ func TestAdditions(t *testing.T) {
 		return "{" + manifests(deployment, configMap("a", "{k: v}")) + comma(policy) + "}"
 	}
 	work := w.work("shop", spec(""))
-	w.says(work, 1, "True", v1alpha1.ReasonApplied, "")
+	w.awaitApplied(work, 1, "True", v1alpha1.ReasonApplied, "")
 	w.patch(w.read("ConfigMap", "a"), "data: {theirs: x}")
 	strategic := client.RawPatch(types.StrategicMergePatchType,
 		[]byte(`{"spec": {"template": {"spec": {"containers": [{"name": "sidecar", "image": "s"}]}}}}`))
@@ -34,24 +34,25 @@ func TestAdditions(t *testing.T) {
 		list, _, _ := unstructured.NestedSlice(w.read("Deployment", "web").Object, "spec", "template", "spec", "containers")
 		return len(list)
 	}
-	w.calm()
-	w.says(work, 1, "True", v1alpha1.ReasonApplied, "")
+	w.awaitNoWrites()
+	w.awaitApplied(work, 1, "True", v1alpha1.ReasonApplied, "")
 	require.Equal(t, []any{"x", 2}, []any{w.data("a", "theirs"), containers()}, "additions are kept by default")
 
 	w.change(work, spec("apply: {additions: Report}"))
-	w.says(work, 1, "False", v1alpha1.ReasonDrifted, `.data.theirs is owned by "editor"`)
-	w.says(work, 0, "False", v1alpha1.ReasonDrifted, `containers[name="sidecar"] is owned by "editor"`)
-	w.says(work, 0, "False", v1alpha1.ReasonDrifted,
+	w.awaitApplied(work, 1, "False", v1alpha1.ReasonDrifted, `.data.theirs is owned by "editor"`)
+	w.awaitApplied(work, 0, "False", v1alpha1.ReasonDrifted, `containers[name="sidecar"] is owned by "editor"`)
+	w.awaitApplied(work, 0, "False", v1alpha1.ReasonDrifted,
 		"Set additions to Remove to remove the fields, or to Keep to accept them.")
 	require.Equal(t, v1alpha1.ReasonDrifted, condition(work, v1alpha1.ConditionDegraded).Reason)
 	require.Equal(t, []any{"x", 2}, []any{w.data("a", "theirs"), containers()}, "a report changes nothing")
 
 	w.change(work, spec("apply: {additions: Remove}, manifestOptions: [{select: {kind: ConfigMap}, additions: Keep}]"))
-	w.says(work, 0, "True", v1alpha1.ReasonApplied, "")
-	w.says(work, 1, "True", v1alpha1.ReasonApplied, "")
-	require.Equal(t, []any{"x", 1}, []any{w.data("a", "theirs"), containers()}, "an option comes before the policy")
+	w.awaitApplied(work, 0, "True", v1alpha1.ReasonApplied, "")
+	w.awaitApplied(work, 1, "True", v1alpha1.ReasonApplied, "")
+	require.Equal(t, []any{"x", 1}, []any{w.data("a", "theirs"), containers()},
+		"an option takes precedence over the policy")
 	w.change(work, spec("apply: {additions: Remove}"))
-	w.says(work, 1, "True", v1alpha1.ReasonApplied, "")
+	w.awaitApplied(work, 1, "True", v1alpha1.ReasonApplied, "")
 	require.Empty(t, w.data("a", "theirs"))
 	w.patch(w.read("ConfigMap", "a"), "data: {again: x}")
 	w.eventually(func() error { return equal("", w.data("a", "again")) })
@@ -65,23 +66,23 @@ func TestPolicies(t *testing.T) {
 	const fine = "Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired"
 	for _, test := range []struct {
 		reason string
-		before string // the data of the object as it is there before
-		policy string // of the Work, whose one manifest wants {k: wanted}
-		want   string // its status
-		data   string // of the object then
+		before string // the data of an existing object; empty: none
+		policy string // the policy of the Work, whose one manifest has {k: wanted}
+		want   string // the status of the Work
+		data   string // the data of the object then
 		edited string // data that a user sets then
-		status string // after that; the same if empty
-		after  string // the data then
+		status string // the status after the edit; empty: want
+		after  string // the data after the edit
 		kept   bool   // the object stays when the Work is deleted
 	}{
 		{
-			reason: "what is missing is created, an edit is undone, and all goes with the Work",
+			reason: "object is created, an edit is corrected, deletion is with the Work",
 			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied " +
 				"Available=True/Ready",
 			data: "wanted", edited: "edited", after: "wanted",
 		},
 		{
-			reason: "an object of others is left alone", before: "found",
+			reason: "existing object is not changed by default", before: "found",
 			want: "1/1 Applied=False/InTheWay Available=True/Ready Progressing=False/AsDesired Degraded=True/InTheWay\n" +
 				"ConfigMap NS/NAME: The object exists and was not applied by this Work. Set takeover to IfNoDiff or Always to " +
 				"take over the object, or mode to Observe to only report its state.\n" +
@@ -89,7 +90,7 @@ func TestPolicies(t *testing.T) {
 			data: "found", edited: "edited", after: "edited", kept: true,
 		},
 		{
-			reason: "one that differs is not taken over, and the difference is told", before: "found",
+			reason: "takeover IfNoDiff reports a differing object", before: "found",
 			policy: "apply: {takeover: IfNoDiff}",
 			want: "1/1 Applied=False/InTheWay Available=True/Ready Progressing=False/AsDesired Degraded=True/InTheWay\n" +
 				"ConfigMap NS/NAME: The object exists, was not applied by this Work, and differs from the manifest. " +
@@ -100,17 +101,17 @@ func TestPolicies(t *testing.T) {
 				"Available=True/Ready",
 		},
 		{
-			reason: "one that does not differ is", before: "wanted", policy: "apply: {takeover: IfNoDiff}",
+			reason: "takeover IfNoDiff takes over an equal object", before: "wanted", policy: "apply: {takeover: IfNoDiff}",
 			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
 			data: "wanted", edited: "edited", after: "wanted",
 		},
 		{
-			reason: "whatever it is, it is taken over", before: "found", policy: "apply: {takeover: Always}",
+			reason: "takeover Always takes over a differing object", before: "found", policy: "apply: {takeover: Always}",
 			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
 			data: "wanted", edited: "edited", after: "wanted",
 		},
 		{
-			reason: "an edit is reported, and left", policy: "apply: {drift: Report}",
+			reason: "drift Report keeps an edit", policy: "apply: {drift: Report}",
 			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
 			data: "wanted", edited: "edited", after: "edited",
 			status: "1/1 Applied=False/Drifted Available=True/Ready Progressing=False/AsDesired Degraded=True/Drifted\n" +
@@ -119,12 +120,12 @@ func TestPolicies(t *testing.T) {
 				"ConfigMap NS/NAME: Applied=False/Drifted Available=True/Ready\n  .data.k wanted \"wanted\" found \"edited\"",
 		},
 		{
-			reason: "an edit stays until the manifest changes", policy: "apply: {drift: Ignore}",
+			reason: "drift Ignore keeps an edit until the manifest changes", policy: "apply: {drift: Ignore}",
 			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
 			data: "wanted", edited: "edited", after: "edited",
 		},
 		{
-			reason: "an edit is a conflict for who keeps them", policy: "apply: {keepConflicts: true}",
+			reason: "keepConflicts reports an edit as a conflict", policy: "apply: {keepConflicts: true}",
 			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
 			data: "wanted", edited: "edited", after: "edited",
 			status: "1/1 Applied=False/Conflict Available=True/Ready Progressing=False/AsDesired Degraded=True/Conflict\n" +
@@ -133,17 +134,17 @@ func TestPolicies(t *testing.T) {
 				"ConfigMap NS/NAME: Applied=False/Conflict Available=True/Ready",
 		},
 		{
-			reason: "what was created may be changed by all", policy: "apply: {mode: CreateOnly}",
+			reason: "mode CreateOnly keeps an edit", policy: "apply: {mode: CreateOnly}",
 			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
 			data: "wanted", edited: "edited", after: "edited",
 		},
 		{
-			reason: "what was there is not what this Work created", before: "found", policy: "apply: {mode: CreateOnly}",
+			reason: "mode CreateOnly keeps an existing object", before: "found", policy: "apply: {mode: CreateOnly}",
 			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Exists Available=True/Ready",
 			data: "found", edited: "edited", after: "edited", kept: true,
 		},
 		{
-			reason: "who only looks changes nothing", before: "found",
+			reason: "mode Observe changes nothing", before: "found",
 			policy: "apply: {mode: Observe}, manifestOptions: [{select: {name: NAME}, feedback: [{name: k, jsonPath: " +
 				".data.k}]}]",
 			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Observed " +
@@ -153,13 +154,13 @@ func TestPolicies(t *testing.T) {
 				"Available=True/Ready\n  k = edited (String)",
 		},
 		{
-			reason: "what is not there cannot be looked at", policy: "apply: {mode: Observe}",
+			reason: "mode Observe reports a missing object", policy: "apply: {mode: Observe}",
 			want: "0/1 Applied=False/NotFound Available=False/NotApplied Progressing=False/AsDesired Degraded=True/NotFound\n" +
 				"ConfigMap NS/NAME: The object does not exist.\nConfigMap NS/NAME: Applied=False/NotFound " +
 				"Available=False/NotApplied",
 		},
 		{
-			reason: "differences are told, and stay", before: "found", policy: "apply: {mode: ReportDiff}",
+			reason: "mode ReportDiff keeps differences", before: "found", policy: "apply: {mode: ReportDiff}",
 			want: "1/1 Applied=False/Differs Available=True/Ready Progressing=False/AsDesired Degraded=True/Differs\n" +
 				"ConfigMap NS/NAME: The object differs from the manifest: .data.k is \"found\", expected \"wanted\".\n" +
 				"ConfigMap NS/NAME: Applied=False/Differs Available=True/Ready\n  .data.k wanted \"wanted\" found \"found\"",
@@ -168,24 +169,26 @@ func TestPolicies(t *testing.T) {
 				"Available=True/Ready",
 		},
 		{
-			reason: "fields that are left to others are set once",
+			reason: "ignored field is set once",
 			policy: "manifestOptions: [{select: {name: NAME}, ignoredFields: [.data.k]}]",
 			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied " +
 				"Available=True/Ready",
 			data: "wanted", edited: "edited", after: "edited",
 		},
 		{
-			reason: "objects may outlive the Work", policy: "delete: {action: Orphan}",
+			reason: "delete action Orphan keeps the object", policy: "delete: {action: Orphan}",
 			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
 			data: "wanted", kept: true,
 		},
 		{
-			reason: "and some of them, by an option", policy: "manifestOptions: [{select: {kind: ConfigMap}, delete: Orphan}]",
-			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
+			reason: "delete option Orphan keeps one object",
+			policy: "manifestOptions: [{select: {kind: ConfigMap}, delete: Orphan}]",
+			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied " +
+				"Available=True/Ready",
 			data: "wanted", kept: true,
 		},
 		{
-			reason: "dependents may go later", policy: "delete: {propagation: Background}",
+			reason: "propagation Background deletes the object", policy: "delete: {propagation: Background}",
 			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
 			data: "wanted",
 		},
@@ -205,16 +208,16 @@ func TestPolicies(t *testing.T) {
 				w.create(w.member, configMap(name, "{k: "+test.before+"}"))
 			}
 			work := w.work(name, named("{"+manifests(configMap(name, "{k: wanted}"))+comma(test.policy)+"}"))
-			w.shows(work, named(test.want))
+			w.awaitStatus(work, named(test.want))
 			require.Equal(t, test.data, w.data(name, "k"))
 			if test.edited != "" {
 				w.patch(w.read("ConfigMap", name), "data: {k: "+test.edited+"}")
 				if test.status != "" {
-					w.shows(work, named(test.status))
+					w.awaitStatus(work, named(test.status))
 				}
 				w.eventually(func() error { return equal(test.after, w.data(name, "k")) })
-				w.shows(work, named(cmp.Or(test.status, test.want)))
-				if test.after == test.edited { // and it stays so
+				w.awaitStatus(work, named(cmp.Or(test.status, test.want)))
+				if test.after == test.edited { // the edit is not reverted later
 					<-time.After(time.Second)
 					require.Equal(t, test.after, w.data(name, "k"))
 				}

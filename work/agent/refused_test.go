@@ -23,41 +23,42 @@ func TestRefused(t *testing.T) {
 		reason    string
 		manifests []string
 		options   string
-		want      string // what the status says of the manifest
+		want      string // the beginning of the reason and message of the manifest
 	}{
-		{"a kind that the member does not know",
+		{"unknown kind",
 			[]string{"{apiVersion: example.com/v1, kind: Wheel, metadata: {name: x, namespace: NS}}"}, "",
 			"UnknownKind: The member does not serve kind Wheel (example.com/v1). Install its CustomResourceDefinition on " +
 				"the member, or use a version that the member serves."},
-		{"a group that is longer than a status has room for",
+		{"group exceeds the limit of a status",
 			[]string{"{apiVersion: " + strings.Repeat("g", 300) + "/v1, kind: Wheel, metadata: {name: x}}"}, "",
 			"Invalid: spec.manifests[0].apiVersion: Invalid value: "},
-		{"a name that is longer than a status has room for",
+		{"name exceeds the limit of a status",
 			[]string{configMap(strings.Repeat("n", 5000), "{}")}, "",
 			"Invalid: spec.manifests[0].metadata.name: Too long: "},
-		{"a list is no object", []string{"{apiVersion: v1, kind: ConfigMapList, metadata: {name: x}, items: []}"}, "",
+		{"list kind", []string{"{apiVersion: v1, kind: ConfigMapList, metadata: {name: x}, items: []}"}, "",
 			"Invalid: spec.manifests[0].items: Forbidden: a list is no object: put its items into spec.manifests"},
-		{"one object twice", []string{configMap("x", "{}"), configMap("x", "{a: b}")}, "", `Invalid: spec.manifests[0]: ` +
+		{"duplicate object", []string{configMap("x", "{}"), configMap("x", "{a: b}")}, "", `Invalid: spec.manifests[0]: ` +
 			`Duplicate value: "ConfigMap NS/x": the manifest has the object of spec.manifests[1] as well: remove one of them`},
-		{"an expression that is none", []string{configMap("x", "{}")}, "{select: {name: x}, readiness: {cel: 'object.'}}",
+		{"invalid CEL expression", []string{configMap("x", "{}")}, "{select: {name: x}, readiness: {cel: 'object.'}}",
 			"Invalid: readiness.cel: line 1, column 8: Syntax error: no viable alternative at input '.'"},
-		{"a path that is none", []string{configMap("x", "{}")},
+		{"invalid JSONPath", []string{configMap("x", "{}")},
 			"{select: {name: x}, feedback: [{name: a, jsonPath: '.data..k'}]}", "Invalid: feedback a: jsonPath: "},
-		{"a field that cannot be ignored", []string{configMap("x", "{}")}, "{select: {name: x}, ignoredFields: [data.k]}",
+		{"invalid path in ignoredFields", []string{configMap("x", "{}")}, "{select: {name: x}, ignoredFields: [data.k]}",
 			`Invalid: ignoredFields: field path "data.k", position 0: expected a field such as .spec`},
-		{"a namespace that is missing", []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"}, "",
+		{"missing metadata.namespace", []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"}, "",
 			"Invalid: metadata.namespace: is required because ConfigMap is namespaced"},
-		{"a namespace that is not there",
+		{"namespace does not exist",
 			[]string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: nowhere}}"}, "",
 			"Failed: The object was not found. Check that namespace nowhere exists on the member: " +
 				"namespaces \"nowhere\" not found"},
-		{"what the API server refuses", []string{"{apiVersion: v1, kind: Service, metadata: {name: x, namespace: NS}, " +
+		{"API server rejects the object", []string{"{apiVersion: v1, kind: Service, metadata: {name: x, namespace: NS}, " +
 			"spec: {ports: [{port: 99999}]}}"}, "", "Rejected: The API server of the member rejected the object: Service " +
 			"\"x\" is invalid: [spec.ports[0].port: Invalid value: 99999"},
-		{"a Secret whose value nobody may read", []string{"{apiVersion: v1, kind: Secret, metadata: {name: x, namespace: " +
-			"NS}, data: {password: 'hunter2!'}}"}, "", "Rejected: The API server of the member rejected the object: some " +
-			"values are invalid, such as base64 in data"},
-		{"a field that is unknown",
+		{"message of an invalid Secret contains no value",
+			[]string{"{apiVersion: v1, kind: Secret, metadata: {name: x, namespace: " +
+				"NS}, data: {password: 'hunter2!'}}"}, "", "Rejected: The API server of the member rejected the object: some " +
+				"values are invalid, such as base64 in data"},
+		{"unknown field",
 			[]string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: NS}, daat: {}}"}, "",
 			"Rejected: The API server of the member rejected the object: failed to create typed patch object"},
 	} {
@@ -97,19 +98,19 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestTooLong checks that a Work which is too long is rejected, and that its existing objects stay: no user removed
-// them from the Work.
-func TestTooLong(t *testing.T) {
+// TestRefused_WorkTooLong checks that a Work which is too long is rejected, and that its existing objects stay: no user
+// removed them from the Work.
+func TestRefused_WorkTooLong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
 	w.ready(work)
 	uid := w.read("ConfigMap", "b").GetUID()
-	// The API server checks each limit but that of all manifests together.
+	// The API server checks all limits except the limit of all manifests together.
 	long := strings.Repeat("x", 400<<10)
 	w.change(work, "{"+manifests(configMap("a", "{k: "+long+"}"), configMap("c", "{k: "+long+"}"))+"}")
-	w.shows(work, "0/0 Applied=False/Invalid Available=False/NotApplied Progressing=False/AsDesired "+
+	w.awaitStatus(work, "0/0 Applied=False/Invalid Available=False/NotApplied Progressing=False/AsDesired "+
 		"Degraded=True/Invalid\n"+
 		"The Work is not applied: "+fmt.Sprintf("spec.manifests: Too long: must have at most 786432 bytes as JSON, got %d: "+
 		"split the Work into several", sizeOf(work)))
@@ -117,7 +118,7 @@ func TestTooLong(t *testing.T) {
 	require.Len(t, w.applied(work).Status.Resources, 2)
 	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
 	w.ready(work)
-	w.exact(work, "ConfigMap a w")
+	w.awaitObjects(work, "ConfigMap a w")
 }
 
 func sizeOf(work *v1alpha1.Work) int {
@@ -128,8 +129,8 @@ func sizeOf(work *v1alpha1.Work) int {
 	return n
 }
 
-// TestSecretsAreKept checks that no value of a Secret gets into a status, regardless of the requested feedback.
-func TestSecretsAreKept(t *testing.T) {
+// TestSecrets_AreNotInStatus checks that no value of a Secret gets into a status, regardless of the requested feedback.
+func TestSecrets_AreNotInStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start()

@@ -14,8 +14,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// says waits until a manifest of a Work has a condition Applied with a status, a reason and a message.
-func (w *world) says(work *v1alpha1.Work, ordinal int, status, reason, message string) {
+// awaitApplied waits until a manifest of a Work has a condition Applied with a status, a reason and a message.
+func (w *world) awaitApplied(work *v1alpha1.Work, ordinal int, status, reason, message string) {
 	w.t.Helper()
 	w.eventually(func() error {
 		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
@@ -57,10 +57,10 @@ func TestDisabled(t *testing.T) {
 		w.patch(w.read("ConfigMap", "a"), "metadata: {annotations: {"+v1alpha1.DisabledAnnotation+": "+value+"}}")
 	}
 	annotate("Apply")
-	w.says(work, 0, "False", v1alpha1.ReasonDisabled, v1alpha1.DisabledAnnotation)
+	w.awaitApplied(work, 0, "False", v1alpha1.ReasonDisabled, v1alpha1.DisabledAnnotation)
 	w.change(work, spec("w"))
-	w.says(work, 0, "False", v1alpha1.ReasonDisabled, "Remove the annotation on the member")
-	w.says(work, 1, "True", v1alpha1.ReasonApplied, "")
+	w.awaitApplied(work, 0, "False", v1alpha1.ReasonDisabled, "Remove the annotation on the member")
+	w.awaitApplied(work, 1, "True", v1alpha1.ReasonApplied, "")
 	require.Equal(t, []string{"v", "w"}, []string{w.data("a", "k"), w.data("b", "k")})
 	require.Equal(t, v1alpha1.ReasonDisabled, condition(work, v1alpha1.ConditionDegraded).Reason)
 	annotate("null")
@@ -72,14 +72,15 @@ func TestDisabled(t *testing.T) {
 			return err
 		}
 		if !strings.Contains(work.Status.Message, v1alpha1.DisabledAnnotation) {
-			return fmt.Errorf("the hub does not report it: %s", work.Status.Message)
+			return fmt.Errorf("the status of the Work does not name the annotation: %s", work.Status.Message)
 		}
 		return nil
 	}
 	annotate("Delete")
 	w.change(work, "{"+manifests(configMap("b", "{k: w}"))+"}")
 	w.eventually(reported)
-	require.Nil(t, w.read("ConfigMap", "a").GetDeletionTimestamp(), "the Work has dropped it, and it stays")
+	require.Nil(t, w.read("ConfigMap", "a").GetDeletionTimestamp(),
+		"the object stays although the Work no longer contains it")
 	w.delete(work)
 	w.eventually(func() error {
 		if err := reported(); err != nil {
@@ -112,16 +113,16 @@ func TestRecreate(t *testing.T) {
 	w.ready(work)
 	uid := w.read("Secret", "s").GetUID()
 	w.change(work, spec("two", ""))
-	w.says(work, 0, "False", v1alpha1.ReasonRejected, "data")
+	w.awaitApplied(work, 0, "False", v1alpha1.ReasonRejected, "data")
 	require.Equal(t, uid, w.read("Secret", "s").GetUID())
 	w.change(work, spec("two", ", apply: {recreate: IfImmutable}"))
 	w.ready(work)
 	require.NotEqual(t, uid, w.read("Secret", "s").GetUID())
 }
 
-// TestJobThatFailedAndIsGone checks a Job with a TTL that fails: it is not run again, and its Work reports the
+// TestJob_FailedAndDeletedByTTL checks a Job with a TTL that fails: it is not run again, and its Work reports the
 // failure also after the Job was deleted and after a restart.
-func TestJobThatFailedAndIsGone(t *testing.T) {
+func TestJob_FailedAndDeletedByTTL(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	stop := w.start()
@@ -132,7 +133,7 @@ func TestJobThatFailedAndIsGone(t *testing.T) {
 			return err
 		}
 		if w.read("Job", "once") != nil {
-			return fmt.Errorf("the Job is there")
+			return fmt.Errorf("the Job still exists")
 		}
 		if c := condition(work, v1alpha1.ConditionDegraded); c == nil || c.Reason != v1alpha1.ReasonNotReady {
 			return fmt.Errorf("the failure is not reported:\n%s", render(work.Status))
@@ -144,7 +145,7 @@ func TestJobThatFailedAndIsGone(t *testing.T) {
 	w.start()
 	w.patch(w.read("ConfigMap", "a"), "data: {k: edited}")
 	w.eventually(func() error { return equal("v", w.data("a", "k")) }) // so that the agent has reconciled
-	w.calm()
+	w.awaitNoWrites()
 	require.NoError(t, failed())
 }
 
@@ -171,13 +172,13 @@ func (w *world) failPods() error {
 	return nil
 }
 
-// TestJobThatEndedUnseen checks that a Job which failed and was deleted while the agent did not run is not reported as
-// successful, and that a Job which a user deletes while it runs has failed.
-func TestJobThatEndedUnseen(t *testing.T) {
+// TestJob_EndedWhileAgentIsStopped checks that a Job which failed and was deleted while the agent did not run is not
+// reported as successful, and that a Job which a user deletes while it runs has failed.
+func TestJob_EndedWhileAgentIsStopped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	stop := w.start()
-	is := func(work *v1alpha1.Work, status metav1.ConditionStatus, message string) func() error {
+	hasAvailable := func(work *v1alpha1.Work, status metav1.ConditionStatus, message string) func() error {
 		return func() error {
 			if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
 				return err
@@ -194,33 +195,33 @@ func TestJobThatEndedUnseen(t *testing.T) {
 		}
 	}
 	work := w.work("migration", "{"+manifests(jobOnce)+"}")
-	w.eventually(is(work, "False", ""))
+	w.eventually(hasAvailable(work, "False", ""))
 	w.eventually(func() error { return equal(true, w.read("Job", "once") != nil) })
 	stop()
 	w.eventually(w.failPods)
 	w.eventually(func() error { return equal(true, w.read("Job", "once") == nil) })
 	stop = w.start()
-	w.eventually(is(work, "Unknown", "Increase ttlSecondsAfterFinished"))
+	w.eventually(hasAvailable(work, "Unknown", "Increase ttlSecondsAfterFinished"))
 	stop()
 	w.start()
 	w.change(work, "{"+manifests(strings.Replace(jobOnce, "image: i", "image: other", 1))+"}")
 	w.eventually(func() error { return equal(true, w.read("Job", "once") != nil) })
 	require.NoError(t, w.member.Delete(t.Context(), w.read("Job", "once"),
 		client.PropagationPolicy(metav1.DeletePropagationBackground)))
-	w.eventually(is(work, "False", "before it finished"))
+	w.eventually(hasAvailable(work, "False", "before it finished"))
 }
 
-// TestRejectedNextToABusyObject checks that a rejected manifest is not sent again each time another object of its
-// Work changes.
-func TestRejectedNextToABusyObject(t *testing.T) {
+// TestRejected_IsNotSentAgainWhenOtherObjectsChange checks that a rejected manifest is not sent again each time another
+// object of its Work changes.
+func TestRejected_IsNotSentAgainWhenOtherObjectsChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	const bad = "{apiVersion: v1, kind: Service, metadata: {name: bad, namespace: NS}, spec: {ports: [{port: 99999}]}}"
 	work := w.work("shop", "{"+manifests(bad, configMap("busy", "{k: v}"))+
 		", manifestOptions: [{select: {name: busy}, feedback: [{name: seen, jsonPath: .data.seen}]}]}")
-	w.says(work, 0, "False", v1alpha1.ReasonRejected, "99999")
-	w.toHost.take()
+	w.awaitApplied(work, 0, "False", v1alpha1.ReasonRejected, "99999")
+	w.toMember.take()
 	for i := range 20 { // each change is reconciled
 		value := fmt.Sprint("v", i)
 		w.patch(w.read("ConfigMap", "busy"), "data: {seen: "+value+"}")
@@ -231,6 +232,6 @@ func TestRejectedNextToABusyObject(t *testing.T) {
 			return equal(value, feedback(work, "seen"))
 		})
 	}
-	sent := count(w.toHost.take(), "PATCH services bad")
-	require.LessOrEqual(t, sent, 8, "20 changes: one second, and twice as long after each rejection")
+	sent := count(w.toMember.take(), "PATCH services bad")
+	require.LessOrEqual(t, sent, 8, "the backoff begins at one second and doubles after each rejection")
 }

@@ -34,11 +34,11 @@ func (o outcome) is(ready readiness.Result) outcome {
 }
 
 var (
-	ready      = readiness.Result{Status: readiness.Ready}
-	onItsWay   = readiness.Result{Status: readiness.Progressing, Message: "1 of 3 replicas are ready"}
-	brokenDown = readiness.Result{Status: readiness.Failed, Message: "progress deadline exceeded"}
-	ended      = readiness.Result{Status: readiness.Ready, Ends: true, Complete: true}
-	running    = readiness.Result{Status: readiness.Progressing, Ends: true, Message: "1 pod runs"}
+	ready       = readiness.Result{Status: readiness.Ready}
+	progressing = readiness.Result{Status: readiness.Progressing, Message: "1 of 3 replicas are ready"}
+	failed      = readiness.Result{Status: readiness.Failed, Message: "progress deadline exceeded"}
+	ended       = readiness.Result{Status: readiness.Ready, Ends: true, Complete: true}
+	running     = readiness.Result{Status: readiness.Progressing, Ends: true, Message: "1 pod runs"}
 )
 
 // short formats conditions, as in "Applied=True/Applied". It omits those that package readycondition derives from
@@ -76,43 +76,43 @@ func TestReport(t *testing.T) {
 		retry      bool
 	}{
 		{
-			"all is well",
+			"all objects are applied and ready",
 			reportInput{outcomes: []outcome{fine, fine}},
 			"Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired",
 			"2/2", "2 objects applied and ready.", false,
 		},
 		{
-			"what is applied may still be on its way: nothing to retry, the watch tells",
-			reportInput{outcomes: []outcome{fine, made("db", apply.Created, v1alpha1.ReasonApplied, "").is(onItsWay)}},
+			"applied object is progressing: no retry, because the watch notifies",
+			reportInput{outcomes: []outcome{fine, made("db", apply.Created, v1alpha1.ReasonApplied, "").is(progressing)}},
 			"Applied=True/Applied Available=False/Progressing Progressing=True/Progressing Degraded=False/AsDesired",
 			"1/2", "apps/Deployment shop/db: 1 of 3 replicas are ready", false,
 		},
 		{
-			"an object that says that it has failed is a matter for somebody",
-			reportInput{outcomes: []outcome{fine, made("db", apply.Unchanged, v1alpha1.ReasonApplied, "").is(brokenDown)}},
+			"failed object is degraded",
+			reportInput{outcomes: []outcome{fine, made("db", apply.Unchanged, v1alpha1.ReasonApplied, "").is(failed)}},
 			"Applied=True/Applied Available=False/NotReady Progressing=False/AsDesired Degraded=True/NotReady",
 			"1/2", "apps/Deployment shop/db: progress deadline exceeded", false,
 		},
 		{
-			"the one that failed is named, and not the first that is not ready",
+			"message names the failed object before a progressing object",
 			reportInput{outcomes: []outcome{
-				made("slow", apply.Unchanged, v1alpha1.ReasonApplied, "").is(onItsWay), made("db", apply.Unchanged,
-					v1alpha1.ReasonApplied, "").is(brokenDown),
+				made("slow", apply.Unchanged, v1alpha1.ReasonApplied, "").is(progressing), made("db", apply.Unchanged,
+					v1alpha1.ReasonApplied, "").is(failed),
 			}},
 			"Applied=True/Applied Available=False/Progressing Progressing=True/Progressing Degraded=True/NotReady",
 			"0/2", "apps/Deployment shop/db: progress deadline exceeded (1 more not ready)", false,
 		},
 		{
-			"one that failed is named, and not one that is tried again",
+			"message names the failed object before an object that is retried",
 			reportInput{outcomes: []outcome{
 				made("later", apply.Failed, v1alpha1.ReasonFailed, "connection refused"), made("db", apply.Unchanged,
-					v1alpha1.ReasonApplied, "").is(brokenDown),
+					v1alpha1.ReasonApplied, "").is(failed),
 			}},
 			"Applied=False/Failed Available=False/NotApplied Progressing=True/Progressing Degraded=True/NotReady",
 			"0/2", "apps/Deployment shop/db: progress deadline exceeded (1 more not ready)", true,
 		},
 		{
-			"a contested object is degraded, and others are not held up",
+			"contested object is degraded and does not block other objects",
 			reportInput{outcomes: []outcome{
 				made("hpa", apply.Configured, v1alpha1.ReasonContested, "Fields are changed.").is(ready),
 				fine}},
@@ -120,14 +120,14 @@ func TestReport(t *testing.T) {
 			"2/2", "apps/Deployment shop/hpa: Fields are changed.", false,
 		},
 		{
-			"a Job that has run and is gone is complete",
+			"completed and deleted Job",
 			reportInput{outcomes: []outcome{made("job", apply.Skipped, v1alpha1.ReasonCompleted, "The Job has run.").is(ended)}},
 			"Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired " +
 				"Complete=True/Completed",
 			"1/1", "1 object applied and ready.", false,
 		},
 		{
-			"a conflict does not come right by itself, and may be gone the next time",
+			"conflict is degraded and retried",
 			reportInput{outcomes: []outcome{
 				made("db", apply.Conflict, v1alpha1.ReasonInTheWay, "It is there already.").is(ready),
 				fine}},
@@ -135,13 +135,13 @@ func TestReport(t *testing.T) {
 			"2/2", "apps/Deployment shop/db: It is there already.", true,
 		},
 		{
-			"an attempt that failed is only progress",
+			"failed attempt is progressing and retried",
 			reportInput{outcomes: []outcome{made("db", apply.Failed, v1alpha1.ReasonFailed, "connection refused"), fine}},
 			"Applied=False/Failed Available=False/NotApplied Progressing=True/Progressing Degraded=False/AsDesired",
 			"1/2", "apps/Deployment shop/db: connection refused", true,
 		},
 		{
-			"what waits for others is not what is told of, but what it waits for",
+			"message names the rejected object and not the object that waits",
 			reportInput{outcomes: []outcome{
 				made("a", apply.Skipped, v1alpha1.ReasonPending, "Waits."), made("b", apply.Failed, v1alpha1.ReasonRejected,
 					"Invalid."), fine,
@@ -150,63 +150,64 @@ func TestReport(t *testing.T) {
 			"1/3", "apps/Deployment shop/b: Invalid. (1 more not applied)", true,
 		},
 		{
-			"a manifest that is refused does not come right by trying",
+			"refused manifest is not retried",
 			reportInput{outcomes: []outcome{{id: named("a"), refused: "spec.manifests[0].kind: Required value"}, fine}},
 			"Applied=False/Invalid Available=False/NotApplied Progressing=False/AsDesired Degraded=True/Invalid",
 			"1/2", "apps/Deployment shop/a: spec.manifests[0].kind: Required value", false,
 		},
 		{
-			"a Work that is refused as a whole",
+			"refused Work",
 			reportInput{refused: "spec.manifests: Too many"},
 			"Applied=False/Invalid Available=False/NotApplied Progressing=False/AsDesired Degraded=True/Invalid",
 			"0/0", "The Work is not applied: spec.manifests: Too many", false,
 		},
 		{
-			"the member's administrator has the last word",
+			"member does not permit the Work",
 			reportInput{forbidden: "spec.executor: is required",
 				outcomes: []outcome{made("a", apply.Skipped, v1alpha1.ReasonAgentForbidden, "")}},
 			"Applied=False/AgentForbidden Available=False/NotApplied Progressing=False/AsDesired Degraded=True/AgentForbidden",
 			"0/1", "The member does not permit the Work: spec.executor: is required", false,
 		},
 		{
-			"a wave that is late is degraded, and still waited for",
+			"late wave is degraded and still progressing",
 			reportInput{late: true, outcomes: []outcome{
-				made("a", apply.Created, v1alpha1.ReasonApplied, "").is(onItsWay), made("b", apply.Skipped, v1alpha1.ReasonPending,
+				made("a", apply.Created, v1alpha1.ReasonApplied, "").is(progressing), made("b", apply.Skipped,
+					v1alpha1.ReasonPending,
 					"Waits."),
 			}},
 			"Applied=False/Pending Available=False/NotApplied Progressing=True/Progressing Degraded=True/Timeout",
 			"0/2", "apps/Deployment shop/b: Waits.", false,
 		},
 		{
-			"a Job that runs",
+			"running Job",
 			reportInput{outcomes: []outcome{made("job", apply.Created, v1alpha1.ReasonApplied, "").is(running)}},
 			"Applied=True/Applied Available=False/Progressing Progressing=True/Progressing Degraded=False/AsDesired " +
 				"Complete=False/Progressing",
 			"0/1", "apps/Deployment shop/job: 1 pod runs", false,
 		},
 		{
-			"a Job that has succeeded completes the Work",
+			"successful Job completes the Work",
 			reportInput{outcomes: []outcome{fine, made("job", apply.Unchanged, v1alpha1.ReasonApplied, "").is(ended)}},
 			"Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired " +
 				"Complete=True/Completed",
 			"2/2", "2 objects applied and ready.", false,
 		},
 		{
-			"what is to go is not gone yet",
+			"object to delete still exists",
 			reportInput{outcomes: []outcome{fine}, left: []apply.Change{{Object: named("old"), Action: apply.Deleting,
 				Message: "The object is being deleted."}}},
 			"Applied=True/Applied Available=True/Ready Progressing=True/Progressing Degraded=False/AsDesired",
 			"1/1", "apps/Deployment shop/old: The object is being deleted.", true,
 		},
 		{
-			"a suspended Work does not progress",
+			"suspended Work is not progressing",
 			reportInput{suspended: true, outcomes: []outcome{made("a", apply.Skipped, v1alpha1.ReasonSuspended,
 				"The Work is suspended.")}},
 			"Applied=False/Suspended Available=False/NotApplied Progressing=False/Suspended Degraded=False/AsDesired",
 			"0/1", "Suspended: nothing is changed on the member. apps/Deployment shop/a: The Work is suspended.", false,
 		},
 		{
-			"a clean-up tells what it waits for",
+			"message names the object that a clean-up waits for",
 			reportInput{cleaning: true, left: []apply.Change{{Object: named("old"), Message: "It is held by finalizer x."}}},
 			"Applied=False/CleaningUp Available=False/CleaningUp Progressing=True/CleaningUp Degraded=False/AsDesired",
 			"0/0", "Waiting for the deletion of 1 object. apps/Deployment shop/old: It is held by finalizer x.", true,
@@ -227,12 +228,12 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestReportIsStable checks that the status does not change if its inputs do not change. Otherwise it would be
+// TestReport_UnchangedInputs checks that the status does not change if its inputs do not change. Otherwise it would be
 // written again and again.
-func TestReportIsStable(t *testing.T) {
+func TestReport_UnchangedInputs(t *testing.T) {
 	outcomes := []outcome{
 		made("web", apply.Created, v1alpha1.ReasonApplied, "").is(ready),
-		made("db", apply.Conflict, v1alpha1.ReasonConflict, "Other field managers own fields of the object.").is(onItsWay),
+		made("db", apply.Conflict, v1alpha1.ReasonConflict, "Other field managers own fields of the object.").is(progressing),
 	}
 	first, _ := report(reportInput{generation: 1, before: &v1alpha1.WorkStatus{}, now: noon, outcomes: outcomes})
 	again, _ := report(reportInput{generation: 1, before: &first, now: noon.Add(time.Hour), outcomes: outcomes})
@@ -240,16 +241,17 @@ func TestReportIsStable(t *testing.T) {
 		t.Error("(-first +again)\n" + diff)
 	}
 	outcomes[1].change.Action, outcomes[1].change.Reason = apply.Configured, v1alpha1.ReasonApplied
-	turned, _ := report(reportInput{generation: 1, before: &first, now: noon.Add(time.Hour), outcomes: outcomes})
-	require.Equal(t, noon.Add(time.Hour), findCondition(turned.Conditions,
+	changed, _ := report(reportInput{generation: 1, before: &first, now: noon.Add(time.Hour), outcomes: outcomes})
+	require.Equal(t, noon.Add(time.Hour), findCondition(changed.Conditions,
 		v1alpha1.ConditionApplied).LastTransitionTime.Time)
-	require.Equal(t, noon, turned.Manifests[0].Conditions[0].LastTransitionTime.Time, "the other manifest has not turned")
+	require.Equal(t, noon, changed.Manifests[0].Conditions[0].LastTransitionTime.Time,
+		"the other manifest has not changed")
 }
 
-// TestProgressingIsOfAGeneration checks that the timeout of a wave starts again with each generation, although the
-// Work has been progressing all the time.
-func TestProgressingIsOfAGeneration(t *testing.T) {
-	outcomes := []outcome{made("web", apply.Created, v1alpha1.ReasonApplied, "").is(onItsWay)}
+// TestReport_ProgressingRestartsWithGeneration checks that the timeout of a wave starts again with each generation,
+// although the Work has been progressing all the time.
+func TestReport_ProgressingRestartsWithGeneration(t *testing.T) {
+	outcomes := []outcome{made("web", apply.Created, v1alpha1.ReasonApplied, "").is(progressing)}
 	status := v1alpha1.WorkStatus{}
 	for i, generation := range []int64{1, 1, 2, 2} {
 		status, _ = report(reportInput{generation: generation, before: &status, now: noon.Add(time.Duration(i) * time.Hour),
@@ -269,7 +271,7 @@ func TestTrim(t *testing.T) {
 				state = metav1.ConditionFalse
 			}
 			m := v1alpha1.ManifestStatus{ResourceIdentifier: named(fmt.Sprintf("web-%d", i)), Conditions: []metav1.Condition{
-				{Type: v1alpha1.ConditionApplied, Status: state, Reason: "Whatever", Message: strings.Repeat("m", message)},
+				{Type: v1alpha1.ConditionApplied, Status: state, Reason: "Reason", Message: strings.Repeat("m", message)},
 			}}
 			for range diffs {
 				m.Diffs = append(m.Diffs, v1alpha1.FieldDiff{Path: ".spec.replicas", Wanted: strings.Repeat("w", 100),
@@ -286,12 +288,12 @@ func TestTrim(t *testing.T) {
 		reason string
 		status v1alpha1.WorkStatus
 		marker string
-		broken int // conditions that are left of those that are False
+		broken int // the remaining conditions that are False
 	}{
-		{"what fits is left as it is", status(100, 2, 2, 100), "", 1},
-		{"a few differences tell enough", status(100, 20, 0, 100), "differences beyond the third of an object", 1},
-		{"values are what others want to know", status(1000, 1, 16, 0), "feedback", 10},
-		{"long messages go before conditions", status(1000, 0, 0, 512), "messages of manifests", 10},
+		{"short status is not changed", status(100, 2, 2, 100), "", 1},
+		{"differences are trimmed", status(100, 20, 0, 100), "differences beyond the third of an object", 1},
+		{"feedback is trimmed", status(1000, 1, 16, 0), "feedback", 10},
+		{"long messages are trimmed before conditions", status(1000, 0, 0, 512), "messages of manifests", 10},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			trimmed := trim(test.status)

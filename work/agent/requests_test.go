@@ -16,19 +16,19 @@ const deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web
   selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}},
     spec: {containers: [{name: web, image: nginx}]}}}}`
 
-// quiet waits until there was no request for a while, and returns the requests until then.
-func (w *world) quiet() (hub, member []string) {
+// awaitNoRequests waits until there was no request for a while, and returns the requests until then.
+func (w *world) awaitNoRequests() (hub, member []string) {
 	w.t.Helper()
-	const calm = 500 * time.Millisecond
+	const window = 500 * time.Millisecond
 	for end := time.Now().Add(deadline); time.Now().Before(end); {
-		<-time.After(calm)
-		h, m := w.toHub.take(), w.toHost.take()
+		<-time.After(window)
+		h, m := w.toHub.take(), w.toMember.take()
 		if len(h)+len(m) == 0 {
 			return hub, member
 		}
 		hub, member = append(hub, h...), append(member, m...)
 	}
-	w.t.Fatalf("requests without an end: %v %v", hub, member)
+	w.t.Fatalf("the requests do not end: hub %v, member %v", hub, member)
 	return nil, nil
 }
 
@@ -45,52 +45,52 @@ func TestRequests(t *testing.T) {
 	}
 	work := w.work("shop", spec("v"))
 	w.ready(work)
-	hub, member := w.quiet()
-	t.Logf("to begin with: hub %v, member %v", hub, member)
+	hub, member := w.awaitNoRequests()
+	t.Logf("first apply: hub %v, member %v", hub, member)
 	require.Equal(t, 1, count(member, "POST appliedworks"))
 	require.Equal(t, 1, count(member, "PUT appliedworks"))
 	require.Equal(t, 1, count(member, "PATCH configmaps a"))
 	require.Equal(t, 1, count(member, "PATCH deployments web"))
 	require.Equal(t, 1, count(hub, "PATCH works shop")-count(hub, "PATCH works shop status"), "the finalizer")
 
-	t.Run("nothing changes, over many a resync", func(t *testing.T) {
+	t.Run("no change during many resyncs", func(t *testing.T) {
 		<-time.After(2 * time.Second)
 		require.Empty(t, w.toHub.take())
-		require.Empty(t, w.toHost.take())
+		require.Empty(t, w.toMember.take())
 	})
 	t.Run("one field changes", func(t *testing.T) {
 		w.change(work, spec("w"))
 		w.ready(work)
-		hub, member := w.quiet()
-		require.Equal(t, []string{"PATCH configmaps a"}, member, "one write, and nothing is read anew that is as it was")
+		hub, member := w.awaitNoRequests()
+		require.Equal(t, []string{"PATCH configmaps a"}, member, "one write, and no read of unchanged objects")
 		require.Equal(t, []string{"PATCH works shop status"}, hub)
 	})
 	t.Run("a Deployment changes", func(t *testing.T) {
 		w.change(work, strings.Replace(spec("w"), "nginx", "nginx:2", 1))
 		w.ready(work)
-		hub, member := w.quiet()
+		hub, member := w.awaitNoRequests()
 		t.Logf("hub %v, member %v", hub, member)
 		require.Equal(t, []string{"PATCH deployments web"}, writes(member))
 		require.Empty(t, slices.DeleteFunc(member[1:], func(r string) bool { return r == "GET deployments web" }),
-			"as its status moves on it is read")
+			"the Deployment is read when its status changes")
 		require.LessOrEqual(t, len(writes(hub)), 8)
 	})
 	t.Run("a restart", func(t *testing.T) {
 		stop()
-		w.quiet()
+		w.awaitNoRequests()
 		w.start(func(o *agent.Options) { o.Resync = 100 * time.Millisecond })
 		w.eventually(func() error {
-			w.toHost.mu.Lock()
-			defer w.toHost.mu.Unlock()
-			if !slices.Contains(w.toHost.seen, "GET deployments web") {
-				return fmt.Errorf("the agent has not reconciled yet: %v", w.toHost.seen)
+			w.toMember.mu.Lock()
+			defer w.toMember.mu.Unlock()
+			if !slices.Contains(w.toMember.requests, "GET deployments web") {
+				return fmt.Errorf("the agent has not reconciled yet: %v", w.toMember.requests)
 			}
 			return nil
 		})
-		hub, member := w.quiet()
+		hub, member := w.awaitNoRequests()
 		require.Empty(t, hub)
 		slices.Sort(member)
-		require.Equal(t, []string{"GET deployments web"}, member, "what its readiness is told by")
+		require.Equal(t, []string{"GET deployments web"}, member, "the status of the Deployment determines its readiness")
 	})
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestReport_TextsBeyondTheLimitsOfAStatus checks that names and differences that are too long for the status of a Work
-// are cut, that the status says so, that it stays the same from then on, and that nothing of the engine is changed.
-func TestReport_TextsBeyondTheLimitsOfAStatus(t *testing.T) {
+// TestReport_TextsExceedLimits checks that names and differences that are too long for the status of a Work
+// are cut, that the status reports it and stays equal from then on, and that the results of the engine do not change.
+func TestReport_TextsExceedLimits(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	diffs := func() []v1alpha1.FieldDiff {
 		return []v1alpha1.FieldDiff{{Path: long(1025), Wanted: "1", Found: "2"}, {Path: ".spec", Wanted: long(300)}}

@@ -27,13 +27,13 @@ func TestRetry(t *testing.T) {
 	for range 30 {
 		now = now.Add(s.retry(now))
 	}
-	require.LessOrEqual(t, s.retry(now), lastRetry*5/4, "it has a limit")
+	require.LessOrEqual(t, s.retry(now), lastRetry*5/4, "the backoff has a limit")
 	require.GreaterOrEqual(t, s.retry(now), lastRetry)
 	s.succeeded()
 	require.LessOrEqual(t, s.retry(now), firstRetry*5/4)
 }
 
-func TestWaiting(t *testing.T) {
+func TestWaiting_Since(t *testing.T) {
 	t.Parallel()
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
 	status := func(generation int64, progressing, applied time.Duration) *v1alpha1.WorkStatus {
@@ -50,47 +50,47 @@ func TestWaiting(t *testing.T) {
 		status *v1alpha1.WorkStatus
 		want   time.Duration
 	}{
-		{"it begins now", &v1alpha1.WorkStatus{}, 1},
-		{"since the object that is waited for was applied", status(2, time.Hour, time.Minute), time.Minute},
-		{"but only in this generation", status(2, time.Minute, time.Hour), time.Minute},
-		{"which is new", status(1, time.Hour, time.Hour), 1},
+		{"no status yet", &v1alpha1.WorkStatus{}, 1},
+		{"time since the object was applied", status(2, time.Hour, time.Minute), time.Minute},
+		{"time since this generation began", status(2, time.Minute, time.Hour), time.Minute},
+		{"the generation is new", status(1, time.Hour, time.Hour), 1},
 	} {
 		require.Equal(t, test.want, waiting(named("db"), 2, test.status, noon), test.reason)
 	}
 }
 
-func TestTimeout(t *testing.T) {
+func TestBreaker_OpensAfterTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tries, takes, fault := 0, 10*time.Second, errors.New("no answer")
+		tries, duration, fault := 0, 10*time.Second, errors.New("no answer")
 		p := &breaker{next: trip(func(*http.Request) (*http.Response, error) {
 			tries++
-			<-time.After(takes)
+			<-time.After(duration)
 			return nil, fault
 		})}
-		ask := func() error {
+		send := func() error {
 			_, err := p.RoundTrip(&http.Request{}) //nolint:bodyclose // there is none
 			return err
 		}
-		require.ErrorIs(t, ask(), fault)
+		require.ErrorIs(t, send(), fault)
 		for range 10 {
-			require.ErrorIs(t, ask(), errUnreachable, "the others do not wait")
+			require.ErrorIs(t, send(), errUnreachable, "other requests do not wait")
 		}
 		require.Equal(t, 1, tries)
 		<-time.After(retryInterval)
-		go func() { _ = ask() }()
+		go func() { _ = send() }()
 		synctest.Wait()
-		require.ErrorIs(t, ask(), errUnreachable, "while one tries")
+		require.ErrorIs(t, send(), errUnreachable, "other requests do not wait while one is sent")
 		require.Equal(t, 2, tries)
-		<-time.After(takes + retryInterval)
+		<-time.After(duration + retryInterval)
 		synctest.Wait()
-		takes, fault = 0, nil
+		duration, fault = 0, nil
 		for range 10 {
-			require.NoError(t, ask(), "it answers again")
+			require.NoError(t, send(), "the API server responds again")
 		}
 		fault = errors.New("refused")
 		for range 3 {
-			require.ErrorIs(t, ask(), fault, "what fails at once keeps nobody waiting")
+			require.ErrorIs(t, send(), fault, "immediate failures do not open the breaker")
 		}
 	})
 }

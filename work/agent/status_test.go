@@ -17,11 +17,11 @@ import (
 // eventually calls a function until it returns no error.
 func (w *world) eventually(try func() error) {
 	w.t.Helper()
-	mustertest.Eventually(w.t, deadline, "an attempt succeeds", try)
+	mustertest.Eventually(w.t, deadline, "the condition is met", try)
 }
 
-// shows waits until the status of a Work has a text; see render.
-func (w *world) shows(work *v1alpha1.Work, want string) {
+// awaitStatus waits until the rendered status of a Work equals a text; see render.
+func (w *world) awaitStatus(work *v1alpha1.Work, want string) {
 	w.t.Helper()
 	want = strings.TrimSpace(want)
 	w.eventually(func() error {
@@ -30,7 +30,8 @@ func (w *world) shows(work *v1alpha1.Work, want string) {
 		}
 		got := strings.ReplaceAll(render(work.Status), w.name, "NS")
 		if work.Status.ObservedGeneration != work.Generation {
-			return fmt.Errorf("its status is about generation %d, not %d:\n%s", work.Status.ObservedGeneration, work.Generation,
+			return fmt.Errorf("want a status of generation %[2]d, got generation %[1]d:\n%[3]s", work.Status.ObservedGeneration,
+				work.Generation,
 				got)
 		}
 		if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {

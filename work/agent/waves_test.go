@@ -24,7 +24,7 @@ func TestWaves(t *testing.T) {
 			{select: {name: last}, wave: 2}]}`
 	}
 	work := w.work("shop", spec("v"))
-	w.shows(work, "0/2 Applied=False/Pending Available=False/NotApplied Progressing=True/Progressing "+
+	w.awaitStatus(work, "0/2 Applied=False/Pending Available=False/NotApplied Progressing=True/Progressing "+
 		"Degraded=True/Timeout\n"+
 		"ConfigMap NS/last: Waiting for ConfigMap NS/first, which is not ready: the readiness rule is false: "+
 		"has(object.data.done)\n"+
@@ -34,7 +34,7 @@ func TestWaves(t *testing.T) {
 	w.patch(w.read("ConfigMap", "first"), "data: {done: done}")
 	w.ready(work)
 
-	// What has been through is healed, whatever becomes of the wave before.
+	// Objects of a completed wave are healed regardless of the wave before.
 	w.patch(w.read("ConfigMap", "first"), "data: {done: null}")
 	w.eventually(func() error {
 		require.NoError(t, w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work))
@@ -43,9 +43,9 @@ func TestWaves(t *testing.T) {
 	w.patch(w.read("ConfigMap", "last"), "data: {k: edited}")
 	w.eventually(func() error { return equal("v", w.data("last", "k")) })
 
-	// A new generation waits again, and its time begins anew.
+	// A new generation waits again, and its timeout starts again.
 	w.change(work, spec("w"))
-	w.shows(work, "0/2 Applied=False/Pending Available=False/NotApplied Progressing=True/Progressing "+
+	w.awaitStatus(work, "0/2 Applied=False/Pending Available=False/NotApplied Progressing=True/Progressing "+
 		"Degraded=False/AsDesired\n"+
 		"ConfigMap NS/last: Waiting for ConfigMap NS/first, which is not ready: the readiness rule is false: "+
 		"has(object.data.done)\n"+
@@ -67,7 +67,7 @@ func TestSuspend(t *testing.T) {
 	w := newWorld(t)
 	w.start()
 	work := w.work("shop", "{suspend: true, "+manifests(configMap("a", "{k: v}"))+"}")
-	w.shows(work, "0/1 Applied=False/Suspended Available=False/NotApplied Progressing=False/Suspended "+
+	w.awaitStatus(work, "0/1 Applied=False/Suspended Available=False/NotApplied Progressing=False/Suspended "+
 		"Degraded=False/AsDesired\n"+
 		"Suspended: nothing is changed on the member. ConfigMap NS/a: The Work is suspended.\nConfigMap NS/a: "+
 		"Applied=False/Suspended Available=False/NotApplied")
@@ -75,28 +75,30 @@ func TestSuspend(t *testing.T) {
 	require.Nil(t, w.applied(work))
 	w.change(work, "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
 	w.ready(work)
-	w.quiet()
+	w.awaitNoRequests()
 
 	w.change(work, "{suspend: true, "+manifests(configMap("a", "{k: w}"))+"}")
-	w.shows(work, "1/1 Applied=False/Differs Available=True/Ready Progressing=False/Suspended Degraded=False/AsDesired\n"+
-		"Suspended: nothing is changed on the member. ConfigMap NS/a: The object differs from the manifest: .data.k is "+
-		"\"v\", expected \"w\".\n"+
-		"ConfigMap NS/a: Applied=False/Differs Available=True/Ready\n  .data.k wanted \"w\" found \"v\"")
+	w.awaitStatus(work,
+		"1/1 Applied=False/Differs Available=True/Ready Progressing=False/Suspended Degraded=False/AsDesired\n"+
+			"Suspended: nothing is changed on the member. ConfigMap NS/a: The object differs from the manifest: .data.k is "+
+			"\"v\", expected \"w\".\n"+
+			"ConfigMap NS/a: Applied=False/Differs Available=True/Ready\n  .data.k wanted \"w\" found \"v\"")
 	w.patch(w.read("ConfigMap", "a"), "data: {k: w}")
-	w.shows(work, "1/1 Applied=True/Applied Available=True/Ready Progressing=False/Suspended Degraded=False/AsDesired\n"+
-		"Suspended: nothing is changed on the member. 1 object applied and ready.\nConfigMap NS/a: Applied=True/Observed "+
-		"Available=True/Ready")
-	_, member := w.quiet()
+	w.awaitStatus(work,
+		"1/1 Applied=True/Applied Available=True/Ready Progressing=False/Suspended Degraded=False/AsDesired\n"+
+			"Suspended: nothing is changed on the member. 1 object applied and ready.\nConfigMap NS/a: Applied=True/Observed "+
+			"Available=True/Ready")
+	_, member := w.awaitNoRequests()
 	require.Empty(t, writes(member))
-	require.NotNil(t, w.read("ConfigMap", "b"), "not even what is no longer wanted is taken back")
+	require.NotNil(t, w.read("ConfigMap", "b"), "a suspended Work deletes no object that it no longer contains")
 	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
 	w.ready(work)
-	w.exact(work, "ConfigMap a w")
+	w.awaitObjects(work, "ConfigMap a w")
 
 	w.change(work, "{suspend: true, "+manifests(configMap("a", "{k: w}"))+"}")
 	w.delete(work)
 	w.gone(work)
-	require.Nil(t, w.read("ConfigMap", "a"), "but for a clean-up")
+	require.Nil(t, w.read("ConfigMap", "a"), "a suspended Work is cleaned up when it is deleted")
 }
 
 // TestComplete checks that a Work completes with its Jobs.
@@ -106,15 +108,16 @@ func TestComplete(t *testing.T) {
 	w.start()
 	named := func(name string) string { return replace(job, "NAME", name) }
 	kept := w.work("kept", "{"+manifests(named("kept"), configMap("a", "{k: v}"))+"}")
-	w.shows(kept, "2/2 Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired "+
-		"Complete=True/Completed\n"+
-		"2 objects applied and ready.\nbatch/Job NS/kept: Applied=True/Applied Available=True/Ready\nConfigMap NS/a: "+
-		"Applied=True/Applied Available=True/Ready")
-	going := w.work("going", "{"+manifests(named("going"))+", ttlSecondsAfterCompletion: 1}")
-	w.gone(going)
+	w.awaitStatus(kept,
+		"2/2 Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired "+
+			"Complete=True/Completed\n"+
+			"2 objects applied and ready.\nbatch/Job NS/kept: Applied=True/Applied Available=True/Ready\nConfigMap NS/a: "+
+			"Applied=True/Applied Available=True/Ready")
+	expiring := w.work("going", "{"+manifests(named("going"))+", ttlSecondsAfterCompletion: 1}")
+	w.gone(expiring)
 	w.eventually(func() error {
 		if w.read("Job", "going") != nil {
-			return fmt.Errorf("the Job is still there")
+			return fmt.Errorf("the Job still exists")
 		}
 		return nil
 	})

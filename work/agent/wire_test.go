@@ -9,9 +9,10 @@ import (
 
 // wire records the requests of the agent to an API server, and lets a test modify them.
 type wire struct {
-	mu     sync.Mutex
-	seen   []string
-	meddle func(request *http.Request, next http.RoundTripper) (*http.Response, error) // nil: requests are not changed
+	mu       sync.Mutex
+	requests []string
+	// interceptor handles the requests; nil: requests are not changed
+	interceptor func(request *http.Request, next http.RoundTripper) (*http.Response, error)
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -21,11 +22,11 @@ func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		w.mu.Lock()
-		w.seen = append(w.seen, describe(request))
-		meddle := w.meddle
+		w.requests = append(w.requests, describe(request))
+		interceptor := w.interceptor
 		w.mu.Unlock()
-		if meddle != nil {
-			return meddle(request, next)
+		if interceptor != nil {
+			return interceptor(request, next)
 		}
 		return next.RoundTrip(request)
 	})
@@ -66,8 +67,8 @@ func describe(request *http.Request) string {
 func (w *wire) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	taken := w.seen
-	w.seen = nil
+	taken := w.requests
+	w.requests = nil
 	return slices.DeleteFunc(taken, func(r string) bool {
 		return r == "DISCOVER" || strings.HasPrefix(r, "WATCH ") || strings.HasPrefix(r, "LIST ")
 	})
@@ -81,8 +82,9 @@ func writes(requests []string) []string {
 	})
 }
 
-func (w *wire) disturb(meddle func(*http.Request, http.RoundTripper) (*http.Response, error)) {
+// intercept sets the function that handles all requests from now on.
+func (w *wire) intercept(interceptor func(*http.Request, http.RoundTripper) (*http.Response, error)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.meddle = meddle
+	w.interceptor = interceptor
 }

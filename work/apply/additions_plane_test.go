@@ -53,11 +53,11 @@ func TestAdditions(t *testing.T) {
 			change = w.one(strict)
 			require.Equal(t, []any{apply.Configured, true}, []any{change.Action, change.Drifted}, "%s %v", change.Message,
 				change.Err)
-			require.Equal(t, clean, written(w.get(kept.Manifest)), "what was added is gone, and nothing else")
-			w.rests([]apply.Object{strict})
+			require.Equal(t, clean, written(w.get(kept.Manifest)), "only the additions are removed")
+			w.requireNoMoreWrites([]apply.Object{strict})
 		})
 	}
-	t.Run("a key of a ConfigMap, and one that is ignored", func(t *testing.T) {
+	t.Run("key of a ConfigMap, with and without ignoredFields", func(t *testing.T) {
 		w := newWorld(t)
 		strict := w.configMap("a", "{k: v}", additions(v1alpha1.AdditionsRemove), ignored(t, ".data.theirs"))
 		w.one(strict)
@@ -68,9 +68,9 @@ func TestAdditions(t *testing.T) {
 		require.NotContains(t, live.GetLabels(), "l")
 		w.patch(strict.Manifest, "{data: {theirs: again}}")
 		require.Equal(t, apply.Unchanged, w.one(strict).Action, "an ignored field is no addition")
-		w.rests([]apply.Object{strict})
+		w.requireNoMoreWrites([]apply.Object{strict})
 	})
-	t.Run("a rule of a Role and a port of a Service", func(t *testing.T) {
+	t.Run("rule of a Role and port of a Service", func(t *testing.T) {
 		w := newWorld(t)
 		role := w.object("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a, namespace: NS}, "+
 			"rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}", additions(v1alpha1.AdditionsRemove))
@@ -89,7 +89,7 @@ func TestAdditions(t *testing.T) {
 			require.Equal(t, apply.Configured, change.Action, "%s: %s %v", change.Object, change.Message, change.Err)
 		}
 		require.Equal(t, []int{1, 1}, []int{count(role, "rules"), count(service, "spec", "ports")})
-		w.rests([]apply.Object{role, service})
+		w.requireNoMoreWrites([]apply.Object{role, service})
 
 		role.Additions, role.Drift = v1alpha1.AdditionsReport, v1alpha1.DriftReport
 		w.jsonPatch(role.Manifest,
@@ -98,7 +98,7 @@ func TestAdditions(t *testing.T) {
 		require.Equal(t, v1alpha1.ReasonDrifted, change.Reason, change.Message)
 		require.Equal(t, 2, count(role, "rules"), "a report changes nothing")
 	})
-	t.Run("an edit and an addition at once", func(t *testing.T) {
+	t.Run("edit and addition at once", func(t *testing.T) {
 		w := newWorld(t)
 		strict := w.configMap("a", "{k: v}", additions(v1alpha1.AdditionsRemove))
 		w.one(strict)
@@ -106,9 +106,9 @@ func TestAdditions(t *testing.T) {
 		require.Equal(t, apply.Configured, w.one(strict).Action)
 		require.Equal(t, map[string]any{"k": "v"}, w.get(strict.Manifest).Object["data"])
 	})
-	t.Run("a client that does not give up", func(t *testing.T) {
+	t.Run("client adds the field repeatedly", func(t *testing.T) {
 		w := newWorld(t)
-		w.clocked()
+		w.fakeClock()
 		strict := w.configMap("a", "{k: v}", additions(v1alpha1.AdditionsRemove))
 		w.one(strict)
 		var last apply.Change
@@ -123,7 +123,7 @@ func TestAdditions(t *testing.T) {
 		_, writes := w.counted.take()
 		require.Zero(t, writes)
 	})
-	t.Run("what another owner applies is no addition", func(t *testing.T) {
+	t.Run("fields of another owner are not additions", func(t *testing.T) {
 		w := newWorld(t)
 		strict := w.configMap("a", "{k: v}", additions(v1alpha1.AdditionsRemove))
 		w.one(strict)

@@ -29,7 +29,7 @@ func awkward(t *testing.T) map[string]string {
 	return texts
 }
 
-// TestAwkward checks that the engine stops writing each of them, and writes nothing after a restart.
+// TestAwkward checks that the engine stops writing each of these manifests, and writes nothing after a restart.
 func TestAwkward(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -45,7 +45,7 @@ func TestAwkward(t *testing.T) {
 					}
 				}
 			})
-			w.rests(objects)
+			w.requireNoMoreWrites(objects)
 		})
 	}
 	t.Run("definition", func(t *testing.T) { // of the size of cert-manager's, with a resource in each of two versions
@@ -70,7 +70,7 @@ func TestAwkward(t *testing.T) {
 - {apiVersion: GROUP/v1beta1, kind: Awkward, metadata: {name: old, namespace: NS}, spec: {f1: {a: x, b: [z]}}}
 `))
 		t.Cleanup(func() { _ = w.admin.Delete(noContext{t}.Context(), objects[0].Manifest.DeepCopy()) })
-		w.rests(objects)
+		w.requireNoMoreWrites(objects)
 	})
 }
 
@@ -79,7 +79,7 @@ func TestAwkward(t *testing.T) {
 func TestAwkward_Quota(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.clocked()
+	w.fakeClock()
 	w.create("{apiVersion: v1, kind: ResourceQuota, metadata: {name: none, namespace: NS}, spec: {hard: {services: '0'}}}")
 	service := w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: 80}]}}")
 	change := w.one(service)
@@ -111,7 +111,7 @@ func TestAwkward_Explained(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := w.in(t)
-			w.clocked() // on a busy machine the pause after a rejection would pass meanwhile
+			w.fakeClock() // on a busy machine the pause after a rejection would pass meanwhile
 			require.True(t, w.one(w.object(tc.object)).Done())
 			changed := w.object(strings.NewReplacer("k: v", "k: w", "name: k-v", "name: k-w", "image: k-v",
 				"image: k-w").Replace(tc.object))

@@ -13,7 +13,7 @@ import (
 // intercept gives the owner an engine that calls a function before each request.
 func (w *world) intercept(before func(*http.Request)) {
 	config := plane.ForTest(w.t).Config()
-	c := newClient(w.t, config) // what kinds there are is asked before
+	c := newClient(w.t, config) // for discovery before the function is called
 	_, err := c.RESTMapper().RESTMapping(w.configMap("x", "{}").Manifest.GroupVersionKind().GroupKind())
 	require.NoError(w.t, err)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -25,7 +25,8 @@ func (w *world) intercept(before func(*http.Request)) {
 	w.engine = apply.New(newClient(w.t, config), apply.Options{})
 }
 
-func TestApplyIsBoundToWhatItLookedAt(t *testing.T) {
+// TestApply_ConcurrentCreate checks that an object which another client creates between read and write is not changed.
+func TestApply_ConcurrentCreate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	object := w.configMap("fresh", "{k: v}")
@@ -45,7 +46,7 @@ func TestApplyIsBoundToWhatItLookedAt(t *testing.T) {
 	}
 	once(http.MethodPatch, foreign)
 	require.Equal(t, v1alpha1.ReasonInTheWay, w.one(object).Reason,
-		"what somebody makes in between is not taken over, though no field is in conflict")
+		"an object created in between is not taken over, although no field is in conflict")
 
 	w.inventory = nil
 	object = w.configMap("known", "{k: v}")
@@ -55,10 +56,11 @@ func TestApplyIsBoundToWhatItLookedAt(t *testing.T) {
 		foreign()
 	})
 	object = w.configMap("known", "{k: v2}")
-	require.Equal(t, v1alpha1.ReasonInTheWay, w.one(object).Reason, "nor what takes the place of ours")
+	require.Equal(t, v1alpha1.ReasonInTheWay, w.one(object).Reason,
+		"an object that replaces the applied one is not taken over")
 }
 
-func TestTakeoverIsBoundToWhatWasCompared(t *testing.T) {
+func TestTakeover_ConcurrentEdit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	object := w.configMap("a", "{k: v}", takeover(v1alpha1.TakeoverIfNoDiff))
@@ -75,7 +77,7 @@ func TestTakeoverIsBoundToWhatWasCompared(t *testing.T) {
 	require.Equal(t, []v1alpha1.FieldDiff{{Path: ".data.k", Wanted: `"v"`, Found: `"edited"`}}, change.Diffs)
 }
 
-func TestIgnoredFieldsAreNotTakenBack(t *testing.T) {
+func TestIgnoredFields_ConcurrentEdit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.one(w.configMap("a", "{k: v, l: w}"))
@@ -89,5 +91,5 @@ func TestIgnoredFieldsAreNotTakenBack(t *testing.T) {
 	})
 	require.Equal(t, apply.Configured, w.one(object).Action)
 	require.Equal(t, map[string]any{"k": "taken", "l": "changed"}, w.get(object.Manifest).Object["data"],
-		"though it was taken between the look and the act")
+		"the edit between read and write is kept")
 }

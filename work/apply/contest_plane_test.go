@@ -14,8 +14,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// clocked gives the engine a clock that does not advance.
-func (w *world) clocked() *clocktesting.FakePassiveClock {
+// fakeClock gives the engine a clock that does not advance.
+func (w *world) fakeClock() *clocktesting.FakePassiveClock {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	w.engine = apply.New(newClient(w.t, w.counting()), apply.Options{Clock: clock})
 	return clock
@@ -24,7 +24,7 @@ func (w *world) clocked() *clocktesting.FakePassiveClock {
 func TestContested(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	clock := w.clocked()
+	clock := w.fakeClock()
 	object := w.configMap("a", "{k: v, l: w}")
 	require.Equal(t, apply.Created, w.one(object).Action)
 	opponent := func() { w.patch(object.Manifest, "{data: {k: theirs}}") }
@@ -45,15 +45,15 @@ func TestContested(t *testing.T) {
 		require.Contains(t, change.Message, part)
 	}
 	require.Positive(t, change.RetryAfter)
-	require.True(t, change.Done(), "others need not wait for it")
+	require.True(t, change.Done(), "other objects do not wait for a contested object")
 
 	t.Run("after the pause", func(t *testing.T) {
 		clock.SetTime(clock.Now().Add(change.RetryAfter))
 		change = w.one(object)
 		require.Equal(t, apply.Configured, change.Action)
-		require.Equal(t, v1alpha1.ReasonContested, change.Reason, "that it was healed once more does not end the contest")
+		require.Equal(t, v1alpha1.ReasonContested, change.Reason, "another heal does not end the contest")
 		require.Equal(t, v1alpha1.ReasonContested, w.one(object).Reason)
-		for pause := 4 * time.Second; pause < 20*time.Minute; pause *= 2 { // to twice as long each time, and no longer
+		for pause := 4 * time.Second; pause < 20*time.Minute; pause *= 2 { // the pause doubles, up to a limit
 			opponent()
 			change = w.one(object)
 			require.Equal(t, apply.Skipped, change.Action)
@@ -65,27 +65,27 @@ func TestContested(t *testing.T) {
 			require.Equal(t, apply.Configured, w.one(object).Action)
 		}
 	})
-	t.Run("a person's edit of the contested field is healed at once", func(t *testing.T) {
+	t.Run("edit of the contested field by a person is healed at once", func(t *testing.T) {
 		opponent()
 		require.Equal(t, apply.Skipped, w.one(object).Action, "the pause of the contest is not over")
 		w.jsonPatch(object.Manifest, "[{op: replace, path: /data/k, value: edited}]")
 		require.Equal(t, apply.Configured, w.one(object).Action)
 		require.Equal(t, "v", w.get(object.Manifest).Object["data"].(map[string]any)["k"])
 		opponent()
-		require.Equal(t, apply.Skipped, w.one(object).Action, "the contest goes on")
+		require.Equal(t, apply.Skipped, w.one(object).Action, "the contest continues")
 	})
-	t.Run("an edit of another field is healed at once", func(t *testing.T) {
+	t.Run("edit of another field is healed at once", func(t *testing.T) {
 		w.patch(object.Manifest, "{data: {l: edited}}")
 		require.Equal(t, apply.Configured, w.one(object).Action)
 		require.Equal(t, "w", w.get(object.Manifest).Object["data"].(map[string]any)["l"])
 	})
-	t.Run("a changed manifest is applied at once", func(t *testing.T) {
+	t.Run("changed manifest is applied at once", func(t *testing.T) {
 		opponent()
 		change := w.one(w.configMap("a", "{k: x, l: w}"))
 		require.Equal(t, apply.Configured, change.Action)
 		require.Equal(t, v1alpha1.ReasonApplied, change.Reason)
 	})
-	t.Run("the remedy works", func(t *testing.T) {
+	t.Run("ignoredFields ends the contest", func(t *testing.T) {
 		object := w.configMap("a", "{k: x, l: w}", ignored(t, ".data.k"))
 		w.one(object)
 		for range 5 {
@@ -93,7 +93,7 @@ func TestContested(t *testing.T) {
 			require.Equal(t, v1alpha1.ReasonApplied, w.one(object).Reason)
 		}
 	})
-	t.Run("it ends", func(t *testing.T) {
+	t.Run("contest ends after the pause", func(t *testing.T) {
 		object := w.configMap("b", "{k: v}")
 		w.one(object)
 		for range 4 {
@@ -114,7 +114,7 @@ func TestContested(t *testing.T) {
 func TestContested_RemovedAndDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.clocked()
+	w.fakeClock()
 	finalized := w.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: f, namespace: NS, finalizers: " +
 		"[example.com/f]}}")
 	t.Cleanup(func() {
@@ -136,9 +136,9 @@ func TestContested_RemovedAndDeleted(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 6, written, "three heals of each")
+	require.Equal(t, 6, written, "three heals of each object")
 	require.Contains(t, changes[0].Message, `.metadata.finalizers[="example.com/f"] by another client`,
-		"a manager that only removes has no entry")
+		"a manager that only removes fields has no entry in managedFields")
 	require.Equal(t, v1alpha1.ReasonContested, changes[1].Reason)
 	require.Contains(t, changes[1].Message, "CreateOnly")
 }
@@ -147,7 +147,7 @@ func TestContested_RemovedAndDeleted(t *testing.T) {
 func TestContested_Autoscaler(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.clocked()
+	w.fakeClock()
 	web := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS},
     spec: {replicas: 0, selector: {matchLabels: {a: b}},
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}`
@@ -178,7 +178,7 @@ func TestContested_Autoscaler(t *testing.T) {
 		scale(2)
 	}
 	replicas, _, _ := unstructured.NestedInt64(w.get(object.Manifest).Object, "spec", "replicas")
-	require.Equal(t, int64(2), replicas, "they are the autoscaler's")
+	require.Equal(t, int64(2), replicas, "the autoscaler sets the replicas")
 }
 
 // TestPlatformWriters checks manifests with fields that the controllers of Kubernetes write: the engine stops
@@ -219,10 +219,10 @@ func TestPlatformWriters(t *testing.T) {
 		webhook["caBundle"] = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJ="
 		require.NoError(t, w.admin.Update(t.Context(), live, client.FieldOwner("cainjector")))
 	}
-	w.rests(objects, inject)
+	w.requireNoMoreWrites(objects, inject)
 	require.Equal(t, "kept", w.get(objects[0].Manifest).GetAnnotations()["note"])
 	rules, _, _ := unstructured.NestedSlice(w.get(objects[2].Manifest).Object, "rules")
-	require.NotEmpty(t, rules, "the aggregation controller has written them, and nothing has removed them")
+	require.NotEmpty(t, rules, "the rules of the aggregation controller are kept")
 	ca, _, _ := unstructured.NestedString(w.get(objects[3].Manifest).Object, "data", "ca.crt")
 	require.Contains(t, ca, "BEGIN CERTIFICATE")
 }

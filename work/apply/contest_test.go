@@ -33,10 +33,10 @@ func TestContest_Rate(t *testing.T) {
 		period, until time.Duration
 		least, most   int
 	}{
-		{"an opponent that is always at once costs a dozen writes in an hour, not 100,000", 50 * time.Millisecond, time.Hour,
+		{"immediate opponent: a dozen writes in an hour", 50 * time.Millisecond, time.Hour,
 			10, 25},
-		{"an autoscaler that writes every 15 seconds is slowed down as well", 15 * time.Second, time.Hour, 10, 30},
-		{"a person who edits every 5 minutes is corrected every time", 5*time.Minute + time.Second, time.Hour, 12, 12},
+		{"autoscaler that writes every 15 seconds is slowed down", 15 * time.Second, time.Hour, 10, 30},
+		{"edits every 5 minutes are corrected every time", 5*time.Minute + time.Second, time.Hour, 12, 12},
 	} {
 		heals, _ := fight(nil, replicas, tc.period, tc.until)
 		require.GreaterOrEqual(t, heals, tc.least, tc.reason)
@@ -63,7 +63,7 @@ func TestContest_PauseDoubles(t *testing.T) {
 		require.Equal(t, lastPause, c.wait(replicas, now))
 	}
 	now = now.Add(historyRetention + lastPause + time.Second)
-	require.Equal(t, healHistory{count: 1, last: now}, c.healed(replicas, now)[replicas[0]], "an old contest is forgotten")
+	require.Equal(t, healHistory{count: 1, last: now}, c.healed(replicas, now)[replicas[0]], "an old contest is deleted")
 }
 
 // TestContest_AnotherManager checks that an edit of a contested field by another manager, such as a person, is healed
@@ -75,10 +75,10 @@ func TestContest_AnotherManager(t *testing.T) {
 	require.Positive(t, c.wait(replicas, end))
 	require.Zero(t, c.wait(edit, end))
 	c = c.healed(edit, end)
-	require.Positive(t, c.wait(replicas, end), "the contest goes on")
-	require.Zero(t, c.wait(edit, end), "a second edit")
+	require.Positive(t, c.wait(replicas, end), "the contest continues")
+	require.Zero(t, c.wait(edit, end), "a second edit is healed at once")
 	fields, pause, _ := c.reported(end)
-	require.Equal(t, replicas, fields, "one edit is no contest")
+	require.Equal(t, replicas, fields, "a single edit is not reported as a contest")
 
 	both := []FieldConflict{replicas[0], {Field: ".spec.replicas", Manager: "keda"}}
 	require.Contains(t, contestedMessage(both, pause), `.spec.replicas by "hpa", .spec.replicas by "keda"`)
@@ -90,10 +90,10 @@ func TestContest_SingleEditIsHealedAtOnce(t *testing.T) {
 	end := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
 	require.Positive(t, c.wait(replicas, end))
 	require.Zero(t, c.wait([]FieldConflict{{Field: ".spec.paused", Manager: "kubectl"}}, end),
-		"another field is no part of the contest")
+		"another field does not belong to the contest")
 	both := []FieldConflict{replicas[0], {Field: ".spec.paused", Manager: "kubectl"}}
-	require.Zero(t, c.wait(both, end), "an edit of another field is healed though the contest goes on")
-	require.Zero(t, c.wait(nil, end), "what is lost is unknown after a restart: heal")
+	require.Zero(t, c.wait(both, end), "an edit of another field is healed during the contest")
+	require.Zero(t, c.wait(nil, end), "the lost fields are unknown after a restart: heal")
 }
 
 func TestContest_Reported(t *testing.T) {
@@ -108,33 +108,33 @@ func TestContest_Reported(t *testing.T) {
 	require.Equal(t, replicas, fields)
 	require.Equal(t, firstPause, pause)
 	fields, _, _ = c.reported(until)
-	require.Empty(t, fields, "a field that stayed as it was applied is not contested any more")
+	require.Empty(t, fields, "a field that keeps the applied value is no longer contested")
 	message := contestedMessage(replicas, pause)
 	for _, part := range []string{".spec.replicas", `"hpa"`, "ignoredFields", "2s"} {
 		require.Contains(t, message, part)
 	}
 	require.NotContains(t, contestedMessage([]FieldConflict{{}}, pause), "ignoredFields",
-		"a deletion cannot be ignored by a field")
+		"ignoredFields does not prevent a deletion")
 }
 
 // TestContest_Bounded checks an opponent that changes other fields, under other names, each time. Neither the memory
 // nor the number of heals grows.
 func TestContest_Bounded(t *testing.T) {
 	const entries = (maxContested + 1) * (maxOpponents + 1)
-	const each = freeHeals + 8 + int(historyRetention/lastPause) + 1 // eight pauses are shorter than the last one
+	const perEntry = freeHeals + 8 + int(historyRetention/lastPause) + 1 // eight pauses are shorter than the last one
 	rapid.Check(t, func(t *rapid.T) {
 		fields, managers := rapid.IntRange(1, 40).Draw(t, "fields"), rapid.IntRange(1, 40).Draw(t, "managers")
-		several := rapid.IntRange(1, 5).Draw(t, "fields at once")
+		fieldsAtOnce := rapid.IntRange(1, 5).Draw(t, "fields at once")
 		period := time.Duration(rapid.IntRange(1, 1000).Draw(t, "milliseconds")) * time.Millisecond
 		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		now, count := start, 0
 		var c contest
 		for ; now.Before(start.Add(historyRetention)); count++ {
-			if count > entries*each {
+			if count > entries*perEntry {
 				t.Fatalf("%d heals in %s", count, now.Sub(start))
 			}
 			var lost []FieldConflict
-			for i := range several {
+			for i := range fieldsAtOnce {
 				lost = append(lost, FieldConflict{fmt.Sprint(".f", (count+i)%fields), fmt.Sprint("m", count/3%managers)})
 			}
 			before := maps.Clone(c)
@@ -148,7 +148,7 @@ func TestContest_Bounded(t *testing.T) {
 				t.Fatal("a history must not be changed in place")
 			}
 			if c = next; len(c) > entries {
-				t.Fatalf("%d histories are remembered", len(c))
+				t.Fatalf("%d histories are stored", len(c))
 			}
 			now = now.Add(period)
 		}

@@ -49,8 +49,8 @@ func (w watched) Lookup(kind schema.GroupVersionKind, key client.ObjectKey) *met
 	return item.(*metav1.PartialObjectMetadata)
 }
 
-// knows waits until the watch has observed the last version of an object.
-func (w watched) knows(t *testing.T, live interface {
+// awaitObserved waits until the watch has observed the last version of an object.
+func (w watched) awaitObserved(t *testing.T, live interface {
 	client.Object
 }) {
 	t.Helper()
@@ -69,7 +69,8 @@ func (w *world) many(n int, value string) []apply.Object {
 	return objects
 }
 
-func (w *world) costs(t *testing.T, reads, writes int, reason string) {
+// requireRequests checks the numbers of requests since the last call.
+func (w *world) requireRequests(t *testing.T, reads, writes int, reason string) {
 	t.Helper()
 	gotReads, gotWrites := w.counted.take()
 	require.Equal(t, []int{reads, writes}, []int{gotReads, gotWrites}, "reads and writes: %s", reason)
@@ -81,30 +82,30 @@ func TestRequests(t *testing.T) {
 	objects := w.many(6, "v")
 	w.counted.take()
 	w.apply(objects...)
-	w.costs(t, 1, 6, "fresh objects are one list and a write each")
+	w.requireRequests(t, 1, 6, "new objects: one list, and a write for each object")
 	w.apply(objects...)
-	w.costs(t, 1, 0, "unchanged ones are one list")
+	w.requireRequests(t, 1, 0, "unchanged objects: one list")
 	w.restart()
 	w.apply(objects...)
-	w.costs(t, 1, 0, "for an engine that remembers nothing, too")
+	w.requireRequests(t, 1, 0, "unchanged objects after a restart: one list")
 	objects[3] = w.configMap("many-003", "{k: changed}")
 	w.apply(objects...)
-	w.costs(t, 1, 1, "a change is one write")
+	w.requireRequests(t, 1, 1, "a change: one write")
 	w.apply(objects[:2]...)
-	w.costs(t, 2, 0, "few are read one by one")
+	w.requireRequests(t, 2, 0, "few objects: a read for each object")
 }
 
-func TestRequestsOfMany(t *testing.T) {
+func TestRequests_ListWithSeveralPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	objects := w.many(520, "v")
 	w.apply(objects...)
 	w.counted.take()
 	w.apply(objects...)
-	w.costs(t, 2, 0, "a list of more than a page is read to its end where that pays")
+	w.requireRequests(t, 2, 0, "two pages of a list instead of a read for each object")
 }
 
-func TestRequestsWithAWatch(t *testing.T) {
+func TestRequests_WithWatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	objects := w.many(6, "v")
@@ -112,15 +113,15 @@ func TestRequestsWithAWatch(t *testing.T) {
 	metadata := watch(t, w.namespace)
 	w.engineWith(metadata)
 	w.apply(objects...)
-	w.costs(t, 0, 0, "who watches need not ask, after a restart either")
+	w.requireRequests(t, 0, 0, "unchanged objects with a watch: no request, also after a restart")
 
 	objects[0] = w.configMap("many-000", "{k: changed}")
 	w.apply(objects...)
-	w.costs(t, 0, 1, "a change is one write")
+	w.requireRequests(t, 0, 1, "a change: one write")
 	w.patch(objects[1].Manifest, "{data: {k: edited}}")
-	metadata.knows(t, w.get(objects[1].Manifest))
+	metadata.awaitObserved(t, w.get(objects[1].Manifest))
 	change := w.apply(objects...)[1]
-	w.costs(t, 0, 1, "so is an edit")
+	w.requireRequests(t, 0, 1, "an edit: one write")
 	require.True(t, change.Drifted)
 
 	require.NoError(t, w.admin.Delete(t.Context(), objects[2].Manifest.DeepCopy()))
@@ -128,7 +129,7 @@ func TestRequestsWithAWatch(t *testing.T) {
 		return metadata.Lookup(objects[2].Manifest.GroupVersionKind(), client.ObjectKeyFromObject(objects[2].Manifest)) == nil
 	}, deadline, 10*time.Millisecond)
 	require.Equal(t, apply.Created, w.apply(objects...)[2].Action)
-	w.costs(t, 1, 1, "what a watch does not know is asked for")
+	w.requireRequests(t, 1, 1, "an object that the watch does not have: a read and a write")
 }
 
 // frozen is a watch that never catches up.
@@ -156,12 +157,12 @@ func (w *world) engineWith(metadata apply.Metadata) {
 	config := plane.ForTest(w.t).Config()
 	config.Wrap(w.counted.wrap)
 	w.engine = apply.New(newClient(w.t, config), apply.Options{Metadata: metadata})
-	_, err := w.engine.Apply(w.t.Context(), w.set(), nil) // which asks what kinds there are
+	_, err := w.engine.Apply(w.t.Context(), w.set(), nil) // for discovery
 	require.NoError(w.t, err)
 	w.counted.take()
 }
 
-func TestWatchThatIsBehind(t *testing.T) {
+func TestApply_StaleWatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	object := w.configMap("a", "{k: v}")
@@ -169,21 +170,21 @@ func TestWatchThatIsBehind(t *testing.T) {
 	w.engineWith(w.freeze(object))
 	changed := w.configMap("a", "{k: changed}")
 	require.Equal(t, apply.Configured, w.one(changed).Action)
-	w.costs(t, 0, 1, "the change")
+	w.requireRequests(t, 0, 1, "a change: one write")
 	require.Equal(t, apply.Unchanged, w.one(changed).Action)
-	w.costs(t, 0, 0, "a watch that has not seen our write yet must not cause another one")
+	w.requireRequests(t, 0, 0, "a watch without the last write causes no other write")
 
-	// The object is made anew behind the watch.
+	// The object is created again, and the watch does not observe it.
 	require.NoError(t, w.admin.Delete(t.Context(), object.Manifest.DeepCopy()))
 	again := w.configMap("a", "{k: again}")
 	change := w.one(again)
 	require.Equal(t, apply.Created, change.Action, "%s", change.Message)
 	require.Equal(t, change.Live.UID, w.get(object.Manifest).GetUID())
 	w.counted.take()
-	require.Equal(t, change.Live.UID, w.one(again).Live.UID, "the watch still has the one before")
-	w.costs(t, 0, 0, "which is older than our write")
+	require.Equal(t, change.Live.UID, w.one(again).Live.UID, "the watch still has the deleted object")
+	w.requireRequests(t, 0, 0, "the state of the watch is older than the last write")
 
-	// What a watch says is never a reason to forget an object.
+	// The state of a watch is never a reason to remove an object from the inventory.
 	w.engineWith(frozen{map[string]*metav1.PartialObjectMetadata{"a": {ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "old",
 		ResourceVersion: "2"}}}})
 	w.prune(v1alpha1.DeletePolicy{})

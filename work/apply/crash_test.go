@@ -24,13 +24,13 @@ var errCrashed = errors.New("crashed")
 type crashing struct {
 	left atomic.Int32
 	sent bool
-	die  context.CancelFunc
+	stop context.CancelFunc
 }
 
 func (c *crashing) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		if strings.Count(r.URL.Path, "/") < 4 && !strings.HasPrefix(r.URL.Path, "/api/v1/") {
-			return next.RoundTrip(r) // what kinds there are
+			return next.RoundTrip(r) // discovery
 		}
 		switch left := c.left.Add(-1); {
 		case left > 0:
@@ -41,7 +41,7 @@ func (c *crashing) wrap(next http.RoundTripper) http.RoundTripper {
 					_ = response.Body.Close()
 				}
 			}
-			c.die()
+			c.stop()
 		}
 		return nil, errCrashed
 	})
@@ -52,31 +52,31 @@ func (w *world) crash(k int, sent bool, work func(context.Context) error) bool {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	defer cancel()
-	c := &crashing{sent: sent, die: cancel}
+	c := &crashing{sent: sent, stop: cancel}
 	c.left.Store(int32(k))
 	config := plane.ForTest(w.t).Config()
 	config.Wrap(c.wrap)
 	w.engine = apply.New(newClient(w.t, config), apply.Options{Concurrency: 2})
 	err := work(ctx)
-	died := c.left.Load() <= 0
-	if died {
+	crashed := c.left.Load() <= 0
+	if crashed {
 		require.Error(w.t, err)
 	} else {
 		require.NoError(w.t, err)
 	}
 	w.restart()
-	return died
+	return crashed
 }
 
-func TestCrashAtEveryRequest(t *testing.T) {
+func TestCrash_AtEveryRequest(t *testing.T) {
 	t.Parallel()
 	for _, sent := range []bool{false, true} {
 		t.Run(fmt.Sprintf("sent=%v", sent), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			for k := 1; ; k++ {
-				if died := w.crashOnce(t, k, sent); !died {
-					require.Greater(t, k, 4, "each object is at least one request")
+				if crashed := w.crashOnce(t, k, sent); !crashed {
+					require.Greater(t, k, 4, "each object needs at least one request")
 					return
 				}
 			}
@@ -85,42 +85,42 @@ func TestCrashAtEveryRequest(t *testing.T) {
 }
 
 // crashOnce applies, changes and prunes a set, each with a crash at the k-th request.
-func (w *world) crashOnce(t *testing.T, k int, sent bool) (died bool) {
+func (w *world) crashOnce(t *testing.T, k int, sent bool) (crashed bool) {
 	t.Helper()
 	w.inventory = nil
 	objects := []apply.Object{w.configMap("a", "{k: v}"), w.configMap("b", "{k: v}"),
 		w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: 80}]}}"),
 		w.configMap("c", "{k: v}", wave(40))}
-	applying := func(ctx context.Context) error {
+	applySet := func(ctx context.Context) error {
 		changes, err := w.engine.Apply(ctx, w.set(objects...), nil)
 		if err == nil {
 			w.inventory = changes.Inventory
 		}
 		return err
 	}
-	died = w.crash(k, sent, applying)
-	w.exact(t)
+	crashed = w.crash(k, sent, applySet)
+	w.requireRecorded(t)
 	for _, change := range w.apply(objects...) {
 		require.True(t, change.Done(), "%d: %s %s", k, change.Object, change.Message)
 	}
-	w.complete(t, objects)
+	w.requireCompleteInventory(t, objects)
 
-	// An object is dropped, another one is changed, and all is taken back.
+	// An object is removed from the set, another object is changed, and all objects are pruned.
 	objects[0] = w.configMap("a", "{k: changed}")
 	objects = objects[:3]
-	died = w.crash(k, sent, applying) || died
+	crashed = w.crash(k, sent, applySet) || crashed
 	w.apply(objects...)
-	died = w.crash(k, sent, func(ctx context.Context) error {
+	crashed = w.crash(k, sent, func(ctx context.Context) error {
 		pruned, err := w.engine.Prune(ctx, w.owner, w.inventory, v1alpha1.DeletePolicy{Propagation: "Background"})
 		if err == nil {
 			w.inventory = pruned.Inventory
 		}
 		return err
-	}) || died
-	w.exact(t)
+	}) || crashed
+	w.requireRecorded(t)
 	w.prune(v1alpha1.DeletePolicy{Propagation: "Background"})
-	require.Empty(t, w.owned(t), "nothing is left behind")
-	return died
+	require.Empty(t, w.owned(t), "no object remains")
+	return crashed
 }
 
 // owned returns the existing objects of the owner.
@@ -140,20 +140,20 @@ func (w *world) owned(t *testing.T) map[string]bool {
 	return owned
 }
 
-// exact requires that all existing objects are recorded.
-func (w *world) exact(t *testing.T) {
+// requireRecorded requires that all existing objects are recorded.
+func (w *world) requireRecorded(t *testing.T) {
 	t.Helper()
 	recorded := map[string]bool{}
 	for _, r := range w.inventory {
 		recorded[r.Kind+r.Name] = true
 	}
 	for name := range w.owned(t) {
-		require.True(t, recorded[name[:len(name)-36]], "%s is there and not recorded", name)
+		require.True(t, recorded[name[:len(name)-36]], "%s exists and is not recorded", name)
 	}
 }
 
-// complete requires that exactly the existing objects are recorded, with their UIDs.
-func (w *world) complete(t *testing.T, objects []apply.Object) {
+// requireCompleteInventory requires that exactly the existing objects are recorded, with their UIDs.
+func (w *world) requireCompleteInventory(t *testing.T, objects []apply.Object) {
 	t.Helper()
 	recorded := map[string]bool{}
 	for _, r := range w.inventory {
@@ -163,7 +163,7 @@ func (w *world) complete(t *testing.T, objects []apply.Object) {
 	require.Len(t, recorded, len(objects))
 }
 
-func TestNothingIsAppliedThatIsNotRecorded(t *testing.T) {
+func TestApply_RecordFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	set := w.set(w.configMap("a", "{k: v}"))

@@ -31,9 +31,9 @@ func (w *world) asEarlierRelease(object *unstructured.Unstructured) {
 	require.NotContains(w.t, live.GetAnnotations(), w.owner.Mark())
 }
 
-// TestOwnerReferencesOfEarlierReleasesAreRemoved checks that the next apply removes owner references of an earlier
+// TestApply_RemovesOwnerReferencesOfEarlierReleases checks that the next apply removes owner references of an earlier
 // release, and changes nothing else.
-func TestOwnerReferencesOfEarlierReleasesAreRemoved(t *testing.T) {
+func TestApply_RemovesOwnerReferencesOfEarlierReleases(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string][]func(*apply.Object){
 		"apply": nil, "report": {drift(v1alpha1.DriftReport)}, "create-only": {func(o *apply.Object) {
@@ -64,15 +64,16 @@ func TestOwnerReferencesOfEarlierReleasesAreRemoved(t *testing.T) {
 			}
 			version := live.GetResourceVersion()
 			w.one(object)
-			require.Equal(t, version, w.get(object.Manifest).GetResourceVersion(), "%s: once is enough", name)
+			require.Equal(t, version, w.get(object.Manifest).GetResourceVersion(), "%s: the second apply writes nothing", name)
 
 			w.prune(v1alpha1.DeletePolicy{})
-			require.True(t, w.isGone(object.Manifest), "%s: it is still the owner's", name)
+			require.True(t, w.isGone(object.Manifest), "%s: the owner prunes the object", name)
 		}
 	}
 }
 
-// TestDetach checks that Detach removes them from objects that are not applied any more.
+// TestDetach checks that Detach removes owner references of an earlier release from objects that are not applied any
+// more.
 func TestDetach(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -94,12 +95,12 @@ func TestDetach(t *testing.T) {
 	require.Contains(t, live.GetAnnotations(), w.owner.Mark())
 	require.Equal(t, before, w.get(foreign.Manifest).GetResourceVersion())
 	w.restart()
-	require.Equal(t, apply.Unchanged, w.one(object).Action, "and it is as it was applied")
+	require.Equal(t, apply.Unchanged, w.one(object).Action, "Detach changes no other field")
 }
 
-// TestObjectsOutliveTheirOwner checks that Kubernetes does not delete objects with their owner, and that an owner
+// TestOwner_DeletionKeepsObjects checks that Kubernetes does not delete objects with their owner, and that an owner
 // which is created again with its name still owns them.
-func TestObjectsOutliveTheirOwner(t *testing.T) {
+func TestOwner_DeletionKeepsObjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	object := w.configMap("a", "{k: v}")
@@ -128,9 +129,9 @@ func (w *world) appliedWork() *unstructured.Unstructured {
 	return u
 }
 
-// TestPruneDeletesOnlyTheVersionItObserved checks that a deletion has the observed resourceVersion as a precondition,
+// TestPrune_DeletesOnlyTheObservedVersion checks that a deletion has the observed resourceVersion as a precondition,
 // because the metadata decide whether an object has other owners.
-func TestPruneDeletesOnlyTheVersionItObserved(t *testing.T) {
+func TestPrune_DeletesOnlyTheObservedVersion(t *testing.T) {
 	t.Parallel()
 	a := newWorld(t)
 	b := a.other()
@@ -145,5 +146,5 @@ func TestPruneDeletesOnlyTheVersionItObserved(t *testing.T) {
 	})
 	a.prune(v1alpha1.DeletePolicy{})
 	require.True(t, done)
-	require.Equal(t, apply.Unchanged, b.one(object).Action, "the other owner has applied it in between")
+	require.Equal(t, apply.Unchanged, b.one(object).Action, "the other owner has applied the object in between")
 }

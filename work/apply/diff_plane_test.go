@@ -47,7 +47,7 @@ func TestDiff_Rejected(t *testing.T) {
 	w.counted.take()
 	w.one(refused)
 	_, writes := w.counted.take()
-	require.Zero(t, writes, "the answer for this version of the object is known")
+	require.Zero(t, writes, "the response for this version of the object is cached")
 }
 
 // TestDiff_ChangesInBetween checks that changes of a controller between the read and the dry run are not differences.

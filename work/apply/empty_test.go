@@ -17,13 +17,13 @@ func TestEmptyLists(t *testing.T) {
 	t.Cleanup(func() {
 		_ = w.admin.Delete(noContext{t}.Context(), objects[10].Manifest.DeepCopy())
 	})
-	w.rests(objects)
+	w.requireNoMoreWrites(objects)
 	web := objects[0]
 	w.patch(web.Manifest, "{spec: {paused: true, replicas: 1}}")
-	require.Equal(t, apply.Configured, w.one(web).Action, "what is not empty is healed as ever")
+	require.Equal(t, apply.Configured, w.one(web).Action, "other fields are healed")
 	w.jsonPatch(web.Manifest, `[{op: add, path: /spec/template/spec/containers/0/env, value: [{name: A, value: x}]},
   {op: add, path: /spec/template/spec/volumes, value: [{name: d, emptyDir: {}}]}]`)
-	w.rests(objects)
+	w.requireNoMoreWrites(objects)
 	require.Contains(t, string(mustMarshal(t, w.get(web.Manifest).Object)), `"env":[{"name":"A","value":"x"}]`)
 
 	role := objects[5]

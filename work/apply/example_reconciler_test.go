@@ -28,8 +28,8 @@ const (
 	bundleFinalizer     = "example.com/bundle"
 )
 
-// bundles reconciles ConfigMaps whose values are manifests: it applies the manifests, deletes what a ConfigMap no
-// longer contains, and deletes all of it when the ConfigMap is deleted.
+// bundles reconciles ConfigMaps whose values are manifests: it applies the manifests, deletes objects that a
+// ConfigMap no longer contains, and deletes all objects when the ConfigMap is deleted.
 type bundles struct {
 	client client.Client // without a cache
 	engine *apply.Engine // apply.New(client, apply.Options{})
@@ -110,7 +110,7 @@ func TestBundles(t *testing.T) {
 			bundle.Data[o.Manifest.GetName()] = string(data)
 		}
 	}
-	reconciled := func() {
+	reconcileBundle := func() {
 		t.Helper()
 		for end := time.Now().Add(deadline); ; {
 			result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(bundle)})
@@ -123,18 +123,18 @@ func TestBundles(t *testing.T) {
 	}
 	write(one, two)
 	require.NoError(t, w.admin.Create(t.Context(), bundle))
-	reconciled()
+	reconcileBundle()
 	require.False(t, w.isGone(one.Manifest))
 	require.False(t, w.isGone(two.Manifest))
 
 	require.NoError(t, w.admin.Get(t.Context(), client.ObjectKeyFromObject(bundle), bundle))
 	write(two)
 	require.NoError(t, w.admin.Update(t.Context(), bundle))
-	reconciled()
+	reconcileBundle()
 	require.True(t, w.isGone(one.Manifest))
 
 	require.NoError(t, w.admin.Delete(t.Context(), bundle))
-	reconciled()
+	reconcileBundle()
 	require.True(t, w.isGone(two.Manifest))
 	require.True(t, w.isGone(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{"namespace": w.namespace, "name": "bundle"}}}))

@@ -12,7 +12,7 @@ import (
 func TestExported(t *testing.T) {
 	for _, tc := range []struct{ reason, object, want string }{
 		{
-			"what the API server, kubectl and muster write",
+			"fields that the API server, kubectl and muster write",
 			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: n, uid: u, resourceVersion: "1", generation: 2,
     creationTimestamp: "2020-01-01T00:00:00Z", managedFields: [{}],
   labels: {work.muster.dev/applied: "true", a: b}, annotations: {kubectl.kubernetes.io/last-applied-configuration: x,
@@ -21,7 +21,7 @@ func TestExported(t *testing.T) {
 				`finalizers: [example.com/f]}, data: {k: v}}`,
 		},
 		{
-			"a Job without what binds it to its pods",
+			"Job: labels and selector of the controller",
 			`{apiVersion: batch/v1, kind: Job, metadata: {name: a, labels: {controller-uid: u, batch.kubernetes.io/job-name: a,
     a: b}}, spec: {selector: {matchLabels: {controller-uid: u}},
   template: {metadata: {labels: {controller-uid: u, job-name: a, batch.kubernetes.io/controller-uid: u}},
@@ -30,40 +30,40 @@ func TestExported(t *testing.T) {
 				`{restartPolicy: Never}}}}`,
 		},
 		{
-			"a Job that selects by itself",
+			"Job with a manual selector",
 			`{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {manualSelector: true, selector: {matchLabels: {x: ` +
 				`y}}}}`,
 			`{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {manualSelector: true, selector: {matchLabels: {x: ` +
 				`y}}}}`,
 		},
 		{
-			"a Service without its address", `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: ` +
+			"Service: cluster IP", `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: ` +
 				`10.0.0.1, clusterIPs: [10.0.0.1], ports: [{port: 80}]}, status: {loadBalancer: {}}}`,
 			`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{port: 80}]}}`,
 		},
 		{
-			"a Service that has none on purpose", `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: ` +
+			"headless Service", `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: ` +
 				`None, clusterIPs: [None]}}`,
 			`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None, clusterIPs: [None]}}`,
 		},
 		{
-			"a claim without its volume",
+			"PersistentVolumeClaim: volume name",
 			`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, annotations: {pv.kubernetes.io/bind-completed: ` +
 				`"yes"}, finalizers: [kubernetes.io/pvc-protection]}, spec: {volumeName: pv, accessModes: [ReadWriteOnce]}}`,
 			`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {accessModes: [ReadWriteOnce]}}`,
 		},
 		{
-			"a Deployment without its revision",
+			"Deployment: revision",
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, annotations: {deployment.kubernetes.io/revision: ` +
 				`"3"}}, spec: {replicas: 1}, status: {replicas: 1}}`,
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 1}}`,
 		},
-		{"a token Secret", `{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: a}}`,
+		{"token Secret", `{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: a}}`,
 			""},
-		{"the root CA", `{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt}}`, ""},
-		{"what a controller makes", `{apiVersion: v1, kind: Pod, metadata: {name: a, ownerReferences: [{apiVersion: ` +
+		{"root CA ConfigMap", `{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt}}`, ""},
+		{"object of a controller", `{apiVersion: v1, kind: Pod, metadata: {name: a, ownerReferences: [{apiVersion: ` +
 			`apps/v1, kind: ReplicaSet, name: r, uid: u, controller: true}]}}`, ""},
-		{"endpoints", `{apiVersion: v1, kind: Endpoints, metadata: {name: a}}`, ""},
+		{"Endpoints", `{apiVersion: v1, kind: Endpoints, metadata: {name: a}}`, ""},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			object := manifest(t, tc.object)
@@ -78,7 +78,7 @@ func TestExported(t *testing.T) {
 			require.Empty(t, reason)
 			require.Empty(t, cmp.Diff(manifest(t, tc.want).Object, got.Object), "(-want +got)")
 			again, _ := apply.Exported(got)
-			require.Equal(t, got, again, "a manifest stays as it is")
+			require.Equal(t, got, again, "the result is not changed by a second call")
 		})
 	}
 }

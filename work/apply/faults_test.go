@@ -17,7 +17,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-func TestAPIServerKilledMidApply(t *testing.T) {
+func TestApply_APIServerKilled(t *testing.T) {
 	t.Parallel()
 	own := localplane.ForTest(t, localplane.Options{Name: "apply-killed"})
 	config := own.Config()
@@ -58,10 +58,10 @@ func TestAPIServerKilledMidApply(t *testing.T) {
 	for _, change := range w.apply(objects...) {
 		require.True(t, change.Done(), "%s: %s", change.Object, change.Message)
 	}
-	w.complete(t, objects)
+	w.requireCompleteInventory(t, objects)
 }
 
-func TestHangingAPIServer(t *testing.T) {
+func TestTimeout_APIServerHangs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	proxy, err := localplane.NewProxy(plane.ForTest(t).Config().Host)
@@ -78,7 +78,7 @@ func TestHangingAPIServer(t *testing.T) {
 	}
 	changes, err := w.engine.Prune(t.Context(), w.owner, w.inventory, v1alpha1.DeletePolicy{})
 	require.NoError(t, err)
-	require.Len(t, changes.Inventory, 2, "what cannot be asked for stays recorded")
+	require.Len(t, changes.Inventory, 2, "an object that cannot be read stays recorded")
 
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -104,12 +104,12 @@ func TestPermissions(t *testing.T) {
 		reason, verbs string
 		fresh, drift  string // reasons; empty: done
 	}{
-		"all":     {"what doc.go names is enough", "[get, list, patch, create, delete]", "", ""},
-		"no-list": {"to list only saves requests", "[get, patch, create, delete]", "", ""},
-		"no-create": {"server-side apply of what is missing needs create as well", "[get, list, patch, delete]",
+		"all":     {"the permissions of doc.go are sufficient", "[get, list, patch, create, delete]", "", ""},
+		"no-list": {"list is optional", "[get, patch, create, delete]", "", ""},
+		"no-create": {"server-side apply of a missing object needs create", "[get, list, patch, delete]",
 			v1alpha1.ReasonForbidden, ""},
 		"no-patch": {"all writes are patches", "[get, list, create]", v1alpha1.ReasonForbidden, v1alpha1.ReasonForbidden},
-		"no-get": {"a new object is created without a read, and none is changed without", "[patch, create]", "",
+		"no-get": {"a new object needs no read, an existing object does", "[patch, create]", "",
 			v1alpha1.ReasonForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestPermissions(t *testing.T) {
 			objects := append(existing, w.configMap("fresh", "{k: v}"),
 				w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: 80}]}}"))
 			var changes []apply.Change
-			require.Eventually(t, func() bool { // the authorizer learns of a binding by a watch
+			require.Eventually(t, func() bool { // the authorizer observes the binding by a watch
 				changes = w.apply(objects...)
 				return changes[0].Reason == v1alpha1.ReasonApplied || tc.drift != ""
 			}, deadline, 50*time.Millisecond, tc.reason)
@@ -160,10 +160,10 @@ func TestExecutor(t *testing.T) {
 	pruned := w.pruneOnce(v1alpha1.DeletePolicy{})
 	for _, change := range pruned {
 		if change.Object.Kind == "Secret" {
-			require.Equal(t, apply.Released, change.Action, "what may not be looked at, and never was applied, holds up nobody")
+			require.Equal(t, apply.Released, change.Action, "an object that was never applied and cannot be read does not block")
 			continue
 		}
-		require.Equal(t, v1alpha1.ReasonForbidden, change.Reason, "what may not be deleted stays recorded")
+		require.Equal(t, v1alpha1.ReasonForbidden, change.Reason, "an object that cannot be deleted stays recorded")
 	}
 	require.Len(t, w.inventory, 1)
 }
@@ -189,12 +189,12 @@ func TestGate(t *testing.T) {
 	require.Equal(t, apply.Skipped, changes.Changes[2].Action)
 	require.Equal(t, v1alpha1.ReasonPending, changes.Changes[2].Reason)
 	require.Equal(t, "b is not ready", changes.Changes[2].Message)
-	require.Equal(t, v1alpha1.ReasonInvalid, changes.Changes[3].Reason, "what can never be applied is said at once")
+	require.Equal(t, v1alpha1.ReasonInvalid, changes.Changes[3].Reason, "an invalid manifest is reported at once")
 	require.ErrorContains(t, changes.Err(), "metadata.namespace")
 	require.True(t, w.isGone(objects[2].Manifest))
 }
 
-func TestNamespaceGoesLast(t *testing.T) {
+func TestPrune_NamespaceLast(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	inner := w.object("{apiVersion: v1, kind: Namespace, metadata: {name: NS-inner}}")

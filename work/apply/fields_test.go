@@ -19,19 +19,19 @@ func TestCovers(t *testing.T) {
 		reason, manifest, fields string
 		want                     bool
 	}{
-		"plain": {"every field is there",
+		"plain": {"the manager has every field",
 			"{apiVersion: v1, kind: X, metadata: {name: a, namespace: b, labels: {c: d}}, data: {e: f}}",
 			`{"f:metadata":{"f:labels":{"f:c":{}}},"f:data":{"f:e":{}}}`, true},
-		"missing":       {"one is somebody else's", "{data: {e: f, g: h}}", `{"f:data":{"f:e":{}}}`, false},
-		"missing label": {"metadata counts", "{metadata: {labels: {c: d}}}", `{"f:data":{}}`, false},
-		"server's": {"no manager has what the API server writes",
+		"missing":       {"another manager has a field", "{data: {e: f, g: h}}", `{"f:data":{"f:e":{}}}`, false},
+		"missing label": {"metadata is compared", "{metadata: {labels: {c: d}}}", `{"f:data":{}}`, false},
+		"server fields": {"fields of the API server have no manager",
 			"{metadata: {creationTimestamp: null, generation: 1}}", `{}`, true},
 		"empty": {"an empty map is a field", "{spec: {x: {}}}", `{"f:spec":{"f:x":{}}}`, true},
-		"no longer empty": {"others have filled it, we have it still", "{spec: {x: {}}}",
+		"no longer empty": {"other managers have filled the map, the manager still has it", "{spec: {x: {}}}",
 			`{"f:spec":{"f:x":{".":{},"f:y":{}}}}`, true},
-		"defaulted key": {"protocol has been defaulted", "{ports: [{containerPort: 80}]}",
+		"defaulted key": {"the protocol is defaulted", "{ports: [{containerPort: 80}]}",
 			`{"f:ports":{"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{}}}}`, true},
-		"two defaults": {"each item is an element of its own",
+		"two defaults": {"each item has its own element",
 			"{ports: [{containerPort: 80}, {containerPort: 80, protocol: UDP}]}", `{"f:ports":{"k:{\"containerPort\":80,` +
 				`\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{}},"k:{\"containerPort\":80,\"protocol\":\"UDP\"}":{".":{},` +
 				`"f:containerPort":{},"f:protocol":{}}}}`, true},
@@ -40,19 +40,20 @@ func TestCovers(t *testing.T) {
 				`\"protocol\":\"UDP\"}":{".":{},"f:containerPort":{},"f:protocol":{}}}}`, false},
 		"other key": {"another port", "{ports: [{containerPort: 81}]}",
 			`{"f:ports":{"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{}}}}`, false},
-		"field of an item": {"the image is somebody else's", "{containers: [{name: a, image: b}]}",
+		"field of an item": {"another manager has the image", "{containers: [{name: a, image: b}]}",
 			`{"f:containers":{"k:{\"name\":\"a\"}":{".":{},"f:name":{}}}}`, false},
 		"nested": {"lists in lists", "{c: [{name: a, env: [{name: b, value: c}]}]}",
 			`{"f:c":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:env":{"k:{\"name\":\"b\"}":{".":{},"f:name":{},` +
 				`"f:value":{}}}}}}`, true},
 		"set": {"plain items", "{metadata: {finalizers: [a, b]}}",
 			`{"f:metadata":{"f:finalizers":{"v:\"a\"":{},"v:\"b\"":{}}}}`, true},
-		"set, one short": {"b was removed", "{metadata: {finalizers: [a, b]}}",
+		"set, one short": {"item b was removed", "{metadata: {finalizers: [a, b]}}",
 			`{"f:metadata":{"f:finalizers":{"v:\"a\"":{}}}}`, false},
-		"set of numbers":   {"1 is 1", "{x: [1, 2]}", `{"f:x":{"v:1":{},"v:2":{}}}`, true},
-		"atomic list":      {"a whole", "{args: [a, b]}", `{"f:args":{}}`, true},
-		"atomic list gone": {"of somebody else", "{args: [a, b]}", `{"f:x":{}}`, false},
-		"scalar in a list": {"nothing of it fits", "{x: text}", `{"f:x":{"k:{\"name\":\"a\"}":{}}}`, false},
+		"set of numbers":   {"numbers are equal", "{x: [1, 2]}", `{"f:x":{"v:1":{},"v:2":{}}}`, true},
+		"atomic list":      {"the manager has the whole list", "{args: [a, b]}", `{"f:args":{}}`, true},
+		"atomic list gone": {"another manager has the list", "{args: [a, b]}", `{"f:x":{}}`, false},
+		"scalar in a list": {"an item with a key does not cover a scalar", "{x: text}", `{"f:x":{"k:{\"name\":\"a\"}":{}}}`,
+			false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,7 +64,7 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-func TestCoversProperties(t *testing.T) {
+func TestCovers_Properties(t *testing.T) {
 	t.Parallel()
 	var maps func(depth int) *rapid.Generator[map[string]any]
 	maps = func(depth int) *rapid.Generator[map[string]any] {
@@ -82,7 +83,7 @@ func TestCoversProperties(t *testing.T) {
 		content := maps(3).Draw(t, "manifest")
 		set := fieldpath.SetFromValue(value.NewValueInterface(content))
 		if !covers(set, content) {
-			t.Fatal("who has all fields has the manifest")
+			t.Fatal("a manager with all fields must cover the manifest")
 		}
 		var paths []fieldpath.Path
 		for path := range set.Leaves().All() {
@@ -90,7 +91,7 @@ func TestCoversProperties(t *testing.T) {
 		}
 		lost := rapid.SampledFrom(paths).Draw(t, "lost")
 		if covers(set.Difference(fieldpath.NewSet(lost)), content) {
-			t.Fatalf("%s is somebody else's", lost)
+			t.Fatalf("a manager without %s must not cover the manifest", lost)
 		}
 	})
 }
@@ -113,7 +114,7 @@ func FuzzCovers(f *testing.F) {
 	})
 }
 
-func TestKeep(t *testing.T) {
+func TestLeavesOf_Keep(t *testing.T) {
 	t.Parallel()
 	entries := []metav1.ManagedFieldsEntry{
 		{Manager: "us", Operation: metav1.ManagedFieldsOperationApply,
@@ -123,12 +124,12 @@ func TestKeep(t *testing.T) {
 		{Manager: "broken", FieldsV1: metav1.NewFieldsV1(`{`)}, {Manager: "empty"},
 	}
 	for text, want := range map[string]bool{
-		".spec.replicas":          true,  // ours
-		".spec":                   true,  // in part
-		`.spec.c[name="a"].image`: true,  // an item's
+		".spec.replicas":          true,  // owned
+		".spec":                   true,  // partly owned
+		`.spec.c[name="a"].image`: true,  // owned field of an item
 		`.spec.c[name="b"].image`: false, // no manager has it
 		".spec.max":               false, // another manager has it
-		".spec.args[0]":           true,  // part of a whole, whosever it is
+		".spec.args[0]":           true,  // part of an atomic list, regardless of the manager
 		".spec.replica":           false,
 	} {
 		path, err := v1alpha1.ParseFieldPath(text)
@@ -153,18 +154,20 @@ func TestCovers_Empty(t *testing.T) {
 		others           *fieldpath.Set
 		want             bool
 	}{
-		{"the API server drops empty lists and maps", `{"spec":{"replicas":1,"args":[],"selector":{}}}`, fieldpath.NewSet(),
+		{"empty lists and maps that the API server drops", `{"spec":{"replicas":1,"args":[],"selector":{}}}`,
+			fieldpath.NewSet(),
 			true},
-		{"a list that others have filled", `{"spec":{"replicas":1,"args":[]}}`,
+		{"empty list that other managers have filled", `{"spec":{"replicas":1,"args":[]}}`,
 			fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "args")), false},
-		{"what others have elsewhere", `{"spec":{"replicas":1,"args":[]}}`,
+		{"other fields of other managers", `{"spec":{"replicas":1,"args":[]}}`,
 			fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "paused")), true},
 		{
-			"an empty member of a union that others have replaced", `{"spec":{"volumes":[{"name":"d","emptyDir":{}}]}}`,
+			"empty union member that other managers have replaced", `{"spec":{"volumes":[{"name":"d","emptyDir":{}}]}}`,
 			fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "volumes", fieldpath.KeyByFields("name", "d"), "configMap",
 				"name")), false,
 		},
-		{"an empty member that was dropped", `{"spec":{"volumes":[{"name":"d","emptyDir":{}}]}}`, fieldpath.NewSet(), true},
+		{"empty union member that was dropped", `{"spec":{"volumes":[{"name":"d","emptyDir":{}}]}}`, fieldpath.NewSet(),
+			true},
 	} {
 		coverage := fieldCoverage{func() *fieldpath.Set { return tc.others }}
 		require.Equal(t, tc.want, coverage.covers(ours, object(t, tc.manifest)),

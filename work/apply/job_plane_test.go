@@ -12,9 +12,9 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestJobThatRemovesItself checks that a Job runs once for each manifest, although Kubernetes deletes it when it has
+// TestJob_DeletedByTTL checks that a Job runs once for each manifest, although Kubernetes deletes it when it has
 // finished.
-func TestJobThatRemovesItself(t *testing.T) {
+func TestJob_DeletedByTTL(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for mode, expected := range map[v1alpha1.ApplyMode]string{v1alpha1.ServerSideApply: "apply",
@@ -30,7 +30,8 @@ func TestJobThatRemovesItself(t *testing.T) {
 			}
 			require.Equal(t, apply.Created, w.one(job("one")).Action)
 			w.finish(job("one").Manifest)
-			require.Eventually(t, func() bool { return w.isGone(job("one").Manifest) }, deadline, tick, "its TTL is over")
+			require.Eventually(t, func() bool { return w.isGone(job("one").Manifest) }, deadline, tick,
+				"the Job is deleted after its TTL")
 			for range 2 {
 				change := w.one(job("one"))
 				require.Equal(t, apply.Skipped, change.Action, "%s %v", change.Message, change.Err)
@@ -39,7 +40,7 @@ func TestJobThatRemovesItself(t *testing.T) {
 				require.True(t, w.isGone(job("one").Manifest))
 				w.restart()
 			}
-			require.Equal(t, apply.Created, w.one(job("two")).Action, "another manifest runs")
+			require.Equal(t, apply.Created, w.one(job("two")).Action, "a changed manifest runs the Job again")
 		})
 	}
 	kept := w.object(`{apiVersion: batch/v1, kind: Job, metadata: {name: kept, namespace: NS}, spec: {suspend: true,

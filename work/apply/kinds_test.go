@@ -85,7 +85,7 @@ func (w *world) every() []apply.Object {
 	return append(objects, definition, resource)
 }
 
-func TestEveryKindIsQuiet(t *testing.T) {
+func TestKinds_UnchangedObjectsAreNotWritten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	objects := w.every()
@@ -99,7 +99,7 @@ func TestEveryKindIsQuiet(t *testing.T) {
 			require.Equal(t, apply.Unchanged, change.Action, change.Object)
 		}
 		_, writes := w.counted.take()
-		require.Zero(t, writes, "an engine that remembers nothing sees in the metadata that nothing has changed")
+		require.Zero(t, writes, "a new engine finds in the metadata that no object has changed")
 	}
 	w.patch(w.objects(everyKind)[11].Manifest, "{metadata: {finalizers: null}}")
 	require.Equal(t, apply.Configured, w.apply(objects...)[11].Action, "a set list is covered item by item")
@@ -108,7 +108,7 @@ func TestEveryKindIsQuiet(t *testing.T) {
 	require.Len(t, w.inventory, len(objects))
 }
 
-func TestNamespaceDefinitionAndAllThatIsInThemInOnePass(t *testing.T) {
+func TestApply_NamespaceDefinitionAndObjectsInOnePass(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	definition, resource := w.custom("together", "Namespaced")
@@ -127,7 +127,7 @@ func TestNamespaceDefinitionAndAllThatIsInThemInOnePass(t *testing.T) {
 	}
 }
 
-func TestDefinitionThatIsNeverEstablished(t *testing.T) {
+func TestApply_DefinitionIsNotEstablished(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	definition, _ := w.custom("taken", "Namespaced")
@@ -146,7 +146,7 @@ func TestDefinitionThatIsNeverEstablished(t *testing.T) {
 	require.Equal(t, v1alpha1.ReasonUnknownKind, changes[1].Reason)
 }
 
-func TestBadObjectsStopNoOther(t *testing.T) {
+func TestApply_InvalidObjectsDoNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, unknown := w.custom("unknown", "Namespaced")
@@ -167,34 +167,36 @@ func TestBadObjectsStopNoOther(t *testing.T) {
 		action       apply.Action
 		message      string
 	}{
-		{"a kind that nobody defines", string(mustJSON(t, unknown)), v1alpha1.ReasonUnknownKind, apply.Failed,
+		{"unknown kind", string(mustJSON(t, unknown)), v1alpha1.ReasonUnknownKind, apply.Failed,
 			"does not serve kind Thing"},
-		{"no namespace", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", v1alpha1.ReasonInvalid, apply.Failed,
+		{"missing metadata.namespace", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", v1alpha1.ReasonInvalid,
+			apply.Failed,
 			"metadata.namespace: is required"},
-		{"no name", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: NS}}", v1alpha1.ReasonInvalid, apply.Failed,
+		{"missing metadata.name", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: NS}}", v1alpha1.ReasonInvalid,
+			apply.Failed,
 			"metadata.name: is required"},
-		{"a label that is no text",
+		{"label that is not a string",
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a1, namespace: NS, labels: {a: true}}}", v1alpha1.ReasonInvalid,
 			apply.Failed, "put quotes"},
-		{"a version of another cluster",
+		{"resourceVersion of another cluster",
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a2, namespace: NS, resourceVersion: \"5\"}}",
 			v1alpha1.ReasonInvalid, apply.Failed, "metadata.resourceVersion"},
-		{"no such namespace", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: nowhere}}",
+		{"namespace does not exist", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: nowhere}}",
 			v1alpha1.ReasonFailed, apply.Failed, "Check that namespace nowhere exists"},
-		{"a namespace on its way out", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: " + ending + "}}",
+		{"namespace is being deleted", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: " + ending + "}}",
 			v1alpha1.ReasonTerminating, apply.Skipped, "is being deleted"},
-		{"a field that is not in the schema",
+		{"field that is not in the schema",
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a3, namespace: NS}, dat: {}}", v1alpha1.ReasonRejected,
 			apply.Failed, ".dat: field not declared in schema"},
-		{"an immutable field", replace(job, "IMAGE", "b"), v1alpha1.ReasonRejected, apply.Failed, "field is immutable"},
-		{"values of a Secret are not quoted",
+		{"immutable field", replace(job, "IMAGE", "b"), v1alpha1.ReasonRejected, apply.Failed, "field is immutable"},
+		{"message does not quote values of a Secret",
 			"{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: NS}, data: {password: 12345}}",
 			v1alpha1.ReasonRejected, apply.Failed, "invalid values in .data.password"},
-		{"a Secret that is no base64", "{apiVersion: v1, kind: Secret, metadata: {name: b, namespace: NS}, data: " +
+		{"Secret value that is not base64", "{apiVersion: v1, kind: Secret, metadata: {name: b, namespace: NS}, data: " +
 			"{password: '!hidden!'}}", v1alpha1.ReasonRejected, apply.Failed, "base64"},
-		{"a name that cannot be", "{apiVersion: v1, kind: ConfigMap, metadata: {name: A_B, namespace: NS}}",
+		{"invalid name", "{apiVersion: v1, kind: ConfigMap, metadata: {name: A_B, namespace: NS}}",
 			v1alpha1.ReasonRejected, apply.Failed, "RFC 1123"},
-		{"annotations beyond the limit",
+		{"annotations exceed the limit",
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a4, namespace: NS, annotations: {big: " + long(262144) + "}}}",
 			v1alpha1.ReasonRejected, apply.Failed, "may not be more than"},
 	}
@@ -213,7 +215,7 @@ func TestBadObjectsStopNoOther(t *testing.T) {
 	}
 }
 
-func TestAdmissionThatChangesOurFields(t *testing.T) {
+func TestApply_MutatingAdmission(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.create(`{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicy, metadata: {name: NS},
@@ -226,7 +228,7 @@ func TestAdmissionThatChangesOurFields(t *testing.T) {
 	w.create(`{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicyBinding, metadata: {name: NS}, ` +
 		`spec: {policyName: NS}}`)
 	probe := w.configMap("mutated-probe", "{k: v}")
-	require.Eventually(t, func() bool { // until the policy is in force
+	require.Eventually(t, func() bool { // until the policy is effective
 		require.NoError(t, w.admin.Create(t.Context(), probe.Manifest.DeepCopy()))
 		value := w.get(probe.Manifest).Object["data"].(map[string]any)["k"]
 		require.NoError(t, w.admin.Delete(t.Context(), probe.Manifest.DeepCopy()))
@@ -238,17 +240,17 @@ func TestAdmissionThatChangesOurFields(t *testing.T) {
 		w.counted.take()
 		require.Equal(t, apply.Unchanged, w.one(object).Action)
 		_, writes := w.counted.take()
-		require.Zero(t, writes, "what admission makes of our fields is as good as it gets")
+		require.Zero(t, writes, "fields that admission has changed are not written again")
 	}
 	version := w.get(object.Manifest).GetResourceVersion()
 	w.restart()
-	require.Equal(t, apply.Unchanged, w.one(object).Action, "a restart tries once more, which changes nothing")
+	require.Equal(t, apply.Unchanged, w.one(object).Action, "after a restart one write is made, which changes nothing")
 	require.Equal(t, version, w.get(object.Manifest).GetResourceVersion())
 	w.patch(object.Manifest, "{data: {l: edited}}")
-	require.Equal(t, apply.Configured, w.one(object).Action, "an edit is still seen")
+	require.Equal(t, apply.Configured, w.one(object).Action, "an edit is still detected")
 }
 
-func TestVersionOfTheManifestChanges(t *testing.T) {
+func TestApply_ManifestVersionChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.one(w.object(`{apiVersion: autoscaling/v1, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: NS}, ` +
@@ -260,7 +262,7 @@ func TestVersionOfTheManifestChanges(t *testing.T) {
 	require.Equal(t, "v2", w.inventory[0].Version)
 }
 
-func TestFieldsThatAreNotKept(t *testing.T) {
+func TestApply_FieldsThatTheAPIServerDrops(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	object := w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: " +
@@ -269,9 +271,9 @@ func TestFieldsThatAreNotKept(t *testing.T) {
 	version := w.get(object.Manifest).GetResourceVersion()
 	w.counted.take()
 	require.Equal(t, apply.Unchanged, w.one(object).Action)
-	w.costs(t, 1, 0, "what the API server does not take is not tried again")
+	w.requireRequests(t, 1, 0, "fields that the API server drops are not sent again")
 	w.restart()
 	require.Equal(t, apply.Unchanged, w.one(object).Action)
 	require.Equal(t, version, w.get(object.Manifest).GetResourceVersion(),
-		"but for once after a restart, which changes nothing")
+		"after a restart one write is made, which changes nothing")
 }

@@ -19,9 +19,9 @@ const podTemplate = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: NA
   spec: {replicas: 0, selector: {matchLabels: {a: b}},
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: IMAGE CONTAINER}] POD}}}}`
 
-// TestEditsThatMakeTheObjectInvalid checks edits after which the merge of manifest and object is invalid. Each is
+// TestHeal_MergeIsInvalid checks edits after which the merge of manifest and object is invalid. Each is
 // reverted immediately, and a manifest that has changed meanwhile is applied as well.
-func TestEditsThatMakeTheObjectInvalid(t *testing.T) {
+func TestHeal_MergeIsInvalid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	template := func(container, pod string) string {
@@ -35,37 +35,37 @@ func TestEditsThatMakeTheObjectInvalid(t *testing.T) {
 		then     string // the edit of a changed manifest; empty: by the image
 	}{
 		"port": {
-			"a port that is renumbered under its name", `{apiVersion: v1, kind: Service, metadata: {name: NAME, namespace: ` +
+			"the number of a named port changes", `{apiVersion: v1, kind: Service, metadata: {name: NAME, namespace: ` +
 				`NS, labels: {v: "IMAGE"}}, spec: {ports: [{name: http, port: 80}, {name: b, port: 90}]}}`,
 			`[{op: replace, path: /spec/ports/0/port, value: 81}]`, "",
 		},
 		"volume": {
-			"another source of a volume", template(", volumeMounts: [{name: d, mountPath: /d}]",
+			"the source of a volume changes", template(", volumeMounts: [{name: d, mountPath: /d}]",
 				", volumes: [{name: d, emptyDir: {}}]"),
 			`[{op: replace, path: /spec/template/spec/volumes/0, value: {name: d, configMap: {name: x}}}]`, "",
 		},
 		"probe": {
-			"another type of a probe", template(", livenessProbe: {httpGet: {port: 80, path: /}, periodSeconds: 7}", ""),
+			"the type of a probe changes", template(", livenessProbe: {httpGet: {port: 80, path: /}, periodSeconds: 7}", ""),
 			`[{op: replace, path: ` + container + `/livenessProbe, value: {tcpSocket: {port: 81}, periodSeconds: 7}}]`, "",
 		},
 		"env": {
-			"a value that becomes a reference", template(", env: [{name: A, value: x}, {name: B, value: x}]", ""),
+			"a value becomes a reference", template(", env: [{name: A, value: x}, {name: B, value: x}]", ""),
 			`[{op: replace, path: ` + container + `/env/0, value: {name: A, valueFrom: {configMapKeyRef: {name: x, key: k}}}}]`,
 			"",
 		},
 		"lifecycle": {
-			"another type of a hook", template(", lifecycle: {preStop: {exec: {command: [a]}}}", ""),
+			"the type of a hook changes", template(", lifecycle: {preStop: {exec: {command: [a]}}}", ""),
 			`[{op: replace, path: ` + container + `/lifecycle/preStop, value: {httpGet: {port: 81}}}]`, "",
 		},
 		"budget": {
-			"the other bound of a disruption budget", `{apiVersion: policy/v1, kind: PodDisruptionBudget,
+			"the bound of a disruption budget changes", `{apiVersion: policy/v1, kind: PodDisruptionBudget,
       metadata: {name: NAME, namespace: NS,
     labels: {v: "IMAGE"}},
   spec: {minAvailable: 1, selector: {matchLabels: {a: b}}}}`,
 			`[{op: remove, path: /spec/minAvailable}, {op: add, path: /spec/maxUnavailable, value: 2}]`, "",
 		},
 		"strategy": {
-			"the manifest itself changes to the other member of a union whose first one was defaulted",
+			"the manifest changes to another union member after the first one was defaulted",
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: NAME, namespace: NS},
     spec: {replicas: 0, strategy: {type: RollingUpdate}, selector: {matchLabels: {a: b}},
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: IMAGE}]}}}}`,
@@ -120,8 +120,8 @@ func (w *world) jsonPatch(object *unstructured.Unstructured, text string) {
 	}
 }
 
-// TestResidueLeavesOthersAlone checks that only conflicting fields are taken from other managers.
-func TestResidueLeavesOthersAlone(t *testing.T) {
+// TestHeal_KeepsFieldsOfOtherManagers checks that only conflicting fields are taken from other managers.
+func TestHeal_KeepsFieldsOfOtherManagers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	object := w.object(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS},
@@ -137,15 +137,15 @@ func TestResidueLeavesOthersAlone(t *testing.T) {
 	require.Equal(t, apply.Configured, change.Action, "%s %v", change.Message, change.Err)
 	live := w.get(object.Manifest)
 	containers, _, _ := unstructured.NestedSlice(live.Object, "spec", "template", "spec", "containers")
-	require.Len(t, containers, 2, "a container that others have added stays")
+	require.Len(t, containers, 2, "a container of another manager stays")
 	require.Equal(t, "theirs", live.GetAnnotations()["note"])
 	replicas, _, _ := unstructured.NestedInt64(live.Object, "spec", "replicas")
 	require.Zero(t, replicas)
 }
 
-// TestStaleVersions checks a custom resource whose managed fields have a version that its definition does not serve
-// any more.
-func TestStaleVersions(t *testing.T) {
+// TestManagedFields_StaleVersions checks a custom resource whose managed fields have a version that its definition does
+// not serve any more.
+func TestManagedFields_StaleVersions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	group := w.namespace + ".example.com"
@@ -170,7 +170,7 @@ func TestStaleVersions(t *testing.T) {
 	}
 	var change apply.Change
 	require.Eventually(t, func() bool { change = w.one(wheel("v1beta1", "ours", "red")); return change.Done() }, deadline,
-		tick, "it is established")
+		tick, "the definition is established")
 	w.patch(wheel("v1beta1", "ours", "red").Manifest, "{spec: {label: theirs}}")
 
 	next := crd(version("v1beta1", false, old) + ", " + version("v1", true, old+", grip: {type: string, default: good}"))
@@ -179,7 +179,7 @@ func TestStaleVersions(t *testing.T) {
 	w.restart()
 	passes := 0
 	require.Eventually(t, func() bool {
-		// the API server learns of the version by a watch, and defaults what is written then
+		// the API server observes the version by a watch, and defaults later writes
 		passes++
 		change = w.one(wheel("v1", "ours", fmt.Sprint("color-", passes)))
 		return change.Done() && change.Live.Object.Object["spec"].(map[string]any)["grip"] == "good"
@@ -195,9 +195,9 @@ func TestStaleVersions(t *testing.T) {
 	require.Equal(t, apply.Unchanged, w.one(wheel("v1", "ours", "red")).Action)
 }
 
-// TestTakeoverMigratesManagers checks that a field which the manifest drops after a takeover is removed, and that
+// TestTakeover_MigratesManagers checks that a field which the manifest drops after a takeover is removed, and that
 // other fields of the former owner stay.
-func TestTakeoverMigratesManagers(t *testing.T) {
+func TestTakeover_MigratesManagers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for manager, operation := range map[string]metav1.ManagedFieldsOperationType{
@@ -222,16 +222,16 @@ func TestTakeoverMigratesManagers(t *testing.T) {
 			require.Equal(t, apply.Configured, change.Action)
 			want := map[string]any{"k": "v", "m": "theirs"}
 			if manager == "their-controller" {
-				want["l"] = "w" // it may still need it
+				want["l"] = "w" // the controller may still need the field
 			}
 			require.Equal(t, want, w.get(object.Manifest).Object["data"])
 		})
 	}
 }
 
-// TestTakeoverFromTheSameManager checks the step of docs/migrate/flux-ssa.md: an engine with the field manager of the
+// TestTakeover_FromTheSameManager checks the step of docs/migrate/flux-ssa.md: an engine with the field manager of the
 // former applier owns the objects that the former applier has applied.
-func TestTakeoverFromTheSameManager(t *testing.T) {
+func TestTakeover_FromTheSameManager(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	existing := w.configMap("former", "{k: v, l: w}").Manifest
@@ -241,7 +241,7 @@ func TestTakeoverFromTheSameManager(t *testing.T) {
 		client.FieldOwner(w.owner.FieldOwner)))
 	uid := w.get(existing).GetUID()
 	change := w.one(w.configMap("former", "{k: v, l: w}"))
-	require.Equal(t, apply.Conflict, change.Action, "the engine has not applied it")
+	require.Equal(t, apply.Conflict, change.Action, "the engine has not applied the object")
 	require.Contains(t, w.get(existing).GetLabels(), label)
 
 	change = w.one(w.configMap("former", "{k: v, l: w}", takeover("Always")))

@@ -17,8 +17,8 @@ func TestModes(t *testing.T) {
 	type want struct {
 		action apply.Action
 		reason string
-		value  string // of data.k afterwards; "-": it is not there
-		owned  bool   // it is in the inventory with its UID
+		value  string // of data.k afterwards; "-": the object does not exist
+		owned  bool   // the inventory has the object with its UID
 	}
 	const wanted, found = "wanted", "found"
 	for name, tc := range map[string]struct {
@@ -27,7 +27,7 @@ func TestModes(t *testing.T) {
 		absent, foreign, ours, drifted want
 	}{
 		"apply": {
-			reason: "an object that nobody gave us is not ours to change, until takeover says so",
+			reason: "an object of another client is not changed without takeover",
 			mode:   v1alpha1.ServerSideApply,
 			absent: want{apply.Created, v1alpha1.ReasonApplied, wanted, true}, foreign: want{apply.Conflict,
 				v1alpha1.ReasonInTheWay, found, false},
@@ -35,7 +35,7 @@ func TestModes(t *testing.T) {
 				v1alpha1.ReasonApplied, wanted, true},
 		},
 		"create only": {
-			reason: "what was created once is the member's from then on",
+			reason: "the object is not changed after its creation",
 			mode:   v1alpha1.CreateOnly,
 			absent: want{apply.Created, v1alpha1.ReasonApplied, wanted, true}, foreign: want{apply.Skipped,
 				v1alpha1.ReasonExists, found, false},
@@ -43,7 +43,7 @@ func TestModes(t *testing.T) {
 				v1alpha1.ReasonApplied, found, true},
 		},
 		"observe": {
-			reason: "who only looks never writes",
+			reason: "the object is never written",
 			mode:   v1alpha1.Observe,
 			absent: want{apply.Observed, v1alpha1.ReasonNotFound, "-", false}, foreign: want{apply.Observed,
 				v1alpha1.ReasonObserved, found, false},
@@ -51,7 +51,7 @@ func TestModes(t *testing.T) {
 				v1alpha1.ReasonObserved, found, true},
 		},
 		"report": {
-			reason: "differences are reported of any object, whoever has applied it",
+			reason: "differences are reported regardless of the owner",
 			mode:   v1alpha1.ReportDiff,
 			absent: want{apply.Observed, v1alpha1.ReasonNotFound, "-", false}, foreign: want{apply.Observed,
 				v1alpha1.ReasonDiffers, found, false},
@@ -100,18 +100,18 @@ func TestTakeover(t *testing.T) {
 		want     apply.Action
 		diffs    int
 	}{
-		"never": {"equal or not, it is somebody's", v1alpha1.TakeoverNever, "{k: v}", apply.Conflict, 0},
-		"same":  {"who wants the same loses nothing", v1alpha1.TakeoverIfNoDiff, "{k: v}", apply.Configured, 0},
-		"same-and-more": {"only the fields of the manifest count", v1alpha1.TakeoverIfNoDiff, "{k: v, l: w}",
+		"never": {"an equal object is not taken over", v1alpha1.TakeoverNever, "{k: v}", apply.Conflict, 0},
+		"same":  {"an equal object is taken over", v1alpha1.TakeoverIfNoDiff, "{k: v}", apply.Configured, 0},
+		"same-and-more": {"only the fields of the manifest are compared", v1alpha1.TakeoverIfNoDiff, "{k: v, l: w}",
 			apply.Configured, 0},
-		"differs":        {"the report says in what", v1alpha1.TakeoverIfNoDiff, "{k: other}", apply.Conflict, 1},
-		"always-same":    {"the marks are put on", v1alpha1.TakeoverAlways, "{k: v}", apply.Configured, 0},
-		"always-differs": {"the fields are taken", v1alpha1.TakeoverAlways, "{k: other}", apply.Configured, 0},
+		"differs":        {"the differences are reported", v1alpha1.TakeoverIfNoDiff, "{k: other}", apply.Conflict, 1},
+		"always-same":    {"the marks are added", v1alpha1.TakeoverAlways, "{k: v}", apply.Configured, 0},
+		"always-differs": {"the fields are taken over", v1alpha1.TakeoverAlways, "{k: other}", apply.Configured, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.inventory = nil
 			object := w.configMap(name, "{k: v}", takeover(tc.takeover))
-			kubectl(t, w, w.configMap(name, tc.found))
+			createByKubectl(t, w, w.configMap(name, tc.found))
 			change := w.one(object)
 			require.Equal(t, tc.want, change.Action, "%s: %s %v", tc.reason, change.Message, change.Err)
 			require.Len(t, change.Diffs, tc.diffs)
@@ -123,13 +123,13 @@ func TestTakeover(t *testing.T) {
 			}
 			require.Equal(t, "v", live.Object["data"].(map[string]any)["k"])
 			require.Contains(t, live.GetAnnotations(), w.owner.Mark())
-			require.Equal(t, apply.Unchanged, w.one(object).Action, "once it is ours it is quiet")
+			require.Equal(t, apply.Unchanged, w.one(object).Action, "the object is not written again")
 		})
 	}
 }
 
-// kubectl creates an object as kubectl apply does.
-func kubectl(t *testing.T, w *world, object apply.Object) {
+// createByKubectl creates an object as kubectl apply does.
+func createByKubectl(t *testing.T, w *world, object apply.Object) {
 	t.Helper()
 	u := object.Manifest.DeepCopy()
 	data, err := json.Marshal(u.Object)
@@ -142,14 +142,16 @@ func TestDrift(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for name, tc := range map[string]struct{ reason, edit string }{
-		"value":      {"an edited value is taken back", "{data: {k: edited}}"},
-		"removal":    {"so is a removed one", "{data: {k: null}}"},
-		"label":      {"without the label no watch would see it", "{metadata: {labels: {work.muster.dev/applied: null}}}"},
-		"relabel":    {"nor with another value of it", `{metadata: {labels: {work.muster.dev/applied: "no"}}}`},
-		"annotation": {"without the hash a restart would not know what was applied", "{metadata: {annotations: null}}"},
-		"replaced": {"kubectl replace takes all marks and values at once",
+		"value":   {"an edited value is reverted", "{data: {k: edited}}"},
+		"removal": {"a removed value is restored", "{data: {k: null}}"},
+		"label": {"watches do not observe an object without the label",
+			"{metadata: {labels: {work.muster.dev/applied: null}}}"},
+		"relabel": {"watches do not observe an object with another value of the label",
+			`{metadata: {labels: {work.muster.dev/applied: "no"}}}`},
+		"annotation": {"without the hash the applied manifest is unknown after a restart", "{metadata: {annotations: null}}"},
+		"replaced": {"kubectl replace removes all marks and values at once",
 			"{metadata: {annotations: null, labels: null}, data: {k: x, l: z}}"},
-		"fields": {"an object that lost its managed fields is applied anew", "{metadata: {managedFields: [{}]}}"},
+		"fields": {"an object without managed fields is applied again", "{metadata: {managedFields: [{}]}}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.inventory = nil
@@ -169,9 +171,9 @@ func TestDrift(t *testing.T) {
 			w.patch(report.Manifest, tc.edit)
 			edited := w.get(report.Manifest)
 			change = w.one(report)
-			require.Equal(t, edited, w.get(report.Manifest), "who reports does not write")
+			require.Equal(t, edited, w.get(report.Manifest), "a report changes nothing")
 			if name == "fields" {
-				require.Equal(t, apply.Unchanged, change.Action, "all values are there")
+				require.Equal(t, apply.Unchanged, change.Action, "all values are equal")
 				return
 			}
 			require.Equal(t, apply.Skipped, change.Action, "%s %v", change.Message, change.Err)
@@ -181,12 +183,12 @@ func TestDrift(t *testing.T) {
 			w.counted.take()
 			require.Equal(t, change.Diffs, w.one(report).Diffs)
 			reads, writes := w.counted.take()
-			require.Equal(t, []int{1, 0}, []int{reads, writes}, "it is compared once for each version")
+			require.Equal(t, []int{1, 0}, []int{reads, writes}, "each version is compared once")
 		})
 	}
 }
 
-func TestDeletionIsDrift(t *testing.T) {
+func TestDrift_Deletion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for policy, want := range map[v1alpha1.DriftPolicy]apply.Action{v1alpha1.DriftCorrect: apply.Created,
@@ -201,7 +203,7 @@ func TestDeletionIsDrift(t *testing.T) {
 	}
 }
 
-func TestChangedManifestUnderReport(t *testing.T) {
+func TestDriftReport_ChangedManifest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.one(w.configMap("a", "{k: v, l: w}", drift(v1alpha1.DriftReport)))
@@ -209,7 +211,7 @@ func TestChangedManifestUnderReport(t *testing.T) {
 	require.Equal(t, apply.Configured, w.one(changed).Action, "a change of the manifest is applied")
 	w.patch(changed.Manifest, "{data: {k: edited}}")
 	change := w.one(w.configMap("a", "{k: v, l: z}", drift(v1alpha1.DriftReport)))
-	require.Equal(t, apply.Skipped, change.Action, "but not to what was edited")
+	require.Equal(t, apply.Skipped, change.Action, "the change of an edited field is not applied")
 	require.Equal(t, []apply.FieldConflict{{Field: ".data.k", Manager: "editor"}}, change.Conflicts)
 }
 
@@ -225,7 +227,7 @@ func TestKeepConflicts(t *testing.T) {
 	require.Equal(t, "edited", w.get(object.Manifest).Object["data"].(map[string]any)["k"])
 }
 
-func TestRemovedFieldsAreRemoved(t *testing.T) {
+func TestApply_FieldRemovedFromManifest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.one(w.configMap("a", "{k: v, l: w}"))
@@ -253,28 +255,28 @@ func TestIgnoredFields(t *testing.T) {
 	change := w.one(web("3", "x:2"))
 	require.Equal(t, apply.Configured, change.Action, "%s %v", change.Message, change.Err)
 	replicas, args := spec()
-	require.EqualValues(t, 2, replicas, "nobody has taken it: it stays as it was created")
-	require.Equal(t, []any{"x", "z"}, args, "an item of a whole stays where it is")
+	require.EqualValues(t, 2, replicas, "an ignored field without another manager keeps the created value")
+	require.Equal(t, []any{"x", "z"}, args, "an ignored item of an atomic list keeps its position")
 	require.Equal(t, apply.Unchanged, w.one(web("3", "x:2")).Action)
 
 	scale := manifest(t, "{apiVersion: autoscaling/v1, kind: Scale, spec: {replicas: 5}}")
 	require.NoError(t, w.admin.SubResource("scale").Update(t.Context(), web("3", "x:2").Manifest.DeepCopy(),
 		client.WithSubResourceBody(scale)))
-	require.Equal(t, apply.Unchanged, w.one(web("3", "x:2")).Action, "somebody has taken it: that is no drift")
+	require.Equal(t, apply.Unchanged, w.one(web("3", "x:2")).Action, "the value of another manager is no drift")
 	require.Equal(t, apply.Configured, w.one(web("4", "x:3")).Action)
 	replicas, _ = spec()
-	require.EqualValues(t, 5, replicas, "what somebody has taken is not taken back")
+	require.EqualValues(t, 5, replicas, "the value of another manager is kept")
 
 	dropped := w.object(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS},
     spec: {selector: {matchLabels: {a: b}},
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: other, image: x}]}}}}`,
 		ignored(t, `.spec.template.spec.containers[name="web"].image`))
 	change = w.one(dropped)
-	require.Equal(t, apply.Configured, change.Action, "a container that is dropped takes its ignored fields along: %s",
+	require.Equal(t, apply.Configured, change.Action, "a removed container is removed with its ignored fields: %s",
 		change.Message)
 }
 
-func TestModeObserveReleases(t *testing.T) {
+func TestModes_ObserveReleasesTheObject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	object := w.configMap("a", "{k: v}")
@@ -284,14 +286,14 @@ func TestModeObserveReleases(t *testing.T) {
 	w.inventory = apply.Stale(w.inventory, []apply.Object{object})
 	w.prune(v1alpha1.DeletePolicy{})
 	require.NotContains(t, w.get(object.Manifest).GetAnnotations(), w.owner.Mark(),
-		"an object that is only observed is not the owner's")
+		"an observed object has no mark of the owner")
 }
 
-func TestReportDiffOfWhatIsOurs(t *testing.T) {
+func TestModes_ReportDiffOfOwnObject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.one(w.configMap("a", "{k: v}"))
 	change := w.one(w.configMap("a", "{k: other}", func(o *apply.Object) { o.Mode = v1alpha1.ReportDiff }))
 	require.Equal(t, []v1alpha1.FieldDiff{{Path: ".data.k", Wanted: `"other"`, Found: `"v"`}}, change.Diffs,
-		"our marks are no differences")
+		"the marks of the owner are no differences")
 }

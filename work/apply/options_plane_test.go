@@ -38,9 +38,9 @@ func TestIgnoredFields_AllItems(t *testing.T) {
 	require.Equal(t, apply.Unchanged, w.one(web("a:2", "b:2")).Action)
 }
 
-// TestIgnoredFields_NoLongerInTheManifest checks a field that cannot be removed: an object that was applied with it
+// TestIgnoredFields_RemovedFromManifest checks a field that cannot be removed: an object that was applied with it
 // keeps it when the manifest omits and ignores the field, and is not deleted.
-func TestIgnoredFields_NoLongerInTheManifest(t *testing.T) {
+func TestIgnoredFields_RemovedFromManifest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	claim := func(volume string, options ...func(*apply.Object)) apply.Object {
@@ -59,7 +59,7 @@ func TestIgnoredFields_NoLongerInTheManifest(t *testing.T) {
 	require.Nil(t, live.GetDeletionTimestamp())
 	volume, _, _ := unstructured.NestedString(live.Object, "spec", "volumeName")
 	require.Equal(t, w.namespace+"-volume", volume)
-	w.rests([]apply.Object{ignoring})
+	w.requireNoMoreWrites([]apply.Object{ignoring})
 }
 
 // TestDisabled checks that an annotation of the member's administrator stops applies and deletions, until it is
@@ -151,19 +151,19 @@ func TestRecreate(t *testing.T) {
 			require.Equal(t, apply.Created, w.one(w.object(tc.before)).Action)
 			uid := w.get(w.object(tc.before).Manifest).GetUID()
 			if name == "job" {
-				w.patch(w.object(tc.before).Manifest, "{spec: {suspend: false}}") // a suspended one may change
+				w.patch(w.object(tc.before).Manifest, "{spec: {suspend: false}}") // the template of a suspended Job may change
 			}
 			changed := w.object(tc.after)
 			change := w.one(changed)
 			require.Equal(t, v1alpha1.ReasonRejected, change.Reason, "without the option nothing is deleted")
 			require.Equal(t, uid, w.get(changed.Manifest).GetUID())
 
-			w.restart() // which has no memory of the rejection
+			w.restart() // the new engine has no record of the rejection
 			changed.Recreate = v1alpha1.RecreateIfImmutable
 			require.Eventually(t, func() bool {
 				change = w.one(changed)
 				return change.Action == apply.Created || change.Action == apply.Unchanged
-			}, deadline, tick, "it is created again")
+			}, deadline, tick, "the object is created again")
 			require.NotEqual(t, uid, w.get(changed.Manifest).GetUID())
 			require.Equal(t, apply.Unchanged, w.one(changed).Action)
 		})

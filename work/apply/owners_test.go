@@ -11,62 +11,63 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// quiet lets both owners apply several times, and requires that neither writes.
-func quiet(t *testing.T, aObject, bObject apply.Object, a, b *world) {
+// requireNoWrites lets both owners apply several times, and requires that neither writes.
+func requireNoWrites(t *testing.T, aObject, bObject apply.Object, a, b *world) {
 	t.Helper()
 	version := a.get(aObject.Manifest).GetResourceVersion()
 	for range 5 {
 		a.one(aObject)
 		b.one(bObject)
 	}
-	require.Equal(t, version, a.get(aObject.Manifest).GetResourceVersion(), "they must not fight")
+	require.Equal(t, version, a.get(aObject.Manifest).GetResourceVersion(), "the owners revert no writes of each other")
 }
 
-func TestOwnersThatAgreeShare(t *testing.T) {
+func TestOwners_ShareEqualObject(t *testing.T) {
 	t.Parallel()
 	a := newWorld(t)
 	b := a.other()
 	object := a.configMap("a", "{k: v}")
 	require.Equal(t, apply.Created, a.one(object).Action)
-	require.Equal(t, apply.Configured, b.one(object).Action, "takeover has no say in it")
+	require.Equal(t, apply.Configured, b.one(object).Action, "takeover does not apply to objects of other owners")
 	require.Equal(t, apply.Unchanged, a.one(object).Action)
-	quiet(t, object, object, a, b)
+	requireNoWrites(t, object, object, a, b)
 
 	a.patch(object.Manifest, "{data: {k: edited}}")
 	require.Equal(t, apply.Configured, a.one(object).Action,
-		"an edit is taken back, though it is not by force over the other owner")
-	require.Equal(t, apply.Configured, b.one(object).Action, "and both have the field again")
-	quiet(t, object, object, a, b)
+		"an edit is reverted without force over the other owner")
+	require.Equal(t, apply.Configured, b.one(object).Action, "both owners have the field again")
+	requireNoWrites(t, object, object, a, b)
 	require.Equal(t, "v", a.get(object.Manifest).Object["data"].(map[string]any)["k"])
 
 	b.prune(v1alpha1.DeletePolicy{})
 	live := a.get(object.Manifest)
 	require.Empty(t, live.GetOwnerReferences())
-	require.Len(t, live.GetAnnotations(), 1, "the first one's object stays with it")
+	require.Len(t, live.GetAnnotations(), 1, "the first owner keeps the object")
 	require.Contains(t, live.GetAnnotations(), a.owner.Mark())
 	require.Equal(t, apply.Unchanged, a.one(object).Action)
 
 	b.one(object)
 	b.prune(v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject})
-	require.Equal(t, apply.Unchanged, a.one(object).Action, "to orphan a shared object takes nothing from the other")
+	require.Equal(t, apply.Unchanged, a.one(object).Action, "the other owner keeps an orphaned shared object")
 
 	a.prune(v1alpha1.DeletePolicy{})
-	require.True(t, a.isGone(object.Manifest), "the last one deletes it")
+	require.True(t, a.isGone(object.Manifest), "the last owner deletes the object")
 }
 
-func TestPruneTakesWhatIsOursAlone(t *testing.T) {
+func TestPrune_SharedObjectLosesOnlyOwnFields(t *testing.T) {
 	t.Parallel()
 	a := newWorld(t)
 	b := a.other()
 	a.one(a.configMap("a", "{k: v}"))
 	more := a.configMap("a", "{k: v, l: w}")
-	require.Equal(t, apply.Configured, b.one(more).Action, "another field takes nothing from anybody")
+	require.Equal(t, apply.Configured, b.one(more).Action, "another field is no conflict")
 	require.Equal(t, apply.Unchanged, a.one(a.configMap("a", "{k: v}")).Action)
 	b.prune(v1alpha1.DeletePolicy{})
-	require.Equal(t, map[string]any{"k": "v"}, a.get(more.Manifest).Object["data"], "and goes with whom it was of")
+	require.Equal(t, map[string]any{"k": "v"}, a.get(more.Manifest).Object["data"],
+		"the field of the pruning owner is removed")
 }
 
-func TestOwnersThatDisagree(t *testing.T) {
+func TestOwners_Conflict(t *testing.T) {
 	t.Parallel()
 	a := newWorld(t)
 	b := a.other()
@@ -76,30 +77,32 @@ func TestOwnersThatDisagree(t *testing.T) {
 	require.Equal(t, apply.Conflict, change.Action)
 	require.Equal(t, []apply.FieldConflict{{Field: ".data.k", Manager: a.owner.FieldOwner}}, change.Conflicts)
 	require.Contains(t, change.Message, a.owner.FieldOwner)
-	quiet(t, first, second, a, b)
+	requireNoWrites(t, first, second, a, b)
 	require.Equal(t, apply.Unchanged, a.one(first).Action)
 
 	b.prune(v1alpha1.DeletePolicy{})
-	require.Equal(t, "v", a.get(first.Manifest).Object["data"].(map[string]any)["k"], "what is not ours is not deleted")
+	require.Equal(t, "v", a.get(first.Manifest).Object["data"].(map[string]any)["k"],
+		"an object of the other owner is not deleted")
 
-	// The same in the middle: both agree, then one changes its mind.
+	// The same later: both owners agree first, then one manifest changes.
 	b.one(first)
 	require.Equal(t, apply.Conflict, b.one(second).Action)
-	quiet(t, first, second, a, b)
+	requireNoWrites(t, first, second, a, b)
 	require.Equal(t, apply.Unchanged, a.one(first).Action)
 }
 
-func TestOwnerThatDisagreesUnderReport(t *testing.T) {
+func TestOwners_ConflictWithDriftReport(t *testing.T) {
 	t.Parallel()
 	a := newWorld(t)
 	b := a.other()
 	a.one(a.configMap("a", "{k: v}"))
 	b.one(a.configMap("a", "{k: v}", drift(v1alpha1.DriftReport)))
 	change := b.one(a.configMap("a", "{k: other}", drift(v1alpha1.DriftReport)))
-	require.Equal(t, apply.Conflict, change.Action, "another owner is no edit on the member: %s", change.Message)
+	require.Equal(t, apply.Conflict, change.Action, "a value of another owner is a conflict and not drift: %s",
+		change.Message)
 }
 
-func TestPruneLeavesWhatOthersOwn(t *testing.T) {
+func TestPrune_KeepsObjectWithOtherOwnerReferences(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	object := w.configMap("a", "{k: v}")

@@ -38,8 +38,8 @@ func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &plane)) }
 
 // requests records the requests to the API server, as in "PATCH /api/v1/namespaces/shop".
 type requests struct {
-	mu   sync.Mutex
-	seen []string
+	mu      sync.Mutex
+	methods []string
 }
 
 func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
@@ -47,7 +47,7 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 		if path := request.URL.Path; path != "/api" && path != "/apis" && strings.Count(path, "/") > 3 ||
 			strings.HasPrefix(path, "/api/v1/") {
 			r.mu.Lock()
-			r.seen = append(r.seen, request.Method)
+			r.methods = append(r.methods, request.Method)
 			r.mu.Unlock()
 		}
 		return next.RoundTrip(request)
@@ -58,14 +58,14 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 func (r *requests) take() (reads, writes int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, method := range r.seen {
+	for _, method := range r.methods {
 		if method == http.MethodGet {
 			reads++
 		} else {
 			writes++
 		}
 	}
-	r.seen = nil
+	r.methods = nil
 	return reads, writes
 }
 
@@ -106,7 +106,7 @@ type world struct {
 	counted   *requests
 	engine    *apply.Engine
 	owner     apply.Owner
-	inventory []v1alpha1.AppliedResource // as it was recorded last
+	inventory []v1alpha1.AppliedResource // the last recorded inventory
 }
 
 var worlds atomic.Int32
@@ -161,9 +161,9 @@ func (w *world) counting() *rest.Config {
 	return config
 }
 
-// rests requires that the engine stops writing while other clients write to the objects, and does not write after a
-// restart. On a busy API server, a definition may need more than one apply until it is established.
-func (w *world) rests(objects []apply.Object, others ...func()) {
+// requireNoMoreWrites requires that the engine stops writing while other clients write to the objects, and does not
+// write after a restart. On a busy API server, a definition may need more than one apply until it is established.
+func (w *world) requireNoMoreWrites(objects []apply.Object, others ...func()) {
 	w.t.Helper()
 	pass := func() (writes int, unfinished string) {
 		for _, other := range others {
@@ -184,14 +184,14 @@ func (w *world) rests(objects []apply.Object, others ...func()) {
 		if writes == 0 && unfinished == "" {
 			break
 		}
-		require.Less(w.t, time.Now(), end, "there is no end to the writes, or to %q", unfinished)
+		require.Less(w.t, time.Now(), end, "the writes do not end; not done: %q", unfinished)
 		<-time.After(200 * time.Millisecond)
 	}
 	for range 3 {
 		<-time.After(200 * time.Millisecond)
 		writes, unfinished := pass()
 		require.Empty(w.t, unfinished)
-		require.Zero(w.t, writes, "writes after it came to rest")
+		require.Zero(w.t, writes, "writes after the engine has stopped writing")
 	}
 	w.restart()
 	for range 2 {

@@ -33,73 +33,75 @@ func TestPrepared(t *testing.T) {
 	const whole = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, aggregationRule: {}"
 	for _, tc := range []struct{ reason, manifest, want string }{ // an empty want is the manifest
 		{
-			"the revisions of a ReplicaSet",
+			"revisions of a ReplicaSet",
 			"{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a, annotations: " +
 				"{deployment.kubernetes.io/revision: '1', deployment.kubernetes.io/desired-replicas: '2'}}}",
 			"{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a}}",
 		},
 		{
-			"an annotation of that name on an object of another kind",
+			"deployment annotation on another kind",
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {deployment.kubernetes.io/revision: '1'}}}", "",
 		},
-		{"the rules of an aggregated ClusterRole", whole + ", rules: [{verbs: [get]}]}", whole + "}"},
-		{"its empty rules", whole + ", rules: []}", whole + "}"},
+		{"rules of an aggregated ClusterRole", whole + ", rules: [{verbs: [get]}]}", whole + "}"},
+		{"empty rules of an aggregated ClusterRole", whole + ", rules: []}", whole + "}"},
 		{
-			"the rules of any other ClusterRole",
+			"rules of another ClusterRole",
 			"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, rules: []}", "",
 		},
 
 		{
-			"a line end as the bundle of a mutating webhook", hooks("MutatingWebhookConfiguration", "", ", caBundle: Cg=="),
+			"newline as the CA bundle of a mutating webhook", hooks("MutatingWebhookConfiguration", "", ", caBundle: Cg=="),
 			hooks("MutatingWebhookConfiguration", "", ""),
 		},
 		{
-			"an empty bundle of a validating webhook", hooks("ValidatingWebhookConfiguration", "", ", caBundle: ''"),
+			"empty CA bundle of a validating webhook", hooks("ValidatingWebhookConfiguration", "", ", caBundle: ''"),
 			hooks("ValidatingWebhookConfiguration", "", ""),
 		},
-		{"null", hooks("ValidatingWebhookConfiguration", "", ", caBundle: null"),
+		{"null as the CA bundle of a webhook", hooks("ValidatingWebhookConfiguration", "", ", caBundle: null"),
 			hooks("ValidatingWebhookConfiguration", "", "")},
-		{"a certificate", hooks("ValidatingWebhookConfiguration", "", ", caBundle: "+certificate), ""},
+		{"certificate of a webhook", hooks("ValidatingWebhookConfiguration", "", ", caBundle: "+certificate), ""},
 		{
-			"a certificate where an annotation names an injector",
+			"certificate of a webhook with an injector annotation",
 			hooks("ValidatingWebhookConfiguration", injected, ", caBundle: "+certificate),
 			hooks("ValidatingWebhookConfiguration", injected, ""),
 		},
-		{"a bundle of a definition", definition(", caBundle: Cg=="), definition("")},
-		{"a certificate of a definition", definition(", caBundle: " + certificate), ""},
-		{"a bundle of an aggregated API", service("", ", caBundle: Cg=="), service("", "")},
-		{"an injected bundle of an aggregated API", service(serving, ", caBundle: "+certificate), service(serving, "")},
+		{"newline as the CA bundle of a definition", definition(", caBundle: Cg=="), definition("")},
+		{"certificate of a definition", definition(", caBundle: " + certificate), ""},
+		{"newline as the CA bundle of an aggregated API", service("", ", caBundle: Cg=="), service("", "")},
+		{"certificate of an aggregated API with an injector annotation", service(serving, ", caBundle: "+certificate),
+			service(serving, "")},
 
-		{"the finalizer of the Job controller", pod(", finalizers: [batch.kubernetes.io/job-tracking]"), pod("")},
+		{"finalizer of the Job controller", pod(", finalizers: [batch.kubernetes.io/job-tracking]"), pod("")},
 		{
-			"next to another one", pod(", finalizers: [batch.kubernetes.io/job-tracking, example.com/f]"),
+			"finalizer of the Job controller and another finalizer",
+			pod(", finalizers: [batch.kubernetes.io/job-tracking, example.com/f]"),
 			pod(", finalizers: [example.com/f]"),
 		},
 		{"another finalizer", pod(", finalizers: [example.com/f]"), ""},
 		{
-			"the token of a ServiceAccount",
+			"token of a ServiceAccount",
 			"{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: a, annotations: " +
 				"{kubernetes.io/service-account.uid: u, kubernetes.io/service-account.name: n}}, data: {token: eA==, extra: eA==}}",
 			"{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: a, annotations: " +
 				"{kubernetes.io/service-account.name: n}}, data: {extra: eA==}}",
 		},
-		{"a Secret with a key of that name", "{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {token: eA==}}", ""},
+		{"Secret with a key named token", "{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {token: eA==}}", ""},
 		{
-			"the UID of a Job",
+			"labels and selector of a Job",
 			"{apiVersion: batch/v1, kind: Job, metadata: {name: a, labels: {controller-uid: u, job-name: a}}, spec: " +
 				" {selector: {matchLabels: {batch.kubernetes.io/controller-uid: u}}, template: {metadata: {labels: " +
 				"{controller-uid: u, batch.kubernetes.io/controller-uid: u, batch.kubernetes.io/job-name: a, x: y}}}}}",
 			"{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {template: {metadata: {labels: {x: y}}}}}",
 		},
 		{
-			"the selector of a Job that selects by itself", "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: " +
+			"manual selector of a Job", "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: " +
 				"{manualSelector: true, selector: {matchLabels: {controller-uid: u}}}}", "",
 		},
 		{
-			"the status of a kind of Kubernetes", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, status: {x: 1}}",
+			"status of a Kubernetes kind", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, status: {x: 1}}",
 			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}",
 		},
-		{"the status of a custom resource", "{apiVersion: example.com/v1, kind: X, metadata: {name: a}, status: {x: 1}}", ""},
+		{"status of a custom resource", "{apiVersion: example.com/v1, kind: X, metadata: {name: a}, status: {x: 1}}", ""},
 	} {
 		t.Run(strings.ReplaceAll(tc.reason, " ", "_"), func(t *testing.T) {
 			manifest := &unstructured.Unstructured{Object: object(t, tc.manifest)}
@@ -107,7 +109,7 @@ func TestPrepared(t *testing.T) {
 			got := prepared(manifest)
 			require.Equal(t, before, manifest, "the manifest is not changed")
 			if tc.want == "" {
-				require.Same(t, manifest, got, "there is nothing to drop")
+				require.Same(t, manifest, got, "no field is dropped")
 				return
 			}
 			require.Empty(t, cmp.Diff(object(t, tc.want), got.Object), "(-want +got)")

@@ -26,7 +26,7 @@ func (w *world) pruneOnce(policy v1alpha1.DeletePolicy) []apply.Change {
 	return pruned.Changes
 }
 
-func TestPruneGoesFromTheHighestWave(t *testing.T) {
+func TestPrune_HighestWaveFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	low, high := w.configMap("low", "{k: v}", wave(1)), w.configMap("high", "{k: v}", wave(2))
@@ -34,11 +34,11 @@ func TestPruneGoesFromTheHighestWave(t *testing.T) {
 	w.apply(low, high)
 	w.pruneOnce(v1alpha1.DeletePolicy{})
 	changes := w.pruneOnce(v1alpha1.DeletePolicy{})
-	require.Equal(t, apply.Skipped, changes[0].Action, "the lower one waits")
+	require.Equal(t, apply.Skipped, changes[0].Action, "the lower wave waits")
 	require.Contains(t, changes[0].Message, "Waiting for the deletion of ConfigMap "+w.namespace+"/high.")
 	require.Equal(t, apply.Deleting, changes[1].Action)
-	require.Contains(t, changes[1].Message, "example.com/a, example.com/b", "who holds it is named")
-	require.Contains(t, w.one(high).Message, "waits for finalizers", "so it is when it is wanted again")
+	require.Contains(t, changes[1].Message, "example.com/a, example.com/b", "the message names the finalizers")
+	require.Contains(t, w.one(high).Message, "waits for finalizers", "an apply reports the finalizers as well")
 	require.Zero(t, w.get(low.Manifest).GetDeletionTimestamp())
 
 	w.patch(high.Manifest, "{metadata: {finalizers: null}}")
@@ -46,7 +46,7 @@ func TestPruneGoesFromTheHighestWave(t *testing.T) {
 	require.True(t, w.isGone(low.Manifest))
 }
 
-func TestPrunePropagation(t *testing.T) {
+func TestPrune_Propagation(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[metav1.DeletionPropagation]string{"Foreground": "Foreground", "Background": "Background",
 		"": "Foreground"} {
@@ -64,32 +64,32 @@ func TestPrunePropagation(t *testing.T) {
 		})
 		w.pruneOnce(v1alpha1.DeletePolicy{Propagation: name})
 		require.Contains(t, sent, want)
-		require.Contains(t, sent, string(w.inventory[0].UID), "it is bound to the object that was looked at")
+		require.Contains(t, sent, string(w.inventory[0].UID), "the deletion has the observed UID as a precondition")
 	}
 }
 
-func TestOrphanLeavesTheObjectAsItWas(t *testing.T) {
+func TestPrune_OrphanRestoresTheObject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	object := w.configMap("a", "{k: v}", takeover(v1alpha1.TakeoverAlways))
-	kubectl(t, w, w.configMap("a", "{k: v}"))
+	createByKubectl(t, w, w.configMap("a", "{k: v}"))
 	before := w.get(object.Manifest)
 	w.one(object)
 	w.prune(v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject})
 	after := w.get(object.Manifest)
 	require.Equal(t, state(t, before), state(t, after))
 	for _, entry := range after.GetManagedFields() {
-		require.NotEqual(t, w.owner.FieldOwner, entry.Manager, "the owner manages nothing of it any more")
+		require.NotEqual(t, w.owner.FieldOwner, entry.Manager, "the owner manages no field of the orphaned object")
 	}
-	require.NotEmpty(t, after.GetManagedFields(), "what the manifest did not have is still kubectl's")
+	require.NotEmpty(t, after.GetManagedFields(), "kubectl still manages its fields")
 
 	alone := w.configMap("alone", "{k: v}")
 	w.one(alone)
 	w.prune(v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject})
-	require.Empty(t, w.get(alone.Manifest).GetManagedFields(), "one that only we have applied is nobody's")
+	require.Empty(t, w.get(alone.Manifest).GetManagedFields(), "an object that only the owner has applied has no managers")
 }
 
-func TestPruneDeletesOnlyWhatItLookedAt(t *testing.T) {
+func TestPrune_ObjectReplacedConcurrently(t *testing.T) {
 	t.Parallel()
 	for _, action := range []v1alpha1.DeleteAction{v1alpha1.DeleteObject, v1alpha1.OrphanObject} {
 		w := newWorld(t)
@@ -98,18 +98,18 @@ func TestPruneDeletesOnlyWhatItLookedAt(t *testing.T) {
 		done := false
 		w.intercept(func(r *http.Request) {
 			if r.Method == http.MethodDelete && !done || r.Method == http.MethodPatch && !done {
-				done = true // between the read and the write, a client creates it again
+				done = true // between the read and the write, a client creates the object again
 				require.NoError(t, w.admin.Delete(t.Context(), object.Manifest.DeepCopy()))
 				require.NoError(t, w.admin.Create(t.Context(), sameNamed(object)))
 			}
 		})
 		w.prune(v1alpha1.DeletePolicy{Action: action})
 		require.True(t, done)
-		require.Equal(t, "found", w.get(object.Manifest).Object["data"].(map[string]any)["k"], "it is somebody else's now")
+		require.Equal(t, "found", w.get(object.Manifest).Object["data"].(map[string]any)["k"], "the new object is kept")
 	}
 }
 
-func TestDisownDoesNotMakeAnObjectAnew(t *testing.T) {
+func TestPrune_SharedObjectDeletedConcurrently(t *testing.T) {
 	t.Parallel()
 	a := newWorld(t)
 	b := a.other()
@@ -127,7 +127,7 @@ func TestDisownDoesNotMakeAnObjectAnew(t *testing.T) {
 	require.True(t, done && a.isGone(object.Manifest))
 }
 
-func TestPruneOfAKindThatIsGone(t *testing.T) {
+func TestPrune_KindIsNotServed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	definition, resource := w.custom("gone", "Namespaced")
@@ -141,7 +141,7 @@ func TestPruneOfAKindThatIsGone(t *testing.T) {
 	w.prune(v1alpha1.DeletePolicy{})
 }
 
-func TestPruneOfWhatWasRefused(t *testing.T) {
+func TestPrune_RefusedObjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	inner := w.object("{apiVersion: v1, kind: Namespace, metadata: {name: NS-inner}}")
@@ -159,31 +159,31 @@ func TestPruneOfWhatWasRefused(t *testing.T) {
 	for _, change := range w.apply(refused...) {
 		require.Equal(t, apply.Failed, change.Action)
 	}
-	w.inventory = append(w.inventory, v1alpha1.AppliedResource{ // as earlier releases recorded it before they refused it
+	w.inventory = append(w.inventory, v1alpha1.AppliedResource{ // as recorded by earlier releases
 		ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1", Kind: "Namespace", Namespace: w.namespace,
 			Name: w.namespace + "-inner"},
 	})
 	w.prune(v1alpha1.DeletePolicy{})
 	require.Zero(t, w.get(inner.Manifest).GetDeletionTimestamp(),
-		"a namespace too many does not lead to the object without")
+		"an entry with a namespace does not identify the cluster-scoped object")
 	w.inventory = kept
 	w.prune(v1alpha1.DeletePolicy{})
 }
 
-func TestPruneInAnotherVersion(t *testing.T) {
+func TestPrune_RecordedVersionIsNotServed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.one(w.object(hpa))
 	require.NotEmpty(t, w.inventory[0].UID)
-	w.inventory[0].Version = "v2beta2" // which is not served any more
+	w.inventory[0].Version = "v2beta2" // no longer served
 	w.restart()
 	w.prune(v1alpha1.DeletePolicy{})
 	require.True(t, w.isGone(w.object(hpa).Manifest))
 }
 
-// TestPruneAfterTheDefinitionMovedOn checks that objects are found after their definition has stopped serving the
+// TestPrune_DefinitionChangesVersion checks that objects are found after their definition has stopped serving the
 // version with which they were applied.
-func TestPruneAfterTheDefinitionMovedOn(t *testing.T) {
+func TestPrune_DefinitionChangesVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	definition, resource := w.custom("moved", "Namespaced")
@@ -243,7 +243,7 @@ const hpa = `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadat
     spec: {minReplicas: 1, maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web},
   metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}}`
 
-func TestStaleIsLenient(t *testing.T) {
+func TestStale_Namespaces(t *testing.T) {
 	t.Parallel()
 	entry := func(namespace string) v1alpha1.AppliedResource {
 		return v1alpha1.AppliedResource{ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1", Kind: "Thing",
@@ -264,12 +264,12 @@ func TestStaleIsLenient(t *testing.T) {
 		want     int
 		action   v1alpha1.DeleteAction
 	}{
-		"wanted":    {"it is still in the set", "a", object("a", ""), 0, ""},
+		"wanted":    {"the object is still in the set", "a", object("a", ""), 0, ""},
 		"elsewhere": {"another namespace is another object", "a", object("b", ""), 1, ""},
-		"lost": {"a manifest that lost its namespace cannot be applied, and must not delete what it was", "a",
+		"lost": {"a manifest without its namespace is invalid, and the object is kept", "a",
 			object("", ""), 0, ""},
-		"superfluous": {"nor one of a cluster-scoped kind that got a namespace", "", object("a", ""), 0, ""},
-		"observed":    {"what is only looked at is released", "a", object("a", v1alpha1.Observe), 1, v1alpha1.OrphanObject},
+		"superfluous": {"a cluster-scoped manifest with a namespace keeps the object", "", object("a", ""), 0, ""},
+		"observed":    {"an observed object is released", "a", object("a", v1alpha1.Observe), 1, v1alpha1.OrphanObject},
 	} {
 		stale := apply.Stale([]v1alpha1.AppliedResource{entry(tc.recorded)}, []apply.Object{tc.object})
 		require.Len(t, stale, tc.want, "%s: %s", name, tc.reason)

@@ -16,12 +16,12 @@ import (
 func TestRejected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	clock := w.clocked()
+	clock := w.fakeClock()
 	service := func(port string) apply.Object {
 		return w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: " + port +
 			"}]}}")
 	}
-	for _, state := range []string{"absent", "there"} {
+	for _, state := range []string{"absent", "existing"} {
 		var first apply.Change
 		for i := range 20 {
 			change := w.one(service("99999"))
@@ -36,18 +36,18 @@ func TestRejected(t *testing.T) {
 		}
 		_, writes := w.counted.take()
 		require.Zero(t, writes, state)
-		if state == "there" { // and others change the object all the time
+		if state == "existing" { // another client changes the object permanently
 			for i := range 20 {
 				w.patch(service("80").Manifest, fmt.Sprintf("{metadata: {annotations: {busy: '%d'}}}", i))
 				require.Equal(t, first.Message, w.one(service("99999")).Message)
 			}
 			_, writes = w.counted.take()
-			require.Zero(t, writes, "a busy object")
+			require.Zero(t, writes, "no write while another client changes the object")
 		}
 		clock.SetTime(clock.Now().Add(time.Minute))
 		w.one(service("99999"))
 		_, writes = w.counted.take()
-		require.Equal(t, 1, writes, "what refused it may have changed")
+		require.Equal(t, 1, writes, "the manifest is sent again after the pause")
 		require.True(t, w.one(service("80")).Done(), "another manifest is sent at once")
 	}
 }

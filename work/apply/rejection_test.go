@@ -13,7 +13,7 @@ import (
 func TestRejection(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var r rejection
-	require.Zero(t, r.wait("h", "1", now), "nothing was rejected")
+	require.Zero(t, r.wait("h", "1", now), "no manifest was rejected")
 	sent := 0
 	for end := now.Add(time.Hour); now.Before(end); now = now.Add(100 * time.Millisecond) {
 		if r.wait("h", "1", now) == 0 {
@@ -21,8 +21,8 @@ func TestRejection(t *testing.T) {
 			r = r.again("h", "1", now, errors.New("no"))
 		}
 	}
-	require.LessOrEqual(t, sent, 22, "a manifest that stays wrong is sent every five minutes at last")
-	require.Greater(t, sent, 12, "and no less often: what refused it may have changed")
+	require.LessOrEqual(t, sent, 22, "the longest pause is five minutes")
+	require.Greater(t, sent, 12, "the pause has a limit, because the cause may be gone")
 	require.Zero(t, r.wait("other", "1", now), "another manifest is sent at once")
 	require.LessOrEqual(t, r.wait("h", "2", now), changedResend, "a change of the object may have removed the cause")
 

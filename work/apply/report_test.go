@@ -33,30 +33,30 @@ func TestDiffs(t *testing.T) {
 		want                        []v1alpha1.FieldDiff
 		count                       int
 	}{
-		"same": {reason: "what the API server keeps is no difference",
+		"same": {reason: "fields of the API server are no differences",
 			wanted: "{metadata: {uid: a}, status: {x: 1}, a: 1}", found: "{metadata: {uid: b, generation: 2}, a: 1}"},
-		"value": {reason: "both are shown", wanted: "{a: 1}", found: "{a: 2}",
+		"value": {reason: "both values are shown", wanted: "{a: 1}", found: "{a: 2}",
 			want: []v1alpha1.FieldDiff{{Path: ".a", Wanted: "1", Found: "2"}}},
-		"missing": {reason: "what is not there is empty", wanted: "{a: 1}", found: "{b: 2}",
+		"missing": {reason: "a missing value is empty", wanted: "{a: 1}", found: "{b: 2}",
 			want: []v1alpha1.FieldDiff{{Path: ".a", Wanted: "1"}, {Path: ".b", Found: "2"}}},
-		"items": {reason: "items are told by their names", wanted: "{a: [{name: x, v: 1}, {name: z, v: 1}]}",
+		"items": {reason: "items are identified by their names", wanted: "{a: [{name: x, v: 1}, {name: z, v: 1}]}",
 			found: "{a: [{name: z, v: 1}, {name: x, v: 2}]}", want: []v1alpha1.FieldDiff{{Path: `.a[name="x"].v`, Wanted: "1",
 				Found: "2"}}},
-		"order": {reason: "if only the order differs, the list does", wanted: "{a: [{name: x}, {name: z}]}",
+		"order": {reason: "a different order is a difference of the list", wanted: "{a: [{name: x}, {name: z}]}",
 			found: "{a: [{name: z}, {name: x}]}", want: []v1alpha1.FieldDiff{{Path: ".a", Wanted: `[{"name":"x"},{"name":"z"}]`,
 				Found: `[{"name":"z"},{"name":"x"}]`}}},
-		"item less": {reason: "an item that is not wanted", wanted: "{a: []}", found: "{a: [{name: x}]}",
+		"unwanted item": {reason: "an item that the manifest does not have", wanted: "{a: []}", found: "{a: [{name: x}]}",
 			want: []v1alpha1.FieldDiff{{Path: `.a[name="x"]`, Found: `{"name":"x"}`}}},
-		"secret": {reason: "values of a Secret are nobody's business", kind: "Secret",
+		"secret": {reason: "values of a Secret are redacted", kind: "Secret",
 			wanted: "{data: {a: b}, metadata: {labels: {l: m}, annotations: {note: o}}, type: x}",
 			found:  "{data: {a: c}, type: z}", want: []v1alpha1.FieldDiff{{Path: ".data.a", Wanted: redacted, Found: redacted},
 				{Path: ".metadata", Wanted: redacted}, {Path: ".type", Wanted: `"x"`, Found: `"z"`}}},
-		"annotation": {reason: "kubectl keeps a copy of a Secret in one", kind: "Secret",
+		"annotation": {reason: "annotations of a Secret are redacted: kubectl stores a copy in one", kind: "Secret",
 			wanted: "{metadata: {labels: {l: m}, annotations: {note: o}}}",
 			found:  "{metadata: {labels: {l: x}, annotations: {}}}",
 			want: []v1alpha1.FieldDiff{{Path: ".metadata.annotations.note", Wanted: redacted}, {Path: ".metadata.labels.l",
 				Wanted: `"m"`, Found: `"x"`}}},
-		"many": {reason: "the first ones will do", wanted: string(manyText), found: "{}", count: MaxDiffs},
+		"many": {reason: "the number of differences has a limit", wanted: string(manyText), found: "{}", count: MaxDiffs},
 		"long": {reason: "a long value is cut at a character", wanted: "{a: " + strings.Repeat("ü", 200) + "}", found: "{}",
 			want: []v1alpha1.FieldDiff{{Path: ".a", Wanted: `"` + strings.Repeat("ü", 62) + "…"}}},
 	} {
@@ -112,33 +112,34 @@ func TestExplain(t *testing.T) {
 	}
 	secret := v1alpha1.ResourceIdentifier{Version: "v1", Kind: "Secret", Namespace: "shop", Name: "a"}
 	for name, tc := range map[string]struct {
-		reason     string
-		err        error
-		want, says string
+		reason        string
+		err           error
+		want, message string
 	}{
 		"kind": {"the member does not serve the kind", &meta.NoKindMatchError{}, v1alpha1.ReasonUnknownKind,
 			"kind Secret (v1)"},
-		"unserved": {"a path that is not served any more", apierrors.NewGenericServerResponse(404, "get", gr, "a",
+		"unserved": {"the path is no longer served", apierrors.NewGenericServerResponse(404, "get", gr, "a",
 			"404 page not found", 0, true), v1alpha1.ReasonUnknownKind, "does not serve kind"},
 		"namespace": {"the namespace may be missing", apierrors.NewNotFound(gr, "a"), v1alpha1.ReasonFailed,
 			"Check that namespace shop exists"},
-		"terminating": {"it is forbidden, but not for long", terminating, v1alpha1.ReasonTerminating,
+		"terminating": {"the namespace is being deleted", terminating, v1alpha1.ReasonTerminating,
 			"Namespace shop is being deleted"},
 		"forbidden": {"permissions are missing", apierrors.NewForbidden(gr, "a", errors.New("no")), v1alpha1.ReasonForbidden,
 			"The member denied the request"},
-		"schema": {"the API server calls it an error of its own, and quotes the value",
+		"schema": {"the API server reports an internal error, which quotes the value",
 			internal("failed to create typed patch object (a/b; /v1, Kind=Secret): .data.k: expected string, got hidden"),
 			v1alpha1.ReasonRejected, ".data.k"},
-		"internal": {"this may pass", internal("etcd is away"), v1alpha1.ReasonFailed, "etcd"},
+		"internal": {"an internal error is retried", internal("etcd is away"), v1alpha1.ReasonFailed, "etcd"},
 		"invalid": {"a quoted value is left out", apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "a", nil),
 			v1alpha1.ReasonRejected, "rejected the object"},
-		"ours": {"it never got to the API server", &ManifestError{Field: "metadata.name", Problem: "is required"},
+		"manifest": {"the manifest is invalid before it is sent",
+			&ManifestError{Field: "metadata.name", Problem: "is required"},
 			v1alpha1.ReasonInvalid, "metadata.name: is required"},
-		"busy": {"too many requests pass", apierrors.NewTooManyRequests("later", 1), v1alpha1.ReasonFailed, "later"},
+		"busy": {"too many requests are retried", apierrors.NewTooManyRequests("later", 1), v1alpha1.ReasonFailed, "later"},
 	} {
 		reason, message := explain(fmt.Errorf("try: %w", tc.err), secret)
 		require.Equal(t, tc.want, reason, "%s: %s", name, tc.reason)
-		require.Contains(t, message, tc.says, tc.reason)
+		require.Contains(t, message, tc.message, tc.reason)
 		require.NotContains(t, message, "hidden")
 	}
 	require.False(t, permanent(apierrors.NewGenericServerResponse(http.StatusServiceUnavailable, "get", gr, "a", "", 0,

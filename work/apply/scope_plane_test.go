@@ -15,8 +15,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// clockedAs gives the owner an engine with the identity of another client and a fake clock.
-func (w *world) clockedAs(config *rest.Config) *clocktesting.FakePassiveClock {
+// fakeClockAs gives the owner an engine with the identity of another client and a fake clock.
+func (w *world) fakeClockAs(config *rest.Config) *clocktesting.FakePassiveClock {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	w.counted = &requests{}
 	config.Wrap(w.counted.wrap)
@@ -54,7 +54,7 @@ func TestNamespaceOfClusterScopedKind(t *testing.T) {
 		require.Equal(t, v1alpha1.ReasonInvalid, changes[3].Reason, "two manifests of one object")
 		require.Contains(t, changes[3].Message, "objects[2] is the same object")
 	}
-	require.Empty(t, apply.Stale(w.inventory, objects), "what was applied is still wanted")
+	require.Empty(t, apply.Stale(w.inventory, objects), "all applied objects are in the set")
 	for _, entry := range w.inventory {
 		require.Empty(t, entry.Namespace, entry.ResourceIdentifier)
 		require.NotEmpty(t, entry.UID, entry.ResourceIdentifier)
@@ -85,12 +85,12 @@ func TestForbidden(t *testing.T) {
 				Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: w.namespace}},
 				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "user"},
 			}))
-			clock := w.clockedAs(plane.ForTest(t).User(w.namespace))
+			clock := w.fakeClockAs(plane.ForTest(t).User(w.namespace))
 			var objects []apply.Object
-			for _, name := range []string{"a", "b", "c", "d", "e"} { // as many as are listed
+			for _, name := range []string{"a", "b", "c", "d", "e"} { // enough objects for a list request
 				objects = append(objects, w.configMap(name, "{k: v}"))
 			}
-			for range 3 { // the second one finds out that reads are forbidden, too
+			for range 3 { // the second pass finds that reads are forbidden as well
 				for _, change := range w.apply(objects...) {
 					require.Equal(t, v1alpha1.ReasonForbidden, change.Reason, change.Message)
 				}
@@ -124,14 +124,14 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
-// TestNewObjectsAreNotRead checks the cost of a new object: one write, and no read before it. The rejection of the
-// write reveals an existing object.
-func TestNewObjectsAreNotRead(t *testing.T) {
+// TestRequests_NewObjectsAreNotRead checks the cost of a new object: one write, and no read before it. The rejection of
+// the write reveals an existing object.
+func TestRequests_NewObjectsAreNotRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.counted.take()
 	require.Equal(t, apply.Created, w.one(w.configMap("new", "{k: v}")).Action)
-	w.costs(t, 0, 1, "a new object is created without a read")
+	w.requireRequests(t, 0, 1, "a new object is created without a read")
 
 	theirs := w.create("{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: NS}, data: {k: theirs}}")
 	before := state(t, theirs)
@@ -141,5 +141,5 @@ func TestNewObjectsAreNotRead(t *testing.T) {
 	require.Equal(t, before, state(t, w.get(theirs)), "an object in the way is not changed")
 	other.counted.take()
 	other.one(other.configMap("theirs", "{k: v}"))
-	other.costs(t, 1, 0, "it is not tried again")
+	other.requireRequests(t, 1, 0, "the write is not sent again")
 }

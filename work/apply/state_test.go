@@ -16,7 +16,7 @@ import (
 func TestWave(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, WaveObjects, Wave(schema.GroupKind{Group: "example.com", Kind: "Deployment"}),
-		"a kind is one of its group")
+		"the wave depends on the group of the kind")
 	require.Equal(t, WaveWorkloads, Wave(schema.GroupKind{Group: "apps", Kind: "Deployment"}))
 	require.Less(t, Wave(schema.GroupKind{Kind: "ServiceAccount"}), Wave(schema.GroupKind{Kind: "Secret"}),
 		"the token controller deletes the token Secret of an account that does not exist yet")
@@ -55,23 +55,23 @@ func TestInventoryProperties(t *testing.T) {
 		}
 		ahead := Ahead(recorded, objects)
 		if !slices.Equal(ahead, Ahead(ahead, objects)) {
-			t.Fatal("to look ahead twice is to look once")
+			t.Fatal("Ahead must be idempotent")
 		}
 		after := inventory{ahead}.after(changes).resources
 		if len(after) != len(ahead) || len(Stale(after, objects)) != len(ahead)-len(objects) {
-			t.Fatalf("nothing is lost by applying: %v %v", ahead, after)
+			t.Fatalf("an apply must not remove entries: %v %v", ahead, after)
 		}
 		for i := range changes {
 			changes[i].Action = rapid.SampledFrom([]Action{Deleted, Released, Deleting, Failed}).Draw(t, "end")
 		}
 		kept := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Done() })
 		if left := (inventory{ahead}).after(changes).resources; len(left) != len(ahead)-len(objects)+len(kept) {
-			t.Fatalf("only what is gone or released is dropped: %v", left)
+			t.Fatalf("only deleted and released objects are removed: %v", left)
 		}
 	})
 }
 
-func TestMemory(t *testing.T) {
+func TestEngine_Memory(t *testing.T) {
 	t.Parallel()
 	e := &Engine{memory: map[types.UID]memories{}}
 	owner := Owner{}
@@ -82,18 +82,18 @@ func TestMemory(t *testing.T) {
 	e.remember(owner, a, memory{hash: "h", written: &observation{uid: "1", version: "5", fields: []byte("f")}})
 	e.remember(owner, b, memory{})
 	e.retain(owner, nil, tasks{*a})
-	require.Len(t, e.memory["owner"], 1, "what is not wanted any more is forgotten")
+	require.Len(t, e.memory["owner"], 1, "objects outside of the set are removed from the memory")
 
 	m := e.recall(owner, a)
 	require.Equal(t, []byte("f"), m.accepted(a))
 	a.observed = &observation{uid: "2"}
-	require.Nil(t, m.accepted(a), "another object")
+	require.Nil(t, m.accepted(a), "an object with another UID")
 	a.observed, a.hash = &observation{uid: "1"}, "other"
-	require.Nil(t, m.accepted(a), "another manifest")
+	require.Nil(t, m.accepted(a), "a changed manifest")
 	require.Equal(t, "5", m.latest(&observation{uid: "0", version: "4"}).version,
 		"an older object precedes the last write of the engine")
 	require.Equal(t, "6", m.latest(&observation{uid: "1", version: "6"}).version)
-	require.Equal(t, "odd", m.latest(&observation{version: "odd"}).version, "what cannot be compared is believed")
+	require.Equal(t, "odd", m.latest(&observation{version: "odd"}).version, "a version that is not comparable is accepted")
 	e.Forget("owner")
 	require.Empty(t, e.memory)
 }

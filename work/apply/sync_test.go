@@ -17,12 +17,12 @@ func (w *world) sync(objects ...apply.Object) apply.SyncResult {
 	w.t.Helper()
 	result, err := w.engine.Sync(w.t.Context(), w.set(objects...), nil, v1alpha1.DeletePolicy{})
 	require.NoError(w.t, err)
-	require.Equal(w.t, w.inventory, result.Inventory, "the result is what was recorded")
+	require.Equal(w.t, w.inventory, result.Inventory, "the result has the recorded inventory")
 	return result
 }
 
-// synced calls Sync until the result is done. The deletion of an object may take a moment.
-func (w *world) synced(objects ...apply.Object) {
+// awaitSync calls Sync until the result is done. The deletion of an object may take a moment.
+func (w *world) awaitSync(objects ...apply.Object) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool { return w.sync(objects...).Done() }, deadline, tick)
 }
@@ -55,7 +55,7 @@ func TestSync(t *testing.T) {
 	require.False(t, w.isGone(b.Manifest), "nothing is pruned while an object fails")
 	require.Contains(t, names(w.inventory), "b")
 
-	w.synced(a, c)
+	w.awaitSync(a, c)
 	require.True(t, w.isGone(b.Manifest))
 	require.Equal(t, []string{"a", "c"}, names(w.inventory))
 
@@ -69,8 +69,8 @@ func TestSync(t *testing.T) {
 	_, writes := w.counted.take()
 	require.Zero(t, recorded+writes)
 
-	w.synced()
-	require.True(t, w.isGone(a.Manifest), "the empty set is a request")
+	w.awaitSync()
+	require.True(t, w.isGone(a.Manifest), "an empty set requests the deletion")
 	require.Empty(t, w.inventory)
 }
 
@@ -83,7 +83,7 @@ func TestSync_RecordFails(t *testing.T) {
 		w := first.in(t)
 		w.restart()
 		old, next := w.configMap("old", "{k: v}"), w.configMap("new", "{k: v}")
-		w.synced(old)
+		w.awaitSync(old)
 		records := 0
 		var result apply.SyncResult
 		var err error
@@ -105,9 +105,9 @@ func TestSync_RecordFails(t *testing.T) {
 			require.True(t, slices.Contains(names(w.inventory), "new"), "record %d", failing)
 		}
 		w.restart()
-		w.synced(next)
+		w.awaitSync(next)
 		require.Equal(t, []string{"new"}, names(w.inventory))
 		require.True(t, w.isGone(old.Manifest))
-		w.synced()
+		w.awaitSync()
 	}
 }

@@ -14,9 +14,10 @@ import (
 	workagent "github.com/muster-sdk/muster/work/agent"
 )
 
-// TestNames checks that the companion and the cleaner can be added to one agent of membership, and that invalid options
-// are an error of both, so that the member does not leave with objects that could not be removed.
-func TestNames(t *testing.T) {
+// TestCompanion_NamesAndInvalidOptions checks that the companion and the cleaner can be added to one agent of
+// membership, and that invalid options are an error of both, so that the member does not leave with objects that could
+// not be removed.
+func TestCompanion_NamesAndInvalidOptions(t *testing.T) {
 	works := workagent.Options{Member: &rest.Config{Host: "https://member"}, HubName: "not a label value"}
 	companion, cleaner := New(works), Cleaner(works)
 	require.Equal(t, "works", companion.Name())

@@ -35,9 +35,9 @@ func named(name string, spec v1alpha1.WorkSpec) *v1alpha1.Work {
 	return &v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: spec}
 }
 
-func TestInstallIsServedAtOnceAndIdempotent(t *testing.T) {
+func TestInstall_ServedAtOnceAndIdempotent(t *testing.T) {
 	c := installed(t)
-	// Served: the very next call must not be refused for an unknown kind.
+	// The next call must not fail because of an unknown kind.
 	require.NoError(t, c.List(t.Context(), &v1alpha1.WorkList{}))
 	require.NoError(t, c.List(t.Context(), &v1alpha1.AppliedWorkList{}))
 
@@ -48,11 +48,11 @@ func TestInstallIsServedAtOnceAndIdempotent(t *testing.T) {
 	require.NoError(t, crds.InstallOnMember(t.Context(), c))
 	require.NoError(t, c.List(t.Context(), &after))
 	if diff := cmp.Diff(before.Items, after.Items); diff != "" {
-		t.Errorf("installing again wrote something (-before +after):\n%s", diff)
+		t.Errorf("the second installation changed definitions (-before +after):\n%s", diff)
 	}
 }
 
-func TestInstallEndsWhenItMay(t *testing.T) {
+func TestInstall_DeadlineExceeded(t *testing.T) {
 	c := installed(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()
@@ -64,23 +64,23 @@ func validated(spec v1alpha1.WorkSpec) []crdtest.Complaint {
 	return crdtest.Validated(spec.Validate())
 }
 
-// TestBothRefuse checks that the API server and Validate reject each invalid Work, once, at the invalid field, and
-// with a message that names the next step.
-func TestBothRefuse(t *testing.T) {
+// TestValidation_InvalidSpecs checks that the API server and Validate reject each invalid Work, once, at the invalid
+// field, and with a message that names the next step.
+func TestValidation_InvalidSpecs(t *testing.T) {
 	c := installed(t)
 	for _, test := range refusedSpecs {
-		ours := validated(test.spec)
-		check(t, "Validate: "+test.reason, test, ours)
+		byValidate := validated(test.spec)
+		check(t, "Validate: "+test.reason, test, byValidate)
 
 		err := c.Create(t.Context(), named("refused", test.spec), client.DryRunAll)
 		if !apierrors.IsInvalid(err) {
-			t.Errorf("%s: want the API server to refuse it, got %v", test.reason, err)
+			t.Errorf("%s: API server: want an invalid error, got %v", test.reason, err)
 			continue
 		}
-		theirs := crdtest.Complaints(t, err)
-		check(t, "API server: "+test.reason, test, theirs)
-		if len(ours) == 1 && len(theirs) == 1 && ours[0].Kind != theirs[0].Kind {
-			t.Errorf("%s: the API server says %s, Validate %s", test.reason, theirs[0].Kind, ours[0].Kind)
+		byServer := crdtest.Complaints(t, err)
+		check(t, "API server: "+test.reason, test, byServer)
+		if len(byValidate) == 1 && len(byServer) == 1 && byValidate[0].Kind != byServer[0].Kind {
+			t.Errorf("%s: API server: kind of error %s, Validate: %s", test.reason, byServer[0].Kind, byValidate[0].Kind)
 		}
 	}
 }
@@ -90,17 +90,17 @@ func check(t *testing.T, title string, test refused, got []crdtest.Complaint) {
 	crdtest.One(t, title, crdtest.Complaint{Field: test.field, Message: test.want}, got)
 }
 
-func TestBothAccept(t *testing.T) {
+func TestValidation_ValidSpecs(t *testing.T) {
 	c := installed(t)
 	for reason, spec := range acceptedSpecs {
 		if errs := spec.Validate(); len(errs) > 0 {
-			t.Errorf("%s: Validate says %v", reason, errs.ToAggregate())
+			t.Errorf("%s: Validate: unexpected errors: %v", reason, errs.ToAggregate())
 		}
 		object := named("accepted", spec)
 		if err := c.Create(t.Context(), object, client.DryRunAll); err != nil {
-			t.Errorf("%s: the API server says %v", reason, err)
+			t.Errorf("%s: API server: unexpected error: %v", reason, err)
 		} else if errs := object.Spec.Validate(); len(errs) > 0 {
-			t.Errorf("%s: with its defaults, Validate says %v", reason, errs.ToAggregate())
+			t.Errorf("%s: Validate with defaults: unexpected errors: %v", reason, errs.ToAggregate())
 		}
 	}
 }
@@ -119,7 +119,7 @@ func TestDefaults(t *testing.T) {
 	if diff := cmp.Diff(want, object.Spec); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	// The same defaults are known to who never asked an API server.
+	// OptionsFor applies the same defaults to a spec that was never sent to an API server.
 	var empty v1alpha1.WorkSpec
 	if diff := cmp.Diff(want.OptionsFor(v1alpha1.ResourceIdentifier{}),
 		empty.OptionsFor(v1alpha1.ResourceIdentifier{})); diff != "" {

@@ -21,8 +21,8 @@ import (
 
 const appliedWorks = "appliedworks.work.muster.dev"
 
-// there returns the definition of AppliedWork; nil: it does not exist.
-func there(t *testing.T, c client.Client) *apiextensionsv1.CustomResourceDefinition {
+// definitionOf returns the definition of AppliedWork; nil: it does not exist.
+func definitionOf(t *testing.T, c client.Client) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	err := c.Get(t.Context(), client.ObjectKey{Name: appliedWorks}, definition)
@@ -43,63 +43,63 @@ func TestRemoveFromMember(t *testing.T) {
 	for _, test := range []struct {
 		reason  string
 		before  func()
-		kept    string // part of what is said; empty: it goes
+		kept    string // the reason why the definition is kept; empty: it is deleted
 		restore func()
 	}{
-		{"nobody uses it", func() {}, "", func() {}},
-		{"there is none to remove", func() {}, "", func() { require.NoError(t, crds.InstallOnMember(t.Context(), c)) }},
+		{"unused definition", func() {}, "", func() {}},
+		{"no definition", func() {}, "", func() { require.NoError(t, crds.InstallOnMember(t.Context(), c)) }},
 		{
-			"an inventory must never go by its definition, as what it owns would go, too",
+			"an AppliedWork exists",
 			func() { require.NoError(t, c.Create(t.Context(), inventory)) },
 			"there is AppliedWork anothers",
 			func() { require.NoError(t, c.Delete(t.Context(), inventory)) },
 		},
 		{
-			"a hub that has installed it removes it itself",
+			"definition installed by a hub",
 			func() { edit(t, c, map[string]any{"membership.muster.dev/installed-by": "a-member"}, "muster-crds") },
 			"a hub has installed it",
 			func() { require.NoError(t, crds.InstallOnMember(t.Context(), c)) },
 		},
 		{
-			"who applies the manifests of an agent by hand removes them by hand",
+			"definition applied by kubectl after the installation",
 			func() { edit(t, c, nil, "kubectl-client-side-apply") },
 			"kubectl-client-side-apply manages it",
-			func() { require.NoError(t, c.Delete(t.Context(), there(t, c))) },
+			func() { require.NoError(t, c.Delete(t.Context(), definitionOf(t, c))) },
 		},
 		{
-			"somebody else's alone",
+			"definition managed by kubectl only",
 			func() {
-				require.Eventually(t, func() bool { return there(t, c) == nil }, time.Minute, 50*time.Millisecond)
+				require.Eventually(t, func() bool { return definitionOf(t, c) == nil }, time.Minute, 50*time.Millisecond)
 				edit(t, c, nil, "kubectl")
 			},
 			"kubectl manages it",
 			func() {
-				require.NoError(t, c.Delete(t.Context(), there(t, c)))
-				require.Eventually(t, func() bool { return there(t, c) == nil }, time.Minute, 50*time.Millisecond)
+				require.NoError(t, c.Delete(t.Context(), definitionOf(t, c)))
+				require.Eventually(t, func() bool { return definitionOf(t, c) == nil }, time.Minute, 50*time.Millisecond)
 				require.NoError(t, crds.InstallOnMember(t.Context(), c))
 			},
 		},
-		{"and now it can go", func() {}, "", func() { require.NoError(t, crds.InstallOnMember(t.Context(), c)) }},
+		{"definition installed again", func() {}, "", func() { require.NoError(t, crds.InstallOnMember(t.Context(), c)) }},
 	} {
 		test.before()
 		kept, err := crds.RemoveFromMember(t.Context(), c)
 		require.NoError(t, err, test.reason)
 		if test.kept == "" {
 			require.Empty(t, kept, test.reason)
-			require.Nil(t, there(t, c), test.reason)
+			require.Nil(t, definitionOf(t, c), test.reason)
 		} else {
 			require.Equal(t, appliedWorks+": "+test.kept, kept, test.reason)
-			require.Nil(t, there(t, c).DeletionTimestamp, test.reason)
+			require.Nil(t, definitionOf(t, c).DeletionTimestamp, test.reason)
 		}
 		test.restore()
 	}
 	require.NoError(t, c.List(t.Context(), &v1alpha1.AppliedWorkList{}),
-		"it is served again at once, to the client that has removed it")
+		"the definition is served to the same client after the installation")
 }
 
-// TestInstallWaitsForTheLastToBeGone checks an agent that is installed again immediately after a leave: the former
-// definition is served until it is deleted.
-func TestInstallWaitsForTheLastToBeGone(t *testing.T) {
+// TestInstall_WaitsForDeletionOfFormerDefinition checks an agent that is installed again immediately after a leave: the
+// former definition is served until it is deleted.
+func TestInstall_WaitsForDeletionOfFormerDefinition(t *testing.T) {
 	c := installed(t)
 	blocked := &v1alpha1.AppliedWork{
 		ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: []string{"example.com/hold"}},
@@ -107,17 +107,17 @@ func TestInstallWaitsForTheLastToBeGone(t *testing.T) {
 			UID: "u"}, FieldOwner: "muster-work-u"},
 	}
 	require.NoError(t, c.Create(t.Context(), blocked))
-	last := there(t, c)
+	last := definitionOf(t, c)
 	require.NoError(t, c.Delete(t.Context(), last))
 	done := make(chan error, 1)
 	go func() { done <- crds.InstallOnMember(t.Context(), c) }()
 	require.Eventually(t, func() bool {
 		return c.Get(t.Context(), client.ObjectKeyFromObject(blocked), blocked) == nil && blocked.DeletionTimestamp != nil
-	}, time.Minute, 50*time.Millisecond, "its objects go with it")
+	}, time.Minute, 50*time.Millisecond, "the AppliedWorks are deleted with their definition")
 	blocked.Finalizers = nil
 	require.NoError(t, c.Update(t.Context(), blocked))
 	require.NoError(t, <-done)
-	require.NotEqual(t, last.UID, there(t, c).UID)
+	require.NotEqual(t, last.UID, definitionOf(t, c).UID)
 	require.NoError(t, c.List(t.Context(), &v1alpha1.AppliedWorkList{}))
 }
 
@@ -135,9 +135,9 @@ func edit(t *testing.T, c client.Client, labels map[string]any, manager client.F
 		client.ForceOwnership))
 }
 
-// TestRemoveFromMemberPermissions checks that the documented permissions of RemoveFromMember are sufficient, and that
+// TestRemoveFromMember_Permissions checks that the documented permissions of RemoveFromMember are sufficient, and that
 // each of them is necessary.
-func TestRemoveFromMemberPermissions(t *testing.T) {
+func TestRemoveFromMember_Permissions(t *testing.T) {
 	admin := installed(t)
 	needed := []rbacv1.PolicyRule{
 		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"},
@@ -162,14 +162,14 @@ func TestRemoveFromMemberPermissions(t *testing.T) {
 		rules := append(append([]rbacv1.PolicyRule{}, needed[:i]...), needed[i+1:]...)
 		_, err := crds.RemoveFromMember(t.Context(), user("remover-without-"+missing, rules))
 		require.True(t, apierrors.IsForbidden(err), "without %s: %v", missing, err)
-		require.Nil(t, there(t, admin).DeletionTimestamp, missing)
+		require.Nil(t, definitionOf(t, admin).DeletionTimestamp, missing)
 	}
 	remover := user("remover", needed)
-	require.Eventually(t, func() bool { // an authorizer takes its time to see a role
+	require.Eventually(t, func() bool { // the authorizer observes the role after a while
 		kept, err := crds.RemoveFromMember(t.Context(), remover)
 		return err == nil && kept == ""
 	}, time.Minute, 50*time.Millisecond)
-	require.Nil(t, there(t, admin))
+	require.Nil(t, definitionOf(t, admin))
 	err := remover.Delete(context.Background(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{"name": "works.work.muster.dev"},

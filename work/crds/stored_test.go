@@ -26,37 +26,37 @@ func create(t *testing.T, c client.Client, object client.Object) {
 	t.Cleanup(func() { _ = c.Delete(context.Background(), object) })
 }
 
-func TestManifestsAreKeptAsTheyAre(t *testing.T) {
+func TestStorage_ManifestsAreNotChanged(t *testing.T) {
 	c := installed(t)
-	for _, test := range []struct{ reason, wrote, want string }{
+	for _, test := range []struct{ reason, manifest, want string }{
 		{
-			"fields of kinds that the hub does not know, and of any type",
+			"fields of an unknown kind, of any type",
 			`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"b":[1,"2",true,{"c":{}}],"d":{}},` +
 				`"other":"e"}`,
 			`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"other":"e","spec":{"b":[1,"2",true,` +
 				`{"c":{}}],"d":{}}}`,
 		},
 		{
-			"a port or an ID must not lose its last digits; whole numbers lose their point, which JSON does not tell apart",
+			"large integers keep all digits, and 1.0 becomes 1",
 			`{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a"},"spec":{"large":9223372036854775807,` +
 				`"odd":9007199254740993,"negative":-1,"half":0.5,"point":1.0}}`,
 			`{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a"},"spec":{"half":0.5,"large":9223372036854775807,` +
 				`"negative":-1,"odd":9007199254740993,"point":1}}`,
 		},
 		{
-			"a null is a value as others are, which is why Decode drops it",
+			"null is stored",
 			`{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a"},"spec":{"b":null,"c":[null]}}`,
 			`{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a"},"spec":{"b":null,"c":[null]}}`,
 		},
 		{
-			"metadata is known to the API server: what it does not know there is dropped",
+			"unknown fields of metadata are dropped",
 			`{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a","clusterName":"b","labels":{"c":"d"},` +
 				`"annotations":{"e":"f"},"finalizers":["g/h"]}}`,
 			`{"apiVersion":"v1","kind":"Thing","metadata":{"annotations":{"e":"f"},"finalizers":["g/h"],"labels":{"c":"d"},` +
 				`"name":"a"}}`,
 		},
 	} {
-		work := named("kept", of(test.wrote))
+		work := named("kept", of(test.manifest))
 		require.NoError(t, c.Create(t.Context(), work, client.DryRunAll), test.reason)
 		if diff := cmp.Diff(test.want, string(work.Spec.Manifests[0].Raw)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", test.reason, diff)
@@ -64,9 +64,9 @@ func TestManifestsAreKeptAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestMetadataOfWrongTypes checks metadata that the API server cannot decode, so its error has no list of causes; the
-// error names the field nevertheless.
-func TestMetadataOfWrongTypes(t *testing.T) {
+// TestValidation_MetadataOfWrongType checks metadata that the API server cannot decode, so its error has no list of
+// causes; the error names the field nevertheless.
+func TestValidation_MetadataOfWrongType(t *testing.T) {
 	c := installed(t)
 	spec := of(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a", "labels": {"replicas": 1}}}`)
 	const want = "spec.manifests[0].metadata"
@@ -76,32 +76,32 @@ func TestMetadataOfWrongTypes(t *testing.T) {
 	check(t, "Validate", refused{field: want, want: "ObjectMeta.labels of type string"}, validated(spec))
 }
 
-func TestFieldOwnerCannotChange(t *testing.T) {
+func TestValidation_FieldOwnerIsImmutable(t *testing.T) {
 	c := installed(t)
 	for _, test := range []struct{ reason, before, after string }{
-		{"from one to another", "a", "b"},
-		{"from one to that of the Work", "a", ""},
-		{"from that of the Work to another", "", "a"},
+		{"one field owner to another", "a", "b"},
+		{"field owner to the default", "a", ""},
+		{"default to a field owner", "", "a"},
 	} {
 		work := named("owner", with(func(s *v1alpha1.WorkSpec) { s.Apply.FieldOwner = test.before }))
 		require.NoError(t, c.Create(t.Context(), work))
 		work.Spec.Apply.FieldOwner = test.after
 		err := c.Update(t.Context(), work)
 		if !apierrors.IsInvalid(err) {
-			t.Errorf("%s: want the API server to refuse it, got %v", test.reason, err)
+			t.Errorf("%s: API server: want an invalid error, got %v", test.reason, err)
 		} else {
 			check(t, test.reason, refused{field: "spec.apply.fieldOwner", want: "delete the Work with delete.action Orphan"},
 				crdtest.Complaints(t, err))
 		}
 		work.Spec.Apply = v1alpha1.ApplyPolicy{Mode: v1alpha1.CreateOnly, FieldOwner: test.before}
-		require.NoError(t, c.Update(t.Context(), work), "the rest of the policy may change")
+		require.NoError(t, c.Update(t.Context(), work), "other fields of the policy may change")
 		require.NoError(t, c.Delete(t.Context(), work))
 	}
 }
 
-// TestLargestWorkIsStored checks a Work with the maximum of all limits, so that no status is lost because of the
+// TestStorage_LargestWork checks a Work with the maximum of all limits, so that no status is lost because of the
 // length of its Work.
-func TestLargestWorkIsStored(t *testing.T) {
+func TestStorage_LargestWork(t *testing.T) {
 	c := installed(t)
 	spec := of()
 	const manifests, empty = 900, `{"apiVersion":"v1","data":{"a":""},"kind":"ConfigMap","metadata":{"name":"c000"}}`
@@ -138,11 +138,11 @@ func TestLargestWorkIsStored(t *testing.T) {
 	require.Equal(t, v1alpha1.MaxStatusBytes, length(t, work.Status))
 	require.NoError(t, c.Status().Update(t.Context(), work))
 
-	// Another client that writes it gets an entry in its managed fields.
+	// Another client that writes the Work gets an entry in managedFields.
 	work.Labels = map[string]string{"a": "b"}
 	require.NoError(t, c.Update(t.Context(), work, client.FieldOwner("another")))
 	require.Len(t, work.Status.Manifests, manifests)
-	t.Logf("%d bytes, of which etcd takes 1572864", length(t, work))
+	t.Logf("%d bytes; the limit of etcd is 1572864", length(t, work))
 }
 
 func condition(of string, status metav1.ConditionStatus) metav1.Condition {
@@ -200,7 +200,7 @@ func TestColumns(t *testing.T) {
 			t.Errorf("%s (-want +got)\n%s", test.path, diff)
 		}
 		if diff := cmp.Diff(test.order, order); diff != "" {
-			t.Errorf("%s: in which order (-want +got)\n%s", test.path, diff)
+			t.Errorf("%s: order of the columns (-want +got)\n%s", test.path, diff)
 		}
 	}
 }
@@ -229,6 +229,6 @@ func TestScopesAndStatus(t *testing.T) {
 	want := applied.Status
 	create(t, c, applied)
 	if diff := cmp.Diff(want, applied.Status); diff != "" {
-		t.Errorf("an inventory that is created with its object (-want +got)\n%s", diff)
+		t.Errorf("AppliedWork created with a status (-want +got)\n%s", diff)
 	}
 }

@@ -65,12 +65,12 @@ func FuzzPath(f *testing.F) {
 func byClientGo(path *feedback.Path, object map[string]any) (text string, found bool) {
 	defer func() {
 		if recover() != nil {
-			found = false // it panics over some
+			found = false // client-go panics on some paths
 		}
 	}()
 	template := path.String()
 	if !strings.HasPrefix(template, "{.") || strings.ContainsAny(template, "?* \t") {
-		return "", false // ours is wider there, or another one on purpose
+		return "", false // the two evaluations differ there on purpose
 	}
 	theirs := jsonpath.New("")
 	if theirs.Parse(template) != nil {

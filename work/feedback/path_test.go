@@ -57,69 +57,70 @@ func TestValue(t *testing.T) {
 		kind         v1alpha1.FeedbackType // empty: no value
 		value        string
 	}{
-		{"a text is itself, without quotes", ".status.phase", text, "Open"},
-		{"braces are what kubectl has", "{.status.phase}", text, "Open"},
-		{"the dot may be left out", "status.phase", text, "Open"},
-		{"also within braces, with room", " { status.phase } ", text, "Open"},
-		{"as in JSONPath elsewhere", "$.status.phase", text, "Open"},
+		{"string without quotes", ".status.phase", text, "Open"},
+		{"path in braces", "{.status.phase}", text, "Open"},
+		{"path without the leading dot", "status.phase", text, "Open"},
+		{"path in braces with spaces", " { status.phase } ", text, "Open"},
+		{"path with the root operator", "$.status.phase", text, "Open"},
 		{"keys in brackets", "['status']['phase']", text, "Open"},
-		{"a dot in a key is escaped, as with kubectl", `.metadata.annotations.example\.com/note`, text, "hello"},
-		{"a whole number", ".status.replicas", number, "3"},
-		{"a number", ".status.load", number, "1.5"},
-		{"a boolean", ".status.primary", boolean, "true"},
-		{"an empty text is there", ".status.empty", text, ""},
-		{"people read it", ".status['markup','empty']", structure, `["<b>",""]`},
-		{"a map, sorted", ".status.sections", structure, `{"a":2,"m":3,"z":1}`},
-		{"a list", ".status.hosts[0].zones", structure, `["v","w"]`},
-		{"several", ".status.hosts[*].name", structure, `["one","two","three"]`},
-		{"the values of a map never change their order", ".status.sections.*", structure, "[2,3,1]"},
-		{"all of a list", ".status.hosts.*.port", structure, "[80,443,8080]"},
-		{"one of several is itself", ".status.hosts[*].weight", number, "1.5"},
+		{"escaped dot in a key", `.metadata.annotations.example\.com/note`, text, "hello"},
+		{"integer", ".status.replicas", number, "3"},
+		{"fraction", ".status.load", number, "1.5"},
+		{"boolean", ".status.primary", boolean, "true"},
+		{"empty string is a value", ".status.empty", text, ""},
+		{"JSON without escapes of HTML", ".status['markup','empty']", structure, `["<b>",""]`},
+		{"map with sorted keys", ".status.sections", structure, `{"a":2,"m":3,"z":1}`},
+		{"list", ".status.hosts[0].zones", structure, `["v","w"]`},
+		{"several values", ".status.hosts[*].name", structure, `["one","two","three"]`},
+		{"values of a map are in the order of the keys", ".status.sections.*", structure, "[2,3,1]"},
+		{"wildcard on a list", ".status.hosts.*.port", structure, "[80,443,8080]"},
+		{"wildcard with a single value", ".status.hosts[*].weight", number, "1.5"},
 
-		{"null is no value", ".status.nothing", "", ""},
-		{"nor is what is not there", ".status.state.of.affairs", "", ""},
-		{"nor is a field of a text", ".status.phase.name", "", ""},
-		{"nor is what is beyond a list", ".status.hosts[3].name", "", ""},
-		{"nor is what is before it", ".status.hosts[-4].name", "", ""},
-		{"nor is an item of no list", ".status.sections[0]", "", ""},
-		{"nor is what a filter leaves of no list", ".status.phase[?(@.a)]", "", ""},
+		{"null is not a value", ".status.nothing", "", ""},
+		{"missing field", ".status.state.of.affairs", "", ""},
+		{"field of a string", ".status.phase.name", "", ""},
+		{"index after the end of a list", ".status.hosts[3].name", "", ""},
+		{"negative index before the start of a list", ".status.hosts[-4].name", "", ""},
+		{"index of a map", ".status.sections[0]", "", ""},
+		{"filter of a string", ".status.phase[?(@.a)]", "", ""},
 
-		{"the last", ".status.hosts[-1].name", text, "three"},
-		{"from", ".status.hosts[1:].name", structure, `["two","three"]`},
-		{"to", ".status.hosts[:-1].name", structure, `["one","two"]`},
-		{"to beyond", ".status.hosts[-9:9].name", structure, `["one","two","three"]`},
-		{"from beyond", ".status.hosts[9:].name", "", ""},
-		{"every other", ".status.hosts[::2].name", structure, `["one","three"]`},
-		{"a huge step", ".status.hosts[::9223372036854775807].name", text, "one"},
-		{"a huge step from further on", ".status.hosts[1::9223372036854775807].name", text, "two"},
-		{"a huge index", ".status.hosts[9223372036854775807].name", "", ""},
-		{"a union", ".status['phase','replicas']", structure, `["Open",3]`},
-		{"a union of places", ".status.hosts[0,2].name", structure, `["one","three"]`},
+		{"last item", ".status.hosts[-1].name", text, "three"},
+		{"slice with a start", ".status.hosts[1:].name", structure, `["two","three"]`},
+		{"slice with an end", ".status.hosts[:-1].name", structure, `["one","two"]`},
+		{"slice beyond both ends", ".status.hosts[-9:9].name", structure, `["one","two","three"]`},
+		{"slice after the end", ".status.hosts[9:].name", "", ""},
+		{"slice with a step", ".status.hosts[::2].name", structure, `["one","three"]`},
+		{"slice with a huge step", ".status.hosts[::9223372036854775807].name", text, "one"},
+		{"slice with a start and a huge step", ".status.hosts[1::9223372036854775807].name", text, "two"},
+		{"huge index", ".status.hosts[9223372036854775807].name", "", ""},
+		{"union of fields", ".status['phase','replicas']", structure, `["Open",3]`},
+		{"union of indexes", ".status.hosts[0,2].name", structure, `["one","three"]`},
 
-		{"a filter by a text", `.status.hosts[?(@.name=="two")].port`, number, "443"},
-		{"single quotes", `.status.hosts[?(@.name=='two')].port`, number, "443"},
-		{"not", `.status.hosts[?(@.name!="two")].port`, structure, "[80,8080]"},
-		{"less", `.status.hosts[?(@.port<443)].name`, text, "one"},
-		{"at most", `.status.hosts[?(@.port<=443)].name`, structure, `["one","two"]`},
-		{"more", `.status.hosts[?(@.port>443.5)].name`, text, "three"},
-		{"more than itself is nothing", `.status.hosts[?(@.port>443)].name`, text, "three"},
-		{"false is not a text", `.status.hosts[?(@.up!="false")].name`, structure, `["one","two"]`},
-		{"at least", `.status.hosts[?(@.port>=443)].name`, structure, `["two","three"]`},
-		{"a number that is not whole", `.status.hosts[?(@.weight>1)].name`, text, "one"},
-		{"two numbers that are not whole", `.status.hosts[?(@.weight==1.5)].name`, text, "one"},
-		{"a boolean", `.status.hosts[?(@.up==true)].name`, text, "one"},
-		{"what is not there passes no comparison", `.status.hosts[?(@.up!=true)].name`, text, "two"},
-		{"what is of another type is not equal", `.status.hosts[?(@.port!="80")].name`, structure, `["one","two","three"]`},
-		{"nor less, nor more", `.status.hosts[?(@.port<"99")].name`, "", ""},
-		{"it exists", `.status.hosts[?(@.zones)].name`, structure, `["one","two"]`},
-		{"two fields of one", `.status.hosts[?(@.port==@.port)].name`, structure, `["one","two","three"]`},
-		{"room in a filter", `.status.hosts[?( @.zones[0] == "z" )].name`, text, "two"},
+		{"filter by a string", `.status.hosts[?(@.name=="two")].port`, number, "443"},
+		{"filter with single quotes", `.status.hosts[?(@.name=='two')].port`, number, "443"},
+		{"filter with !=", `.status.hosts[?(@.name!="two")].port`, structure, "[80,8080]"},
+		{"filter with <", `.status.hosts[?(@.port<443)].name`, text, "one"},
+		{"filter with <=", `.status.hosts[?(@.port<=443)].name`, structure, `["one","two"]`},
+		{"filter with > a fraction", `.status.hosts[?(@.port>443.5)].name`, text, "three"},
+		{"filter with > excludes the equal value", `.status.hosts[?(@.port>443)].name`, text, "three"},
+		{"boolean is not equal to a string", `.status.hosts[?(@.up!="false")].name`, structure, `["one","two"]`},
+		{"filter with >=", `.status.hosts[?(@.port>=443)].name`, structure, `["two","three"]`},
+		{"filter by a fraction and an integer", `.status.hosts[?(@.weight>1)].name`, text, "one"},
+		{"filter by equal fractions", `.status.hosts[?(@.weight==1.5)].name`, text, "one"},
+		{"filter by a boolean", `.status.hosts[?(@.up==true)].name`, text, "one"},
+		{"missing field matches no comparison", `.status.hosts[?(@.up!=true)].name`, text, "two"},
+		{"values of different types are not equal", `.status.hosts[?(@.port!="80")].name`, structure,
+			`["one","two","three"]`},
+		{"values of different types have no order", `.status.hosts[?(@.port<"99")].name`, "", ""},
+		{"filter by existence", `.status.hosts[?(@.zones)].name`, structure, `["one","two"]`},
+		{"filter that compares two fields", `.status.hosts[?(@.port==@.port)].name`, structure, `["one","two","three"]`},
+		{"filter with spaces", `.status.hosts[?( @.zones[0] == "z" )].name`, text, "two"},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
 			o := object(t, shop)
 			before := o.DeepCopy()
-			for range 3 { // not by chance
+			for range 3 { // the result is deterministic
 				got, ok, err := compiled(t, test.path).Value(o)
 				require.NoError(t, err)
 				require.Equal(t, test.kind != "", ok)
@@ -133,33 +134,33 @@ func TestValue(t *testing.T) {
 	require.False(t, ok)
 	got, _, err := compiled(t, ".a").Value(&unstructured.Unstructured{Object: map[string]any{"a": "\xff"}})
 	require.NoError(t, err)
-	require.Equal(t, "\uFFFD", got.Value, "or it would come back from the hub as another value")
+	require.Equal(t, "\uFFFD", got.Value, "invalid UTF-8 is replaced")
 	require.Equal(t, "{ .a }", compiled(t, " {\n.a }").String())
 }
 
 func TestCompileErrors(t *testing.T) {
 	tests := []struct{ reason, path, want string }{
-		{"nothing leads nowhere", "", "must have a field name after each dot"},
-		{"braces around nothing", "{}", "must have a field name after each dot"},
-		{"all of an object is too much", "$", "must name a field"},
-		{"a dot too many", ".status.", "must have a field name after each dot"},
-		{"all of an object would be looked at", "..phase", "recursive descent (..) is not supported"},
-		{"also further on", ".status..phase", "recursive descent (..) is not supported"},
-		{"also in a filter", ".status.hosts[?(@..a)]", "recursive descent (..) is not supported"},
-		{"also in a union", ".status['a..b','c']", "recursive descent (..) is not supported"},
-		{"a program is no path", "{range .items[*]}{.name}{end}", "must be a single path"},
-		{"nor is half of one", "{range .items}", "Identifier: range is not supported in a path"},
-		{"nor are two", "{.a}{.b}", "must be a single path"},
-		{"nor is text", `{.a}text`, "unrecognized character"},
-		{"nor is a number", `$5`, "is not supported in a path"},
-		{"a filter that compares nothing", `.a[?(@.b=!1)]`, `filter operator "=!" is not supported`},
-		{"a filter is no end", `.a[?(@.b==1`, "unterminated filter"},
-		{"a filter in a filter is beyond kubectl's parser", `.a[?(@.b[?(@.c=="d")])]`, "unterminated filter"},
-		{"a list is no end", `.a[0`, "unterminated array"},
-		{"a slice that stands still", `.a[::0]`, "must be greater than 0"},
-		{"a slice that goes back", `.a[::-1]`, "must be greater than 0"},
-		{"an index that is none", `.a[b]`, "invalid array index b"},
-		{"too long", strings.Repeat(".a", 257), "must have at most 512 characters, got 514"},
+		{"empty path", "", "must have a field name after each dot"},
+		{"empty braces", "{}", "must have a field name after each dot"},
+		{"root only", "$", "must name a field"},
+		{"trailing dot", ".status.", "must have a field name after each dot"},
+		{"recursive descent", "..phase", "recursive descent (..) is not supported"},
+		{"recursive descent after a field", ".status..phase", "recursive descent (..) is not supported"},
+		{"recursive descent in a filter", ".status.hosts[?(@..a)]", "recursive descent (..) is not supported"},
+		{"recursive descent in a union", ".status['a..b','c']", "recursive descent (..) is not supported"},
+		{"range template", "{range .items[*]}{.name}{end}", "must be a single path"},
+		{"incomplete range template", "{range .items}", "Identifier: range is not supported in a path"},
+		{"two paths", "{.a}{.b}", "must be a single path"},
+		{"text after a path", `{.a}text`, "unrecognized character"},
+		{"root operator with a number", `$5`, "is not supported in a path"},
+		{"unknown filter operator", `.a[?(@.b=!1)]`, `filter operator "=!" is not supported`},
+		{"unterminated filter", `.a[?(@.b==1`, "unterminated filter"},
+		{"nested filter", `.a[?(@.b[?(@.c=="d")])]`, "unterminated filter"},
+		{"unterminated index", `.a[0`, "unterminated array"},
+		{"slice with step 0", `.a[::0]`, "must be greater than 0"},
+		{"slice with a negative step", `.a[::-1]`, "must be greater than 0"},
+		{"invalid index", `.a[b]`, "invalid array index b"},
+		{"path is too long", strings.Repeat(".a", 257), "must have at most 512 characters, got 514"},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -169,7 +170,7 @@ func TestCompileErrors(t *testing.T) {
 	}
 }
 
-func TestSecrets(t *testing.T) {
+func TestValue_Secrets(t *testing.T) {
 	secret := object(t, `
 apiVersion: v1
 kind: Secret
@@ -181,24 +182,24 @@ data: {password: hunter2}
 stringData: {password: hunter2}
 `)
 	tests := []struct{ reason, path, want string }{
-		{"its name is no secret", ".metadata.name", "a"},
-		{"nor are its labels", ".metadata.labels.app", "web"},
-		{"nor is its type", ".type", "Opaque"},
-		{"its data is", ".data.password", ""},
-		{"in brackets, too", "['data']['password']", ""},
-		{"by any name", ".*", ""},
-		{"by any name of any name", ".*.password", ""},
-		{"in a union", "['type','data']", ""},
-		{"the keys are already telling", ".data", ""},
-		{"what is written is what will be read", ".stringData.password", ""},
-		{"annotations have copies", ".metadata.annotations", ""},
-		{"one has all of it", `.metadata.annotations.kubectl\.kubernetes\.io/last-applied-configuration`, ""},
-		{"metadata has annotations", ".metadata", ""},
-		{"any metadata", ".metadata.*", ""},
-		{"some metadata", ".metadata['name','annotations']", ""},
-		{"managed fields have the keys", ".metadata.managedFields", ""},
-		{"what nobody thought of is none of the safe ones", ".spec", ""},
-		{"a filter answers questions about the data", `['data'][?(@.password>"h")]`, ""},
+		{"name is readable", ".metadata.name", "a"},
+		{"labels are readable", ".metadata.labels.app", "web"},
+		{"type is readable", ".type", "Opaque"},
+		{"data", ".data.password", ""},
+		{"data in brackets", "['data']['password']", ""},
+		{"wildcard", ".*", ""},
+		{"wildcard and key", ".*.password", ""},
+		{"union with data", "['type','data']", ""},
+		{"map of data", ".data", ""},
+		{"stringData", ".stringData.password", ""},
+		{"annotations", ".metadata.annotations", ""},
+		{"annotation of kubectl apply", `.metadata.annotations.kubectl\.kubernetes\.io/last-applied-configuration`, ""},
+		{"metadata", ".metadata", ""},
+		{"wildcard on metadata", ".metadata.*", ""},
+		{"union with annotations", ".metadata['name','annotations']", ""},
+		{"managedFields", ".metadata.managedFields", ""},
+		{"unknown field", ".spec", ""},
+		{"filter on data", `['data'][?(@.password>"h")]`, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -219,12 +220,12 @@ stringData: {password: hunter2}
 	got, _, err := compiled(t, ".data.password").Value(object(t,
 		"{apiVersion: v1, kind: ConfigMap, data: {password: no}}"))
 	require.NoError(t, err)
-	require.Equal(t, "false", got.Value, "a ConfigMap is no Secret")
+	require.Equal(t, "false", got.Value, "the data of a ConfigMap is readable")
 }
 
-// TestLimits checks that a path or an object that exceeds a limit is an error, and that the error is returned
+// TestValue_Limits checks that a path or an object that exceeds a limit is an error, and that the error is returned
 // quickly.
-func TestLimits(t *testing.T) {
+func TestValue_Limits(t *testing.T) {
 	items := make([]any, 60_000)
 	for i := range items {
 		items[i] = map[string]any{"name": fmt.Sprint(i)}
@@ -239,21 +240,22 @@ func TestLimits(t *testing.T) {
 			strings.Repeat(`"`, 1024)},
 	}}
 	tests := []struct{ reason, path, want string }{
-		{"as long as may be", ".fits", ""},
-		{"longer", ".long", ".long: the value has 1025 bytes, more than the limit of 1024 bytes"},
-		{"long as JSON", ".few", "more than the limit of 1024"},
-		{"many", ".few[*].name", ".few[*].name: the first 189 of 20000 values have more than the limit of " +
-			"1024 bytes"},
-		{"two that are too long together", ".quotes[*]",
+		{"value of the maximum length", ".fits", ""},
+		{"value is too long", ".long", ".long: the value has 1025 bytes, more than the limit of 1024 bytes"},
+		{"list is too long as JSON", ".few", "more than the limit of 1024"},
+		{"many values are too long together", ".few[*].name",
+			".few[*].name: the first 189 of 20000 values have more than the limit of " +
+				"1024 bytes"},
+		{"two values are too long together", ".quotes[*]",
 			"the first 2 of 2 values have more than the limit of 1024 bytes"},
-		{"the same large value a thousand times", "['few'" + strings.Repeat(",'few'", 60) + "]",
+		{"union that repeats a large value", "['few'" + strings.Repeat(",'few'", 60) + "]",
 			"the first 1 of 61 values have more than"},
-		{"more than may be looked at", ".items[*].name", "the evaluation visits more than 100000 values"},
-		{"a filter of a long list fits", `.few[?(@.name=="19999")].name`, ""},
-		{"a filter that looks at too much", `.items[?(@.name=="x")]`, "the evaluation visits more than 100000 values"},
-		{"a union of unions is 2 to the 100", "deep" + strings.Repeat("[0,0]", 100),
+		{"too many visited values", ".items[*].name", "the evaluation visits more than 100000 values"},
+		{"filter of a long list within the limit", `.few[?(@.name=="19999")].name`, ""},
+		{"filter exceeds the visit limit", `.items[?(@.name=="x")]`, "the evaluation visits more than 100000 values"},
+		{"nested unions exceed the visit limit", "deep" + strings.Repeat("[0,0]", 100),
 			"the evaluation visits more than 100000 values"},
-		{"a filter compares one with one", `['few','pair'][?(@['name','name']=="a")]`,
+		{"filter with several values on one side", `['few','pair'][?(@['name','name']=="a")]`,
 			"each side of a filter must select a single value"},
 	}
 	for _, test := range tests {

@@ -32,28 +32,28 @@ var full = map[string]string{
 
 func TestWellKnown(t *testing.T) {
 	tests := []struct{ reason, object, want string }{
-		{"of a Deployment", full["Deployment"],
+		{"Deployment", full["Deployment"],
 			"replicas=Number:3 readyReplicas=Number:2 availableReplicas=Number:1 updatedReplicas=Number:3"},
-		{"of a StatefulSet", full["StatefulSet"],
+		{"StatefulSet", full["StatefulSet"],
 			"replicas=Number:3 readyReplicas=Number:2 availableReplicas=Number:1 updatedReplicas=Number:3"},
-		{"of a ReplicaSet", full["ReplicaSet"], "replicas=Number:3 readyReplicas=Number:2 availableReplicas=Number:1"},
-		{"of a DaemonSet", full["DaemonSet"], "desiredNumberScheduled=Number:3 numberReady=Number:2 " +
+		{"ReplicaSet", full["ReplicaSet"], "replicas=Number:3 readyReplicas=Number:2 availableReplicas=Number:1"},
+		{"DaemonSet", full["DaemonSet"], "desiredNumberScheduled=Number:3 numberReady=Number:2 " +
 			"numberAvailable=Number:1 updatedNumberScheduled=Number:3"},
-		{"of a Job", full["Job"], "jobComplete=String:True jobSucceeded=Number:1 jobFailed=Number:2 jobActive=Number:3"},
-		{"of a Pod", full["Pod"], "podPhase=String:Running podReady=String:False"},
-		{"of a Service", full["Service"], "loadBalancerAddress=String:10.0.0.1"},
-		{"of a claim", full["PersistentVolumeClaim"], "claimPhase=String:Bound"},
-		{"0 is left out by the API, but not by us", "{apiVersion: apps/v1, kind: Deployment, status: {replicas: 3}}",
+		{"Job", full["Job"], "jobComplete=String:True jobSucceeded=Number:1 jobFailed=Number:2 jobActive=Number:3"},
+		{"Pod", full["Pod"], "podPhase=String:Running podReady=String:False"},
+		{"Service", full["Service"], "loadBalancerAddress=String:10.0.0.1"},
+		{"PersistentVolumeClaim", full["PersistentVolumeClaim"], "claimPhase=String:Bound"},
+		{"zero values that the API omits", "{apiVersion: apps/v1, kind: Deployment, status: {replicas: 3}}",
 			"replicas=Number:3 readyReplicas=Number:0 availableReplicas=Number:0 updatedReplicas=Number:0"},
-		{"nobody has counted yet", "{apiVersion: apps/v1, kind: Deployment, status: {}}", ""},
-		{"a Job that runs is not said to be complete or not", "{apiVersion: batch/v1, kind: Job, status: {active: 1}}",
+		{"Deployment with an empty status", "{apiVersion: apps/v1, kind: Deployment, status: {}}", ""},
+		{"running Job has no jobComplete", "{apiVersion: batch/v1, kind: Job, status: {active: 1}}",
 			"jobSucceeded=Number:0 jobFailed=Number:0 jobActive=Number:1"},
-		{"a cloud with names, and one with several addresses", "{apiVersion: v1, kind: Service, status: {loadBalancer: " +
+		{"Service with a hostname and an IP", "{apiVersion: v1, kind: Service, status: {loadBalancer: " +
 			"{ingress: [{hostname: a}, {ip: 10.0.0.1}]}}}", `loadBalancerAddress=JSON:["a","10.0.0.1"]`},
-		{"a Service without a balancer", "{apiVersion: v1, kind: Service, status: {loadBalancer: {}}}", ""},
-		{"a kind of the same name is another kind", "{apiVersion: example.com/v1, kind: Pod, status: {phase: Running}}", ""},
-		{"nothing is well known of a ConfigMap", "{apiVersion: v1, kind: ConfigMap, data: {phase: a}}", ""},
-		{"nonsense is as good as nothing", "{apiVersion: v1, kind: Pod, status: {phase: " + strings.Repeat("x", 2000) +
+		{"Service without an address", "{apiVersion: v1, kind: Service, status: {loadBalancer: {}}}", ""},
+		{"kind Pod of another group", "{apiVersion: example.com/v1, kind: Pod, status: {phase: Running}}", ""},
+		{"ConfigMap has no values", "{apiVersion: v1, kind: ConfigMap, data: {phase: a}}", ""},
+		{"invalid status has no values", "{apiVersion: v1, kind: Pod, status: {phase: " + strings.Repeat("x", 2000) +
 			", conditions: 1}}", ""},
 	}
 	for _, test := range tests {
@@ -68,8 +68,9 @@ func TestWellKnown(t *testing.T) {
 	require.Empty(t, feedback.WellKnown(nil))
 }
 
-// TestTable checks that the table in the package documentation matches the kinds and names in their order.
-func TestTable(t *testing.T) {
+// TestWellKnown_DocumentedTable checks that the table in the package documentation matches the kinds and names in their
+// order.
+func TestWellKnown_DocumentedTable(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
 	rows := regexp.MustCompile(`(?m)^//\t(\w+) {2,}(.*)$`).FindAllStringSubmatch(string(doc), -1)

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 type world struct {
 	t      *testing.T
 	admin  client.Client
-	hub    client.Client // with the permissions that the folder rbac names, and no more
+	hub    client.Client // with the permissions of the folder rbac only
 	member membership.Member
 }
 
@@ -109,14 +109,14 @@ func (w *world) object() *corev1.ConfigMap {
 	return object
 }
 
-// opens calls the gate until it is open, as a hub does.
-func (w *world) opens() {
+// awaitOpen calls the gate until it is open, as a hub does.
+func (w *world) awaitOpen() {
 	w.t.Helper()
 	gate := leave.Gate(w.hub)
 	w.eventually(func() error {
 		remaining, err := gate.Remaining(context.Background(), w.member)
 		if err == nil && len(remaining) > 0 {
-			err = fmt.Errorf("left: %q", remaining)
+			err = fmt.Errorf("remaining: %q", remaining)
 		}
 		return err
 	})
@@ -129,10 +129,12 @@ func TestGate(t *testing.T) {
 		resources       membershipv1alpha1.ResourcePolicy
 		kept            bool
 	}{
-		"deletes": {"a member that leaves takes all back", "", membershipv1alpha1.DeleteResources, false},
-		"spares":  {"what its Work orphans stays", ", delete: {action: Orphan}", membershipv1alpha1.DeleteResources, true},
-		"orphans": {"a member may keep all", "", membershipv1alpha1.OrphanResources, true},
-		"overrule": {"whatever the Works say", ", manifestOptions: [{select: {name: a}, delete: Delete}]",
+		"deletes": {"resource policy Delete deletes the objects", "", membershipv1alpha1.DeleteResources, false},
+		"spares": {"delete action Orphan of a Work keeps the objects", ", delete: {action: Orphan}",
+			membershipv1alpha1.DeleteResources, true},
+		"orphans": {"resource policy Orphan keeps the objects", "", membershipv1alpha1.OrphanResources, true},
+		"overrule": {"resource policy Orphan overrides the options of a Work",
+			", manifestOptions: [{select: {name: a}, delete: Delete}]",
 			membershipv1alpha1.OrphanResources, true},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -149,8 +151,8 @@ func TestGate(t *testing.T) {
 				}
 				return err
 			})
-			w.opens()
-			w.opens() // it stays so
+			w.awaitOpen()
+			w.awaitOpen() // the gate stays open
 			require.Equal(t, test.kept, w.object() != nil)
 			if test.kept {
 				require.Empty(t, w.object().OwnerReferences)
@@ -175,23 +177,23 @@ func TestForce(t *testing.T) {
 	require.NoError(t, gate.Force(t.Context(), w.member))
 	require.NoError(t, gate.Force(t.Context(), w.member))
 	require.NoError(t, w.admin.Get(t.Context(), client.ObjectKeyFromObject(work), work))
-	require.Equal(t, []string{"example.com/other"}, work.Finalizers, "those of others are theirs to take off")
+	require.Equal(t, []string{"example.com/other"}, work.Finalizers, "finalizers of other controllers stay")
 	work.Finalizers = nil
 	require.NoError(t, w.admin.Update(t.Context(), work))
-	w.opens()
+	w.awaitOpen()
 }
 
-// TestForceUnasked checks that a leave can be forced while an earlier gate blocks it, so that this one was never
+// TestForce_GateNotCalled checks that a leave can be forced while an earlier gate blocks it, so that this one was never
 // called: Force changes the Works before they are deleted, and a running agent observes the change.
-func TestForceUnasked(t *testing.T) {
+func TestForce_GateNotCalled(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		reason    string
 		resources membershipv1alpha1.ResourcePolicy
 		kept      bool
 	}{
-		"unasked-delete": {"the agent takes back all, if it lives", membershipv1alpha1.DeleteResources, false},
-		"unasked-orphan": {"the agent leaves all as it is", membershipv1alpha1.OrphanResources, true},
+		"uncalled-delete": {"resource policy Delete deletes the objects", membershipv1alpha1.DeleteResources, false},
+		"uncalled-orphan": {"resource policy Orphan keeps the objects", membershipv1alpha1.OrphanResources, true},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
@@ -203,7 +205,7 @@ func TestForceUnasked(t *testing.T) {
 			gate := leave.Gate(w.hub)
 			require.NoError(t, gate.Force(t.Context(), w.member))
 			require.NoError(t, w.admin.Get(t.Context(), client.ObjectKeyFromObject(work), work))
-			require.Contains(t, work.Finalizers, v1alpha1.Finalizer, "the agent could not see how it ends")
+			require.Contains(t, work.Finalizers, v1alpha1.Finalizer, "the agent needs the finalizer to execute the deletion")
 			require.NoError(t, w.admin.Delete(t.Context(), work))
 			w.eventually(func() error {
 				err := w.admin.Get(context.Background(), client.ObjectKeyFromObject(work), work)
@@ -238,9 +240,9 @@ func TestForce_ReportsFirst(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(w.admin.Get(t.Context(), client.ObjectKeyFromObject(work), work)))
 }
 
-// TestForceGoesOn checks that a Work which cannot be written does not block the release of others, and that a Work
+// TestForce_WriteFails checks that a Work which cannot be written does not block the release of others, and that a Work
 // which cannot be set to orphan its objects does not block the deletion of its namespace.
-func TestForceGoesOn(t *testing.T) {
+func TestForce_WriteFails(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		resources membershipv1alpha1.ResourcePolicy
@@ -254,8 +256,8 @@ func TestForceGoesOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, name)
-			for _, of := range []string{"a", "b"} {
-				work := w.work(of, w.spec(""))
+			for _, name := range []string{"a", "b"} {
+				work := w.work(name, w.spec(""))
 				work.Finalizers = []string{v1alpha1.Finalizer}
 				require.NoError(t, w.admin.Update(t.Context(), work))
 				require.NoError(t, w.admin.Delete(t.Context(), work))
@@ -277,8 +279,8 @@ func TestForceGoesOn(t *testing.T) {
 	}
 }
 
-// TestGateGoesOn checks that a Work which cannot be deleted does not block the deletion of others.
-func TestGateGoesOn(t *testing.T) {
+// TestGate_DeletionFails checks that a Work which cannot be deleted does not block the deletion of others.
+func TestGate_DeletionFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "goeson")
 	w.work("a", w.spec(""))
@@ -340,9 +342,9 @@ func (r refusing) Delete(ctx context.Context, o client.Object, options ...client
 // TestCleaner checks that the cleaner applies the last leave policy that the member observed.
 func TestCleaner(t *testing.T) {
 	t.Parallel()
-	var asked v1alpha1.DeleteAction
+	var called v1alpha1.DeleteAction
 	cleaner := leave.Cleaner(func(_ context.Context, action v1alpha1.DeleteAction) ([]string, error) {
-		asked = action
+		called = action
 		return []string{"ConfigMap shop/a"}, nil
 	})
 	require.Equal(t, leave.Name, cleaner.Name())
@@ -354,6 +356,6 @@ func TestCleaner(t *testing.T) {
 			membership.Member{Leave: membershipv1alpha1.LeavePolicy{Resources: resources}})
 		require.NoError(t, err)
 		require.Equal(t, []string{"ConfigMap shop/a"}, remaining)
-		require.Equal(t, want, asked)
+		require.Equal(t, want, called)
 	}
 }

@@ -17,9 +17,9 @@ spec: {replicas: 2, progressDeadlineSeconds: 600, template: {spec: {containers: 
 status: {observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2,
   conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}`)
 	rule := compiled(b, `object.status.conditions.exists(c, c.type == "Available" && c.status == "True")`)
-	for _, assess := range []struct {
-		by string
-		is func() bool
+	for _, test := range []struct {
+		name  string
+		ready func() bool
 	}{
 		{"defaults", func() bool { return readiness.Registry(nil).Assess(o).Status == readiness.Ready }},
 		{"rule", func() bool { return rule.Assess(o).Status == readiness.Ready }},
@@ -28,10 +28,10 @@ status: {observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 
 			return err == nil && result.Status == status.CurrentStatus
 		}},
 	} {
-		b.Run(assess.by, func(b *testing.B) {
+		b.Run(test.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				require.True(b, assess.is())
+				require.True(b, test.ready())
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N), "ns/object")
 		})

@@ -10,7 +10,7 @@ import (
 	"github.com/muster-sdk/muster/work/readiness"
 )
 
-func TestTooEarly(t *testing.T) {
+func TestDefaults_TooEarly(t *testing.T) {
 	const ready, progressing, failed = readiness.Ready, readiness.Progressing, readiness.Failed
 	const (
 		stateful = "apps/v1 StatefulSet\nmetadata: {generation: 1}\n"
@@ -28,81 +28,82 @@ func TestTooEarly(t *testing.T) {
 		status         readiness.Status
 		message        string
 	}{
-		{"pods that are ready count when they have been for minReadySeconds",
+		{"StatefulSet: ready pods wait for minReadySeconds",
 			stateful + "spec: {replicas: 2, minReadySeconds: 30}\n" + full, progressing, "1 of 2 replicas are available"},
-		{"without minReadySeconds they count at once", stateful + "spec: {replicas: 2}\n" + full, ready,
+		{"StatefulSet: ready pods without minReadySeconds", stateful + "spec: {replicas: 2}\n" + full, ready,
 			"All replicas scheduled as expected. Replicas: 2"},
-		{"OnDelete at zero has to wait for the pods that go", stateful + "spec: {replicas: 0, updateStrategy: {type: " +
+		{"OnDelete at zero replicas waits for terminating pods", stateful + "spec: {replicas: 0, updateStrategy: {type: " +
 			"OnDelete}}\nstatus: {observedGeneration: 1, replicas: 2, readyReplicas: 2}", progressing,
 			"surplus replicas that have not terminated: 2"},
-		{"OnDelete at zero has to wait for its controller",
+		{"OnDelete at zero replicas waits for the controller",
 			stateful + "spec: {replicas: 0, updateStrategy: {type: OnDelete}}", progressing,
 			"waiting for the controller to observe the object"},
-		{"OnDelete at zero", stateful + "spec: {replicas: 0, updateStrategy: {type: OnDelete}}\nstatus: " +
+		{"OnDelete at zero replicas is ready", stateful + "spec: {replicas: 0, updateStrategy: {type: OnDelete}}\nstatus: " +
 			"{observedGeneration: 1, replicas: 0}", ready, "0 of 0 replicas are ready"},
 
-		{"a ReplicationController without a status", controller + "spec: {replicas: 2}", progressing,
+		{"ReplicationController without a status", controller + "spec: {replicas: 2}", progressing,
 			"waiting for the controller to observe the object"},
-		{"a ReplicationController starts pods",
+		{"ReplicationController with starting pods",
 			controller + "spec: {replicas: 2}\nstatus: {observedGeneration: 1, replicas: 2, readyReplicas: 1}", progressing,
 			"1 of 2 replicas are ready"},
-		{"a ReplicationController waits for minReadySeconds", controller + "spec: {replicas: 2, minReadySeconds: " +
+		{"ReplicationController waits for minReadySeconds", controller + "spec: {replicas: 2, minReadySeconds: " +
 			"5}\nstatus: {observedGeneration: 1, replicas: 2, readyReplicas: 2, availableReplicas: 1}", progressing,
 			"1 of 2 replicas are available"},
-		{"a ReplicationController is done",
+		{"ReplicationController is ready",
 			controller + "spec: {replicas: 2}\nstatus: {observedGeneration: 1, replicas: 2, readyReplicas: 2}", ready,
 			"2 of 2 replicas are ready"},
-		{"a ReplicationController cannot create pods", controller + "spec: {replicas: 2}\nstatus: {observedGeneration: 1, " +
+		{"ReplicationController cannot create pods", controller + "spec: {replicas: 2}\nstatus: {observedGeneration: 1, " +
 			"conditions: [{type: ReplicaFailure, status: 'True', message: exceeded quota}]}", progressing,
 			"pods cannot be created: exceeded quota"},
 
-		{"an entry of a load balancer without an address is none",
+		{"load balancer entry without an address",
 			balancer + "status: {loadBalancer: {ingress: [{ports: [{port: 80, protocol: TCP, error: x}]}]}}", progressing,
 			"waiting for the address of the load balancer"},
-		{"an entry with an IP is one", balancer + "status: {loadBalancer: {ingress: [{}, {ip: 192.0.2.1}]}}", ready,
+		{"load balancer entry with an IP", balancer + "status: {loadBalancer: {ingress: [{}, {ip: 192.0.2.1}]}}", ready,
 			"Service is ready"},
 
-		{"the order of conditions has no meaning", definition + "status: {conditions: [{type: Established, status: " +
+		{"definition whose names are not accepted", definition + "status: {conditions: [{type: Established, status: " +
 			"'True'}, {type: NamesAccepted, status: 'False', message: databases is taken}]}", failed, "databases is taken"},
-		{"a definition that goes is not served for long", definition + "status: {conditions: [{type: Established, status: " +
+		{"terminating definition", definition + "status: {conditions: [{type: Established, status: " +
 			"'True'}, {type: Terminating, status: 'True'}]}", progressing,
 			"the definition is being removed with all of its objects"},
 
-		{"a lost claim does not come back", "v1 PersistentVolumeClaim\nstatus: {phase: Lost}", failed,
+		{"lost PersistentVolumeClaim", "v1 PersistentVolumeClaim\nstatus: {phase: Lost}", failed,
 			"the claim has lost its volume: the bound PersistentVolume no longer exists"},
 
-		{"a generation as a string", rollout + "status: {observedGeneration: '2', phase: Healthy}", ready,
+		{"generation as a string", rollout + "status: {observedGeneration: '2', phase: Healthy}", ready,
 			`status.phase is "Healthy"`},
-		{"an older generation as a string", rollout + "status: {observedGeneration: '1', phase: Healthy}", progressing,
+		{"older generation as a string", rollout + "status: {observedGeneration: '1', phase: Healthy}", progressing,
 			"the status describes generation 1; waiting for generation 2 to be observed"},
-		{"a hash says nothing about the generation",
+		{"hash as the observed generation",
 			rollout + "status: {observedGeneration: 6f8b5cf, phase: Degraded, message: aborted}", failed,
 			`status.phase is "Degraded": aborted`},
-		{"a string of another kind", database + "metadata: {generation: 2}\nstatus: {observedGeneration: '2', conditions: " +
-			"[{type: Ready, status: 'True'}]}", ready, "Resource is Ready"},
+		{"generation as a string of an unknown kind",
+			database + "metadata: {generation: 2}\nstatus: {observedGeneration: '2', conditions: " +
+				"[{type: Ready, status: 'True'}]}", ready, "Resource is Ready"},
 
-		{"a disruption budget that was just created", budget, progressing,
+		{"new disruption budget", budget, progressing,
 			"waiting for the controller to observe the object"},
 		{
-			"a disruption budget whose controller fails",
+			"disruption budget whose controller fails",
 			budget + "status: {observedGeneration: 1, conditions: [{type: DisruptionAllowed, status: 'False', reason: " +
 				"SyncFailed}]}",
 			failed, "DisruptionAllowed is False: SyncFailed",
 		},
 		{
-			"a disruption budget that allows none",
+			"disruption budget that allows no disruption",
 			budget + "status: {observedGeneration: 1, currentHealthy: 1, desiredHealthy: 1, " +
 				"conditions: [{type: DisruptionAllowed, status: 'False', reason: InsufficientPods}]}",
 			ready, "AllowedDisruptions has been computed.",
 		},
 
-		{"an autoscaler that was just created", hpa, progressing, "the autoscaler has not been observed yet"},
-		{"an autoscaler without metrics", hpa + "status: {conditions: [{type: AbleToScale, status: 'True'}, {type: " +
+		{"new autoscaler", hpa, progressing, "the autoscaler has not been observed yet"},
+		{"autoscaler without metrics", hpa + "status: {conditions: [{type: AbleToScale, status: 'True'}, {type: " +
 			"ScalingActive, status: 'False', reason: FailedGetResourceMetric, message: no metrics}]}", failed,
 			"ScalingActive is False: FailedGetResourceMetric: no metrics"},
-		{"an autoscaler whose target has no replicas", hpa + "status: {conditions: [{type: AbleToScale, status: 'True'}, " +
+		{"autoscaler whose target has no replicas", hpa + "status: {conditions: [{type: AbleToScale, status: 'True'}, " +
 			"{type: ScalingActive, status: 'False', reason: ScalingDisabled}]}", ready, "the autoscaler is able to scale"},
-		{"an autoscaler without a target", hpa + "status: {conditions: [{type: AbleToScale, status: 'False', reason: " +
+		{"autoscaler without a target", hpa + "status: {conditions: [{type: AbleToScale, status: 'False', reason: " +
 			"FailedGetScale, message: not found}]}", failed, "AbleToScale is False: FailedGetScale: not found"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -136,42 +137,44 @@ func TestCustomResources(t *testing.T) {
 			"status: {conditions: [{type: Ready, status: 'False', reason: DoesNotExist, message: issuing}]}", progressing,
 			"Ready is False: DoesNotExist: issuing"},
 
-		{"a Gateway that is accepted and not programmed", gateway + "status: {conditions: [{type: Accepted, status: " +
+		{"Gateway that is accepted and not programmed", gateway + "status: {conditions: [{type: Accepted, status: " +
 			"'True'}, {type: Programmed, status: 'False', reason: Pending}]}", progressing, "Programmed is False: Pending"},
-		{"a Gateway that is refused",
+		{"Gateway that is not accepted",
 			gateway + "status: {conditions: [{type: Accepted, status: 'False', reason: UnsupportedAddress}]}", failed,
 			"Accepted is False: UnsupportedAddress"},
-		{"a Gateway that serves", gateway + "status: {conditions: [{type: Accepted, status: 'True'}, {type: Programmed, " +
-			"status: 'True'}]}", ready, "Accepted and Programmed is True"},
-		{"a route without a parent", route, progressing, "no Gateway has reported on the route yet"},
-		{"a route with a parent that refuses it", route + "status: {parents: [{parentRef: {name: a}, conditions: [{type: " +
+		{"Gateway that is programmed",
+			gateway + "status: {conditions: [{type: Accepted, status: 'True'}, {type: Programmed, " +
+				"status: 'True'}]}", ready, "Accepted and Programmed is True"},
+		{"route without a parent", route, progressing, "no Gateway has reported on the route yet"},
+		{"route that one parent does not accept", route + "status: {parents: [{parentRef: {name: a}, conditions: [{type: " +
 			"Accepted, status: 'True'}, {type: ResolvedRefs, status: 'True'}]}, {parentRef: {name: b}, conditions: [{type: " +
 			"Accepted, status: 'False', reason: NotAllowedByListeners}]}]}", failed,
 			"parent b: Accepted is False: NotAllowedByListeners"},
-		{"a route that is served", route + "status: {parents: [{parentRef: {name: a}, conditions: [{type: Accepted, " +
+		{"route that all parents accept", route + "status: {parents: [{parentRef: {name: a}, conditions: [{type: Accepted, " +
 			"status: 'True'}, {type: ResolvedRefs, status: 'True'}]}]}", ready, "all parents have accepted the route"},
 
-		{"a kind without a status", "monitoring.coreos.com/v1 ServiceMonitor", ready, "the kind has no status"},
-		{"an Application is as its parts are", "argoproj.io/v1alpha1 Application\nstatus: {health: {status: Degraded}}",
+		{"kind without a status", "monitoring.coreos.com/v1 ServiceMonitor", ready, "the kind has no status"},
+		{"degraded Application", "argoproj.io/v1alpha1 Application\nstatus: {health: {status: Degraded}}",
 			failed, `status.health.status is "Degraded"`},
-		{"a yes or no", "snapshot.storage.k8s.io/v1 VolumeSnapshot\nstatus: {readyToUse: false}", progressing,
+		{"boolean status field", "snapshot.storage.k8s.io/v1 VolumeSnapshot\nstatus: {readyToUse: false}", progressing,
 			`status.readyToUse is "false"`},
 
-		{"a convention: it has failed", database + "status: {conditions: [{type: Degraded, status: 'True', reason: Lost}, " +
+		{"convention: Degraded", database + "status: {conditions: [{type: Degraded, status: 'True', reason: Lost}, " +
 			"{type: Ready, status: 'True'}]}", failed, "Degraded is True: Lost"},
-		{"a convention: phase", database + "status: {phase: Failed, message: no disk}", failed,
+		{"convention: phase", database + "status: {phase: Failed, message: no disk}", failed,
 			`status.phase is "Failed": no disk`},
-		{"a convention: state", database + "status: {state: Error}", failed, `status.state is "Error"`},
-		{"a convention: Synced", database + "status: {conditions: [{type: Synced, status: 'False', reason: ReconcileError, " +
+		{"convention: state", database + "status: {state: Error}", failed, `status.state is "Error"`},
+		{"convention: Synced", database + "status: {conditions: [{type: Synced, status: 'False', reason: ReconcileError, " +
 			"message: forbidden}, {type: Ready, status: 'True'}]}", failed, "Synced is False: ReconcileError: forbidden"},
-		{"a convention: Available", database + "status: {conditions: [{type: Available, status: 'False', reason: Creating}]}",
+		{"convention: Available", database + "status: {conditions: [{type: Available, status: 'False', reason: Creating}]}",
 			progressing, "Available is False: Creating"},
-		{"a convention: Unknown is not True", database + "status: {conditions: [{type: Programmed, status: Unknown}]}",
+		{"convention: condition Unknown is not True",
+			database + "status: {conditions: [{type: Programmed, status: Unknown}]}",
 			progressing, "Programmed is Unknown"},
-		{"Ready is explained by kstatus", database + "status: {conditions: [{type: Accepted, status: 'True'}, {type: " +
+		{"message of condition Ready", database + "status: {conditions: [{type: Accepted, status: 'True'}, {type: " +
 			"Ready, status: 'False', message: 3 of 5 GiB}]}", progressing, "3 of 5 GiB"},
-		{"what follows no convention is ready", database + "status: {size: 3}", ready, "Resource is current"},
-		{"kinds of Kubernetes are judged by what they mean", "apps/v1 Deployment\nmetadata: {generation: 1}\nspec: " +
+		{"status without a known convention", database + "status: {size: 3}", ready, "Resource is current"},
+		{"Kubernetes kinds have rules of their own", "apps/v1 Deployment\nmetadata: {generation: 1}\nspec: " +
 			"{replicas: 0}\nstatus: {observedGeneration: 1, conditions: [{type: Available, status: 'True'}, {type: " +
 			"Progressing, status: 'True', reason: NewReplicaSetAvailable}]}", ready, "Deployment is available. Replicas: 0"},
 	} {
@@ -183,12 +186,12 @@ func TestCustomResources(t *testing.T) {
 	run := readiness.Registry{}.Assess(object(t, "tekton.dev/v1 PipelineRun\nstatus: {conditions: [{type: Succeeded, "+
 		"status: 'True', reason: Completed}]}"))
 	require.Equal(t, readiness.Result{Status: ready, Ends: true, Complete: true, Message: "Succeeded is True: Completed"},
-		run, "a run ends")
+		run, "a PipelineRun ends")
 	own := readiness.Registry{{Group: "cert-manager.io",
 		Kind: "Certificate"}: func(u *unstructured.Unstructured) (readiness.Result, error) {
 		return readiness.Result{Status: ready, Message: "own"}, nil
 	}}
-	require.Equal(t, "own", own.Assess(object(t, certificate)).Message, "a product's own rule comes first")
+	require.Equal(t, "own", own.Assess(object(t, certificate)).Message, "the rule of a product takes precedence")
 }
 
 // TestUnreported checks custom resources without a status: Unreported is true for those of kinds without a rule.
@@ -197,12 +200,12 @@ func TestUnreported(t *testing.T) {
 		reason, object string
 		want           bool
 	}{
-		{"an unknown kind", database, true},
-		{"an unknown kind with an empty status", database + "status: {}", true},
-		{"a status without conditions", database + "status: {endpoint: x}", false},
-		{"a kind of Kubernetes", "v1 ConfigMap", false},
-		{"a kind in the table that has no status", "monitoring.coreos.com/v1 PrometheusRule", false},
-		{"a kind in the table that has not reported yet", "cert-manager.io/v1 Certificate", false},
+		{"unknown kind", database, true},
+		{"unknown kind with an empty status", database + "status: {}", true},
+		{"status without conditions", database + "status: {endpoint: x}", false},
+		{"Kubernetes kind", "v1 ConfigMap", false},
+		{"known kind that has no status", "monitoring.coreos.com/v1 PrometheusRule", false},
+		{"known kind that has not reported yet", "cert-manager.io/v1 Certificate", false},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			result := readiness.Registry{}.Assess(object(t, tc.object))

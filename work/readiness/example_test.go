@@ -14,9 +14,9 @@ func Example() {
 	registry := readiness.Registry{
 		{Group: "example.com", Kind: "Database"}: func(object *unstructured.Unstructured) (readiness.Result, error) {
 			if object.GetAnnotations()["example.com/restoring"] != "" {
-				return readiness.Result{Status: readiness.Progressing, Message: "it is being restored"}, nil
+				return readiness.Result{Status: readiness.Progressing, Message: "the database is being restored"}, nil
 			}
-			return readiness.Result{Status: readiness.Ready, Message: "it serves"}, nil
+			return readiness.Result{Status: readiness.Ready, Message: "the database serves requests"}, nil
 		},
 	}
 	database := &unstructured.Unstructured{}
@@ -39,7 +39,7 @@ func Example() {
 	database.Object["status"] = map[string]any{"phase": "Running"}
 	fmt.Println(rule.Assess(database).Message)
 	// Output:
-	// Database: Progressing, it is being restored
+	// Database: Progressing, the database is being restored
 	// Job: Progressing, the Job is suspended; set spec.suspend to false to resume the Job
 	// the readiness rule cannot be evaluated: no such key: status, in object.status.phase == "Running"
 	// the readiness rule is true

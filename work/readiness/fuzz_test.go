@@ -10,12 +10,12 @@ import (
 	"github.com/muster-sdk/muster/work/readiness"
 )
 
-func sane(t *testing.T, result readiness.Result) {
+func requireValid(t *testing.T, result readiness.Result) {
 	require.Contains(t, []readiness.Status{readiness.Ready, readiness.Progressing, readiness.Failed, readiness.Unknown},
 		result.Status)
 	require.LessOrEqual(t, len(result.Message), readiness.MaxMessageBytes)
 	require.True(t, utf8.ValidString(result.Message))
-	require.True(t, result.Ends || !result.Complete, "what does not end has not ended well")
+	require.True(t, result.Ends || !result.Complete, "only objects that end can be complete")
 }
 
 // FuzzAssess evaluates any JSON object.
@@ -40,8 +40,8 @@ func FuzzAssess(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var o unstructured.Unstructured
-		_ = o.UnmarshalJSON(data) // what fails may have left something
-		sane(t, readiness.Registry{}.Assess(&o))
+		_ = o.UnmarshalJSON(data) // a failed decode may leave a partial object
+		requireValid(t, readiness.Registry{}.Assess(&o))
 	})
 }
 
@@ -64,7 +64,7 @@ func FuzzRule(f *testing.F) {
 		if err != nil {
 			return
 		}
-		sane(t, rule.Assess(&unstructured.Unstructured{Object: map[string]any{
+		requireValid(t, rule.Assess(&unstructured.Unstructured{Object: map[string]any{
 			"kind": "Job", "status": map[string]any{"phase": phase, "n": n,
 				"conditions": []any{map[string]any{"type": "Ready", "status": phase}}},
 		}}))

@@ -34,19 +34,20 @@ const database = "example.com/v1 Database\n"
 
 var databaseKind = schema.GroupKind{Group: "example.com", Kind: "Database"}
 
-func TestGuards(t *testing.T) {
+func TestAssess_DeletedOrStaleStatus(t *testing.T) {
 	fine := func(*unstructured.Unstructured) (readiness.Result, error) {
 		return readiness.Result{Status: readiness.Ready, Message: "fine"}, nil
 	}
 	rule, err := readiness.CompileCEL("true")
 	require.NoError(t, err)
 	tests := []struct{ reason, object, want string }{
-		{"what is about to go cannot be relied on", database + "metadata: {deletionTimestamp: 2026-01-01T00:00:00Z}",
+		{"object that is being deleted", database + "metadata: {deletionTimestamp: 2026-01-01T00:00:00Z}",
 			"the object is being deleted"},
-		{"a status of yesterday says nothing of what was asked for today",
+		{"status of an earlier generation",
 			database + "metadata: {generation: 2}\nstatus: {observedGeneration: 1}",
 			"the status describes generation 1; waiting for generation 2 to be observed"},
-		{"nor does one from before a restore", database + "metadata: {generation: 2}\nstatus: {observedGeneration: 7}",
+		{"status of a later generation, after a restore",
+			database + "metadata: {generation: 2}\nstatus: {observedGeneration: 7}",
 			"the status describes generation 7; waiting for generation 2 to be observed"},
 	}
 	for _, test := range tests {
@@ -76,14 +77,15 @@ func TestRegistry(t *testing.T) {
 		own    readiness.Func
 		want   readiness.Result
 	}{
-		{"whoever knows the kind has the say", returns(all, nil), all},
-		{"nil is nobody", nil, readiness.Result{Status: readiness.Failed, Message: "disk is full"}},
-		{"an error is no verdict", returns(all, errors.New("no idea")), unknown("the readiness rule failed: no idea")},
-		{"a panic harms nobody else", func(*unstructured.Unstructured) (readiness.Result, error) { panic("oops") },
+		{"rule of the registry takes precedence", returns(all, nil), all},
+		{"nil rule is ignored", nil, readiness.Result{Status: readiness.Failed, Message: "disk is full"}},
+		{"error of a rule is Unknown", returns(all, errors.New("no idea")), unknown("the readiness rule failed: no idea")},
+		{"panic of a rule is Unknown", func(*unstructured.Unstructured) (readiness.Result, error) { panic("oops") },
 			unknown("the readiness rule panicked: oops")},
-		{"a Func that forgot is found out", returns(readiness.Result{}, nil),
+		{"empty status of a rule is Unknown", returns(readiness.Result{}, nil),
 			unknown(`the readiness rule returned the invalid status ""`)},
-		{"a message is a line", returns(readiness.Result{Status: readiness.Failed, Message: " a\n\tb\x00\xff "}, nil),
+		{"message is cleaned to one line",
+			returns(readiness.Result{Status: readiness.Failed, Message: " a\n\tb\x00\xff "}, nil),
 			readiness.Result{Status: readiness.Failed, Message: "a b\x00"}},
 	}
 	for _, test := range tests {
@@ -95,7 +97,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-func TestNoObject(t *testing.T) {
+func TestAssess_NoObject(t *testing.T) {
 	rule, err := readiness.CompileCEL("true")
 	require.NoError(t, err)
 	for _, nothing := range []*unstructured.Unstructured{nil, {}} {
@@ -104,20 +106,20 @@ func TestNoObject(t *testing.T) {
 	}
 }
 
-func TestMessagesAreBounded(t *testing.T) {
+func TestAssess_MessageLimit(t *testing.T) {
 	for _, filler := range []string{"x", "ä", "€", "😀", "x ", "\n"} {
 		got := readiness.Registry{databaseKind: func(*unstructured.Unstructured) (readiness.Result, error) {
 			return readiness.Result{}, errors.New(strings.Repeat(filler, 1e6))
 		}}.Assess(object(t, database)).Message
 		require.LessOrEqual(t, len(got), readiness.MaxMessageBytes)
 		require.True(t, utf8.ValidString(got), "%q is cut between characters", got)
-		require.Equal(t, filler != "\n", strings.HasSuffix(got, "…"), "%q does not say that it was cut", got)
+		require.Equal(t, filler != "\n", strings.HasSuffix(got, "…"), "%q has no ellipsis for the omitted text", got)
 	}
 }
 
-// TestFailedJobThatIsBeingDeleted checks that the failure of a Job is still reported while its TTL deletes it, and
+// TestDefaults_FailedJobBeingDeleted checks that the failure of a Job is still reported while its TTL deletes it, and
 // that other objects that are being deleted are only reported as such.
-func TestFailedJobThatIsBeingDeleted(t *testing.T) {
+func TestDefaults_FailedJobBeingDeleted(t *testing.T) {
 	const job = "batch/v1 Job\nmetadata: {deletionTimestamp: 2026-01-01T00:00:00Z}\n" +
 		"status: {conditions: [{type: CONDITION, status: 'True', reason: x}]}"
 	for condition, want := range map[string]readiness.Result{

@@ -13,30 +13,30 @@ import (
 func TestStatusOf(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	work := &v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Generation: 2}}
-	first, news := statusOf(work, now)
-	require.True(t, news)
+	first, changed := statusOf(work, now)
+	require.True(t, changed)
 	work.Status = first
 	again, _ := statusOf(work, now.Add(time.Hour))
-	require.Equal(t, first, again, "the same state has the same status, or it would be written again and again")
+	require.Equal(t, first, again, "the status of an unchanged Work is equal, so it is not written again")
 
 	work.Status.ObservedGeneration = 1
-	_, news = statusOf(work, now)
-	require.False(t, news, "the status belongs to the agent that has observed the Work")
+	_, changed = statusOf(work, now)
+	require.False(t, changed, "the status belongs to the agent that has observed the Work")
 	work.DeletionTimestamp, work.Finalizers = &metav1.Time{Time: now}, []string{v1alpha1.Finalizer}
-	status, news := statusOf(work, now)
-	require.True(t, news)
+	status, changed := statusOf(work, now)
+	require.True(t, changed)
 	require.Contains(t, status.Message, "remove the finalizer")
 }
 
 func TestStatusWhenAssigned(t *testing.T) {
 	now := time.Now()
 	work := &v1alpha1.Work{}
-	_, news := statusWhenAssigned(work, "east", now)
-	require.False(t, news, "nothing was reported")
+	_, changed := statusWhenAssigned(work, "east", now)
+	require.False(t, changed, "a Work without a status needs no change")
 	work.Status, _ = statusOf(work, now)
-	status, news := statusWhenAssigned(work, "east", now)
-	require.True(t, news)
+	status, changed := statusWhenAssigned(work, "east", now)
+	require.True(t, changed)
 	work.Status = status
-	_, news = statusWhenAssigned(work, "east", now)
-	require.False(t, news, "it is written once")
+	_, changed = statusWhenAssigned(work, "east", now)
+	require.False(t, changed, "the status is written once")
 }

@@ -31,7 +31,7 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "unassigned"}}
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
-// hub is a control plane with the controller, which has the permissions of the folder rbac and no more.
+// hub is a control plane with the controller, which has only the permissions of the folder rbac.
 type hub struct {
 	t     *testing.T
 	admin client.WithWatch
@@ -71,8 +71,8 @@ func (h *hub) work(namespace, name string, finalizers ...string) *v1alpha1.Work 
 	return work
 }
 
-// says waits until condition Applied of a Work has a reason and a message.
-func (h *hub) says(work *v1alpha1.Work, reason, message string) {
+// awaitApplied waits until condition Applied of a Work has a reason and a message.
+func (h *hub) awaitApplied(work *v1alpha1.Work, reason, message string) {
 	h.t.Helper()
 	var got string
 	require.Eventually(h.t, func() bool {
@@ -95,47 +95,48 @@ type lazy struct{ text *string }
 
 func (l lazy) String() string { return *l.text }
 
-// TestUnassigned checks that a Work in a namespace of no member gets a status that says so, that no status is written
-// where an agent is, and that the status follows the label of the namespace.
+// TestUnassigned checks that a Work in a namespace of no member gets a status with reason NoMember, that no status is
+// written in the namespace of a member, and that the status follows the label of the namespace.
 func TestUnassigned(t *testing.T) {
 	h := newHub(t)
 	h.namespace("shop", "")
 	h.namespace("member-east", "east")
 	h.namespace("member-west", "")
 
-	agents := h.work("member-east", "web")
-	lost := h.work("shop", "web")
-	h.says(lost, v1alpha1.ReasonNoMember, "Namespace shop belongs to no member cluster")
-	require.Equal(t, "0/1", lost.Status.Ready)
-	require.Contains(t, lost.Status.Message, "status.namespace of the MemberClusters")
-	require.Zero(t, lost.Status.ObservedGeneration, "only an agent observes a Work")
-	require.True(t, meta.IsStatusConditionTrue(lost.Status.Conditions, v1alpha1.ConditionDegraded))
+	assigned := h.work("member-east", "web")
+	unassignedWork := h.work("shop", "web")
+	h.awaitApplied(unassignedWork, v1alpha1.ReasonNoMember, "Namespace shop belongs to no member cluster")
+	require.Equal(t, "0/1", unassignedWork.Status.Ready)
+	require.Contains(t, unassignedWork.Status.Message, "status.namespace of the MemberClusters")
+	require.Zero(t, unassignedWork.Status.ObservedGeneration, "only an agent observes a Work")
+	require.True(t, meta.IsStatusConditionTrue(unassignedWork.Status.Conditions, v1alpha1.ConditionDegraded))
 
-	t.Run("a namespace that becomes a member's", func(t *testing.T) {
+	t.Run("namespace becomes a member namespace", func(t *testing.T) {
 		early := h.work("member-west", "web")
-		h.says(early, v1alpha1.ReasonNoMember, "Namespace member-west belongs to no member")
+		h.awaitApplied(early, v1alpha1.ReasonNoMember, "Namespace member-west belongs to no member")
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-west"}}
 		mustertest.Change(t, h.admin, namespace, func(n *corev1.Namespace) {
 			n.Labels = map[string]string{membership.MemberLabel: "west"}
 		})
-		h.says(early, v1alpha1.ReasonPending, "The agent of member west has not reported on the Work yet")
+		h.awaitApplied(early, v1alpha1.ReasonPending, "The agent of member west has not reported on the Work yet")
 		mustertest.Change(t, h.admin, namespace, func(n *corev1.Namespace) { delete(n.Labels, membership.MemberLabel) })
-		h.says(early, v1alpha1.ReasonNoMember, "Namespace member-west belongs to no member")
+		h.awaitApplied(early, v1alpha1.ReasonNoMember, "Namespace member-west belongs to no member")
 	})
-	t.Run("a Work with the finalizer that is deleted", func(t *testing.T) {
+	t.Run("deleted Work with the finalizer of the agent", func(t *testing.T) {
 		blocked := h.work("shop", "held", v1alpha1.Finalizer)
 		require.NoError(t, h.admin.Delete(t.Context(), blocked))
-		h.says(blocked, v1alpha1.ReasonNoMember, "remove the finalizer "+v1alpha1.Finalizer)
+		h.awaitApplied(blocked, v1alpha1.ReasonNoMember, "remove the finalizer "+v1alpha1.Finalizer)
 	})
-	t.Run("a new generation", func(t *testing.T) {
-		mustertest.Change(t, h.admin, lost, func(work *v1alpha1.Work) {
+	t.Run("new generation of a Work", func(t *testing.T) {
+		mustertest.Change(t, h.admin, unassignedWork, func(work *v1alpha1.Work) {
 			work.Spec.Manifests = append(work.Spec.Manifests, work.Spec.Manifests[0])
 		})
 		require.Eventually(t, func() bool {
-			return h.admin.Get(t.Context(), client.ObjectKeyFromObject(lost), lost) == nil && lost.Status.Ready == "0/2"
+			return h.admin.Get(t.Context(), client.ObjectKeyFromObject(unassignedWork),
+				unassignedWork) == nil && unassignedWork.Status.Ready == "0/2"
 		}, deadline, 50*time.Millisecond)
 	})
-	// All of the above came after this Work, and the controller has one worker.
-	require.NoError(t, h.admin.Get(t.Context(), client.ObjectKeyFromObject(agents), agents))
-	require.Empty(t, agents.Status, "a Work of a member is its agent's")
+	// The controller has one worker, so it has reconciled this Work before all others.
+	require.NoError(t, h.admin.Get(t.Context(), client.ObjectKeyFromObject(assigned), assigned))
+	require.Empty(t, assigned.Status, "only the agent writes the status of a Work of a member")
 }

@@ -13,13 +13,14 @@ func TestFieldPath_Matches(t *testing.T) {
 		reason, path, pattern string
 		want                  bool
 	}{
-		{"the same path", ".spec.replicas", ".spec.replicas", true},
-		{"a path into the pattern", ".spec.template.spec", ".spec.template", true},
-		{"a path that ends before", ".spec", ".spec.replicas", false},
-		{"any item", `.spec.containers[name="web"].image`, ".spec.containers[*].image", true},
-		{"another field of any item", `.spec.containers[name="web"].args`, ".spec.containers[*].image", false},
-		{"some of the keys", `.spec.ports[containerPort=80,protocol="TCP"]`, ".spec.ports[containerPort=80]", true},
-		{"another key", `.spec.ports[containerPort=80,protocol="TCP"]`, ".spec.ports[containerPort=81]", false},
+		{"equal path", ".spec.replicas", ".spec.replicas", true},
+		{"path below the pattern", ".spec.template.spec", ".spec.template", true},
+		{"path above the pattern", ".spec", ".spec.replicas", false},
+		{"pattern with any item", `.spec.containers[name="web"].image`, ".spec.containers[*].image", true},
+		{"pattern with another field of any item", `.spec.containers[name="web"].args`, ".spec.containers[*].image", false},
+		{"pattern with some of the keys", `.spec.ports[containerPort=80,protocol="TCP"]`, ".spec.ports[containerPort=80]",
+			true},
+		{"pattern with another key", `.spec.ports[containerPort=80,protocol="TCP"]`, ".spec.ports[containerPort=81]", false},
 	} {
 		path, err := v1alpha1.ParseFieldPath(test.path)
 		require.NoError(t, err)

@@ -39,28 +39,28 @@ func TestGet(t *testing.T) {
 		want         any
 		found        bool
 	}{
-		{"a field", ".a.b", int64(1), true},
+		{"field", ".a.b", int64(1), true},
 		{"null is a value", ".a.c", nil, true},
-		{"no such field", ".a.x", nil, false},
-		{"nothing is below a value", ".a.b.c", nil, false},
-		{"nothing is below null", ".a.c.d", nil, false},
-		{"a name with a dot", `.a["d.e"]`, "f", true},
-		{"an annotation as the API server writes it", ".metadata.annotations.example.com/note", "n", true},
-		{"an item by its keys", `.ports[port=53,protocol="UDP"].protocol`, "UDP", true},
-		{"TCP that is not said is TCP", `.ports[port=80,protocol="TCP"].port`, int64(80), true},
-		{"TCP that is not said is not UDP", `.ports[port=80,protocol="UDP"].port`, nil, false},
-		{"one of the keys is not enough", `.ports[port=54,protocol="UDP"]`, nil, false},
-		{"an item by a key that it does not have", `.ports[name="web"]`, nil, false},
-		{"a text", `.set[="x"]`, "x", true},
-		{"a number", `.set[=1.0]`, int64(1), true},
-		{"a fraction", `.set[=1.5]`, 1.5, true},
-		{"a truth", `.set[=true]`, true, true},
-		{"no such value", `.set[="1"]`, nil, false},
-		{"an index of an index", ".lists[0][1]", int64(2), true},
-		{"the end of a list", ".lists[2]", nil, false},
-		{"a list has no fields", ".lists.a", nil, false},
-		{"a map has no items", ".a[0]", nil, false},
-		{"a map has no values", `.a[="b"]`, nil, false},
+		{"missing field", ".a.x", nil, false},
+		{"field of a number", ".a.b.c", nil, false},
+		{"field of null", ".a.c.d", nil, false},
+		{"name with a dot", `.a["d.e"]`, "f", true},
+		{"annotation as the API server writes it", ".metadata.annotations.example.com/note", "n", true},
+		{"item by its keys", `.ports[port=53,protocol="UDP"].protocol`, "UDP", true},
+		{"missing protocol equals TCP", `.ports[port=80,protocol="TCP"].port`, int64(80), true},
+		{"missing protocol is not UDP", `.ports[port=80,protocol="UDP"].port`, nil, false},
+		{"item with one different key", `.ports[port=54,protocol="UDP"]`, nil, false},
+		{"item by a key that no item has", `.ports[name="web"]`, nil, false},
+		{"item by a string", `.set[="x"]`, "x", true},
+		{"item by a number", `.set[=1.0]`, int64(1), true},
+		{"item by a fraction", `.set[=1.5]`, 1.5, true},
+		{"item by a boolean", `.set[=true]`, true, true},
+		{"item by a value of another type", `.set[="1"]`, nil, false},
+		{"index of a nested list", ".lists[0][1]", int64(2), true},
+		{"index after the end of a list", ".lists[2]", nil, false},
+		{"field of a list", ".lists.a", nil, false},
+		{"index of a map", ".a[0]", nil, false},
+		{"item of a map by a value", `.a[="b"]`, nil, false},
 	} {
 		got, found := parsed(t, test.path).Get(decoded(t, object))
 		if diff := cmp.Diff(test.want, got); diff != "" || found != test.found {
@@ -69,7 +69,7 @@ func TestGet(t *testing.T) {
 	}
 	whole := decoded(t, object)
 	if got, found := root.Get(whole); !found || !cmp.Equal(got, any(whole)) {
-		t.Errorf("the empty path is the object, got %v", got)
+		t.Errorf("the empty path: want the object, got %v", got)
 	}
 }
 
@@ -80,28 +80,29 @@ func TestSet(t *testing.T) {
 		want                 string
 		refused              string
 	}{
-		{"a field", `{"a": 1}`, ".a", int64(2), `{"a": 2}`, ""},
-		{"a new field", `{}`, ".a", int64(2), `{"a": 2}`, ""},
-		{"maps on the way are made", `{}`, ".a.b.c", int64(2), `{"a": {"b": {"c": 2}}}`, ""},
-		{"null is as good as missing", `{"a": null}`, ".a.b", int64(2), `{"a": {"b": 2}}`, ""},
-		{"an item", `{"l": [1, 2]}`, ".l[1]", int64(3), `{"l": [1, 3]}`, ""},
-		{"within an item", `{"l": [{"k": "a"}, {"k": "b"}]}`, `.l[k="b"].v`, int64(3),
+		{"existing field", `{"a": 1}`, ".a", int64(2), `{"a": 2}`, ""},
+		{"new field", `{}`, ".a", int64(2), `{"a": 2}`, ""},
+		{"missing maps of the path are created", `{}`, ".a.b.c", int64(2), `{"a": {"b": {"c": 2}}}`, ""},
+		{"null is replaced by a map", `{"a": null}`, ".a.b", int64(2), `{"a": {"b": 2}}`, ""},
+		{"item by index", `{"l": [1, 2]}`, ".l[1]", int64(3), `{"l": [1, 3]}`, ""},
+		{"field of an item", `{"l": [{"k": "a"}, {"k": "b"}]}`, `.l[k="b"].v`, int64(3),
 			`{"l": [{"k": "a"}, {"k": "b", "v": 3}]}`, ""},
-		{"a whole item", `{"l": [{"k": "a", "v": 1}]}`, `.l[k="a"]`, map[string]any{"k": "a"}, `{"l": [{"k": "a"}]}`, ""},
-		{"a new item", `{"l": [{"k": "a"}]}`, `.l[k="b"]`, map[string]any{"k": "b"}, `{"l": [{"k": "a"}, {"k": "b"}]}`, ""},
-		{"the first item", `{}`, `.l[k="b"]`, map[string]any{"k": "b"}, `{"l": [{"k": "b"}]}`, ""},
-		{"a new plain item", `{"l": ["a"]}`, `.l[="b"]`, "b", `{"l": ["a", "b"]}`, ""},
-		{"a plain item that is there", `{"l": ["a"]}`, `.l[="a"]`, "a", `{"l": ["a"]}`, ""},
-		{"an item must stay the one that it is", `{"l": [{"k": "a"}]}`, `.l[k="a"]`, map[string]any{"k": "b"}, "",
+		{"whole item", `{"l": [{"k": "a", "v": 1}]}`, `.l[k="a"]`, map[string]any{"k": "a"}, `{"l": [{"k": "a"}]}`, ""},
+		{"new item", `{"l": [{"k": "a"}]}`, `.l[k="b"]`, map[string]any{"k": "b"}, `{"l": [{"k": "a"}, {"k": "b"}]}`, ""},
+		{"first item of a missing list", `{}`, `.l[k="b"]`, map[string]any{"k": "b"}, `{"l": [{"k": "b"}]}`, ""},
+		{"new item of a set", `{"l": ["a"]}`, `.l[="b"]`, "b", `{"l": ["a", "b"]}`, ""},
+		{"existing item of a set", `{"l": ["a"]}`, `.l[="a"]`, "a", `{"l": ["a"]}`, ""},
+		{"item with another key", `{"l": [{"k": "a"}]}`, `.l[k="a"]`, map[string]any{"k": "b"}, "",
 			`.l[k="a"]: the value is not the item that the path names`},
-		{"a plain item, too", `{"l": ["a"]}`, `.l[="a"]`, "b", "", `.l[="a"]: the value is not the item that the path names`},
-		{"a list is not made longer by index", `{"l": [1]}`, ".l[1]", int64(2), "", ".l[1]: there is no such item"},
-		{"nor begun", `{}`, ".l[0]", int64(2), "", ".l[0]: there is no such item"},
-		{"what an item is cannot be guessed", `{"l": []}`, `.l[k="a"].v`, int64(2), "", `.l[k="a"]: there is no such item`},
-		{"a value has no fields", `{"a": {"b": "c"}}`, ".a.b.c.d", int64(2), "", ".a.b.c: its parent is no map"},
-		{"a list has no fields", `{"a": []}`, ".a.b", int64(2), "", ".a.b: its parent is no map"},
-		{"a map has no items", `{"a": {}}`, ".a[0]", int64(2), "", ".a[0]: its parent is no list"},
-		{"a mistake at the end leaves nothing on the way", `{}`, ".a.b[0]", int64(2), "", ".a.b[0]: there is no such item"},
+		{"item of a set with another value", `{"l": ["a"]}`, `.l[="a"]`, "b", "",
+			`.l[="a"]: the value is not the item that the path names`},
+		{"index after the end of a list", `{"l": [1]}`, ".l[1]", int64(2), "", ".l[1]: there is no such item"},
+		{"index of a missing list", `{}`, ".l[0]", int64(2), "", ".l[0]: there is no such item"},
+		{"field of a missing item", `{"l": []}`, `.l[k="a"].v`, int64(2), "", `.l[k="a"]: there is no such item`},
+		{"field of a string", `{"a": {"b": "c"}}`, ".a.b.c.d", int64(2), "", ".a.b.c: its parent is no map"},
+		{"field of a list", `{"a": []}`, ".a.b", int64(2), "", ".a.b: its parent is no map"},
+		{"index of a map", `{"a": {}}`, ".a[0]", int64(2), "", ".a[0]: its parent is no list"},
+		{"an error creates no maps of the path", `{}`, ".a.b[0]", int64(2), "", ".a.b[0]: there is no such item"},
 	} {
 		got := decoded(t, test.object)
 		err := parsed(t, test.path).Set(got, test.value)
@@ -123,18 +124,18 @@ func TestSet(t *testing.T) {
 
 func TestRemove(t *testing.T) {
 	for _, test := range []struct{ reason, object, path, want string }{
-		{"a field", `{"a": 1, "b": 2}`, ".a", `{"b": 2}`},
-		{"null is there", `{"a": null}`, ".a", `{}`},
-		{"what becomes empty stays", `{"a": {"b": 1}}`, ".a.b", `{"a": {}}`},
-		{"an item", `{"l": [1, 2, 3]}`, ".l[1]", `{"l": [1, 3]}`},
-		{"the last item", `{"l": ["a"]}`, `.l[="a"]`, `{"l": []}`},
-		{"an item by its key, and what only looks like it", `{"l": [{"k": "a"}, {"k": "b"}, {"k": "a"}]}`, `.l[k="a"]`,
+		{"field", `{"a": 1, "b": 2}`, ".a", `{"b": 2}`},
+		{"field with value null", `{"a": null}`, ".a", `{}`},
+		{"empty parent stays", `{"a": {"b": 1}}`, ".a.b", `{"a": {}}`},
+		{"item by index", `{"l": [1, 2, 3]}`, ".l[1]", `{"l": [1, 3]}`},
+		{"last item", `{"l": ["a"]}`, `.l[="a"]`, `{"l": []}`},
+		{"all items with the key", `{"l": [{"k": "a"}, {"k": "b"}, {"k": "a"}]}`, `.l[k="a"]`,
 			`{"l": [{"k": "b"}]}`},
-		{"an item of an item", `{"l": [[1, 2], [3]]}`, ".l[0][0]", `{"l": [[2], [3]]}`},
-		{"a field of an item", `{"l": [{"k": "a", "v": 1}]}`, `.l[k="a"].v`, `{"l": [{"k": "a"}]}`},
-		{"nothing", `{"a": 1}`, ".b", ""},
-		{"nothing on the way", `{"a": 1}`, ".b.c", ""},
-		{"no such item", `{"l": []}`, ".l[0]", ""},
+		{"item of a nested list", `{"l": [[1, 2], [3]]}`, ".l[0][0]", `{"l": [[2], [3]]}`},
+		{"field of an item", `{"l": [{"k": "a", "v": 1}]}`, `.l[k="a"].v`, `{"l": [{"k": "a"}]}`},
+		{"missing field", `{"a": 1}`, ".b", ""},
+		{"missing parent", `{"a": 1}`, ".b.c", ""},
+		{"missing item", `{"l": []}`, ".l[0]", ""},
 	} {
 		got := decoded(t, test.object)
 		removed := parsed(t, test.path).Remove(got)
@@ -149,13 +150,13 @@ func TestRemove(t *testing.T) {
 		}
 	}
 	if root.Remove(map[string]any{"a": 1}) {
-		t.Errorf("the whole object is not removed")
+		t.Errorf("Remove of the whole object: want false")
 	}
 }
 
-// TestRemoveLeavesTheOldListAlone checks that Remove does not write to a list that another object shares, for example
+// TestRemove_SharedListIsNotChanged checks that Remove does not write to a list that another object shares, for example
 // after a shallow copy.
-func TestRemoveLeavesTheOldListAlone(t *testing.T) {
+func TestRemove_SharedListIsNotChanged(t *testing.T) {
 	shared := []any{"a", "b", "c"}
 	parsed(t, ".l[0]").Remove(map[string]any{"l": shared})
 	if diff := cmp.Diff([]any{"a", "b", "c"}, shared); diff != "" {
@@ -213,7 +214,7 @@ func TestGetSetRemove(t *testing.T) {
 
 			same := runtime.DeepCopyJSON(object)
 			if err := path.Set(same, value); err != nil || !cmp.Equal(object, same) {
-				t.Fatalf("%s: setting what is there makes a difference: %v\n%s", path, err, cmp.Diff(object, same))
+				t.Fatalf("%s: set of the existing value: want no change: %v\n%s", path, err, cmp.Diff(object, same))
 			}
 
 			without := runtime.DeepCopyJSON(object)
@@ -221,12 +222,12 @@ func TestGetSetRemove(t *testing.T) {
 				t.Fatalf("%s: not removed from %v", path, object)
 			}
 			if cmp.Equal(object, without) {
-				t.Fatalf("%s: removed from %v, which is as before", path, object)
+				t.Fatalf("%s: removed from %v without a change", path, object)
 			}
-			if intoMap { // an item would come back at the end of its list, if at all
+			if intoMap { // an item would be appended to its list, or not at all
 				again := runtime.DeepCopyJSON(without)
 				if err := path.Set(again, value); err != nil || !cmp.Equal(object, again) {
-					t.Fatalf("%s: removed and set again makes a difference: %v\n%s", path, err, cmp.Diff(object, again))
+					t.Fatalf("%s: removed and set again: want no change: %v\n%s", path, err, cmp.Diff(object, again))
 				}
 			}
 
@@ -234,22 +235,22 @@ func TestGetSetRemove(t *testing.T) {
 			if err := path.Set(changed, map[string]any{"k": "new"}); err == nil {
 				got, _ := path.Get(changed)
 				if diff := cmp.Diff(any(map[string]any{"k": "new"}), got); diff != "" {
-					t.Fatalf("%s: not what was set (-want +got)\n%s", path, diff)
+					t.Fatalf("%s: value after Set (-want +got)\n%s", path, diff)
 				}
 			} else if !cmp.Equal(object, changed) {
-				t.Fatalf("%s: refused, and changed all the same:\n%s", path, cmp.Diff(object, changed))
+				t.Fatalf("%s: Set failed and changed the object:\n%s", path, cmp.Diff(object, changed))
 			}
 		})
 	})
 }
 
-func TestSetIsFoundAnywhere(t *testing.T) {
+func TestSet_GetReturnsTheValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		path, object := anyPath().Draw(t, "path"), anyObject().Draw(t, "object")
 		before := runtime.DeepCopyJSON(object)
 		if err := path.Set(object, "set"); err != nil {
 			if !cmp.Equal(before, object) {
-				t.Fatalf("%s: refused, and changed all the same:\n%s", path, cmp.Diff(before, object))
+				t.Fatalf("%s: Set failed and changed the object:\n%s", path, cmp.Diff(before, object))
 			}
 			return
 		}
@@ -270,14 +271,15 @@ func TestExpand(t *testing.T) {
 		reason, path string
 		want         []string
 	}{
-		{"a path without [*] is itself", ".spec.replicas", []string{".spec.replicas"}},
-		{"items of both objects, each once", ".spec.containers[*].image", []string{`.spec.containers[name="a"].image`,
-			`.spec.containers[name="b"].image`, `.spec.containers[name="c"].image`}},
+		{"path without [*]", ".spec.replicas", []string{".spec.replicas"}},
+		{"items of both objects, without duplicates", ".spec.containers[*].image",
+			[]string{`.spec.containers[name="a"].image`,
+				`.spec.containers[name="b"].image`, `.spec.containers[name="c"].image`}},
 		{"items of items", ".spec.containers[*].env[*].value", []string{`.spec.containers[name="a"].env[name="X"].value`,
 			`.spec.containers[name="a"].env[name="Y"].value`}},
 		{"items without a name", ".spec.args[*]", []string{".spec.args[0]", ".spec.args[1]"}},
 		{"fields of a map", ".spec.labels[*]", []string{`.spec.labels["k.l"]`}},
-		{"nothing there", ".spec.none[*].x", nil},
+		{"missing list", ".spec.none[*].x", nil},
 	} {
 		var got []string
 		for _, path := range parsed(t, test.path).Expand(web, other) {

@@ -17,44 +17,44 @@ func TestParseFieldPath(t *testing.T) {
 	for _, test := range []struct {
 		reason, text string
 		want         v1alpha1.FieldPath
-		printed      string // unless it is text
+		printed      string // the result of String; empty: text
 	}{
 		{"fields", ".spec.replicas", root.Field("spec").Field("replicas"), ""},
-		{"a name with dots is in quotes", `.data["game.properties"]`, root.Field("data").Field("game.properties"), ""},
+		{"name with dots in quotes", `.data["game.properties"]`, root.Field("data").Field("game.properties"), ""},
 		{"quotes that are not needed", `["spec"]["replicas"]`, root.Field("spec").Field("replicas"), ".spec.replicas"},
-		{"no name is a name, too", `.data[""]`, root.Field("data").Field(""), ""},
-		{"what Go escapes", `.data["a\"\\\n]"]`, root.Field("data").Field("a\"\\\n]"), ""},
-		{"an annotation as the API server writes it", `.metadata.annotations.example.com/note`,
+		{"empty name", `.data[""]`, root.Field("data").Field(""), ""},
+		{"escaped characters", `.data["a\"\\\n]"]`, root.Field("data").Field("a\"\\\n]"), ""},
+		{"annotation as the API server writes it", `.metadata.annotations.example.com/note`,
 			root.Field("metadata").Field("annotations").Field("example.com/note"), `.metadata.annotations["example.com/note"]`},
-		{"a label of a template", `.spec.template.metadata.labels.app.kubernetes.io/name`,
+		{"label of a template", `.spec.template.metadata.labels.app.kubernetes.io/name`,
 			root.Field("spec").Field("template").Field("metadata").Field("labels").Field("app.kubernetes.io/name"),
 			`.spec.template.metadata.labels["app.kubernetes.io/name"]`},
-		{"an annotation is text: what has fields below it is read by itself", `.metadata.annotations["a"].b`,
+		{"field below an annotation in quotes", `.metadata.annotations["a"].b`,
 			root.Field("metadata").Field("annotations").Field("a").Field("b"), ""},
 		{"all annotations", ".metadata.annotations", root.Field("metadata").Field("annotations"), ""},
-		{"other annotations are like other fields", ".spec.annotations.a.b",
+		{"annotations outside of metadata", ".spec.annotations.a.b",
 			root.Field("spec").Field("annotations").Field("a").Field("b"), ""},
-		{"an item by its key", `.spec.containers[name="web"].image`,
+		{"item by its key", `.spec.containers[name="web"].image`,
 			containers.Item(map[string]any{"name": "web"}).Field("image"), ""},
-		{"an item by two keys, in order", `.spec.ports[protocol="TCP",containerPort=80]`,
+		{"item by two keys, which are sorted", `.spec.ports[protocol="TCP",containerPort=80]`,
 			root.Field("spec").Field("ports").Item(map[string]any{"containerPort": 80, "protocol": "TCP"}),
 			`.spec.ports[containerPort=80,protocol="TCP"]`},
-		{"a key that looks like an index", `.spec.containers[0="web"]`, containers.Item(map[string]any{"0": "web"}), ""},
-		{"a key that begins with an asterisk", `.spec.containers["*"="web"]`, containers.Item(map[string]any{"*": "web"}),
+		{"key that looks like an index", `.spec.containers[0="web"]`, containers.Item(map[string]any{"0": "web"}), ""},
+		{"key that begins with an asterisk", `.spec.containers["*"="web"]`, containers.Item(map[string]any{"*": "web"}),
 			""},
-		{"a key with other than plain characters", `.spec.containers["a.b"=true]`,
+		{"key with a dot", `.spec.containers["a.b"=true]`,
 			containers.Item(map[string]any{"a.b": true}), ""},
-		{"a bracket in a value", `.spec.containers[name="a]b,c=d"].image`,
+		{"bracket in a value", `.spec.containers[name="a]b,c=d"].image`,
 			containers.Item(map[string]any{"name": "a]b,c=d"}).Field("image"), ""},
-		{"a plain item", `.metadata.finalizers[="example.com/a"]`,
+		{"item by a string", `.metadata.finalizers[="example.com/a"]`,
 			root.Field("metadata").Field("finalizers").Value("example.com/a"), ""},
-		{"a number", `.spec.ports[=8080]`, root.Field("spec").Field("ports").Value(8080), ""},
-		{"a number is the same however it is written", `.spec.ports[=8080.0]`,
+		{"item by a number", `.spec.ports[=8080]`, root.Field("spec").Field("ports").Value(8080), ""},
+		{"numbers are normalized", `.spec.ports[=8080.0]`,
 			root.Field("spec").Field("ports").Value(int32(8080)), `.spec.ports[=8080]`},
-		{"a number with a fraction", `.spec.ratios[=-0.5]`, root.Field("spec").Field("ratios").Value(-0.5), ""},
-		{"a truth", `.spec.flags[=false]`, root.Field("spec").Field("flags").Value(false), ""},
-		{"an index", ".spec.args[10][0]", root.Field("spec").Field("args").Index(10).Index(0), ""},
-		{"other letters than those of English", ".data.größe", root.Field("data").Field("größe"), ""},
+		{"item by a fraction", `.spec.ratios[=-0.5]`, root.Field("spec").Field("ratios").Value(-0.5), ""},
+		{"item by a boolean", `.spec.flags[=false]`, root.Field("spec").Field("flags").Value(false), ""},
+		{"indexes", ".spec.args[10][0]", root.Field("spec").Field("args").Index(10).Index(0), ""},
+		{"non-ASCII letters", ".data.größe", root.Field("data").Field("größe"), ""},
 	} {
 		got, err := v1alpha1.ParseFieldPath(test.text)
 		if err != nil || !got.Equal(test.want) {
@@ -65,65 +65,65 @@ func TestParseFieldPath(t *testing.T) {
 			want = test.text
 		}
 		if got.String() != want {
-			t.Errorf("%s: want it written %s, got %s", test.reason, want, got)
+			t.Errorf("%s: want String() %s, got %s", test.reason, want, got)
 		}
 	}
 }
 
-func TestParseFieldPathRefuses(t *testing.T) {
+func TestParseFieldPath_Invalid(t *testing.T) {
 	for _, test := range []struct{ reason, text, want string }{
-		{"nothing", "", "is empty: it begins with a field, such as .spec"},
-		{"a path begins with a dot", "spec.replicas", `position 0: expected a field such as .spec`},
-		{"a dot too many", ".spec..replicas", `position 6: expected the name of a field`},
-		{"a dot at the end", ".spec.", `position 6: expected the name of a field`},
-		{"a dot before a bracket", `.spec.[0]`, `position 6: expected the name of a field`},
-		{"a space", ".spec. replicas", `position 6: expected the name of a field`},
-		{"a bracket that is not closed", ".spec[0", `position 7: expected "]"`},
-		{"a quote that is not closed", `.spec["a`, `position 6: expected a string in double quotes`},
-		{"a bracket at the end", ".spec[", `position 6: expected an index such as 0, a key`},
-		{"a bracket without anything", ".spec[]", `position 6: expected an index such as 0, a key`},
-		{"an index that is none", ".spec[-1]", `position 8: expected "=" and a value behind the key`},
-		{"an index with a letter", ".spec[1a]", `position 6: expected an index such as 0`},
-		{"an index that no list has", ".spec[99999999999]", `position 6: expected an index such as 0`},
-		{"a filter, as JSONPath has it", ".spec.containers[?].image", `position 18: expected "=" and a value behind the key`},
-		{"a key without a value", ".spec[name]", `position 10: expected "=" and a value behind the key`},
-		{"a key without quotes around its value", ".spec[name=web]",
+		{"empty path", "", "is empty: it begins with a field, such as .spec"},
+		{"path without the leading dot", "spec.replicas", `position 0: expected a field such as .spec`},
+		{"two dots", ".spec..replicas", `position 6: expected the name of a field`},
+		{"trailing dot", ".spec.", `position 6: expected the name of a field`},
+		{"dot before a bracket", `.spec.[0]`, `position 6: expected the name of a field`},
+		{"space", ".spec. replicas", `position 6: expected the name of a field`},
+		{"unclosed bracket", ".spec[0", `position 7: expected "]"`},
+		{"unclosed quote", `.spec["a`, `position 6: expected a string in double quotes`},
+		{"opening bracket at the end", ".spec[", `position 6: expected an index such as 0, a key`},
+		{"empty brackets", ".spec[]", `position 6: expected an index such as 0, a key`},
+		{"negative index", ".spec[-1]", `position 8: expected "=" and a value behind the key`},
+		{"index with a letter", ".spec[1a]", `position 6: expected an index such as 0`},
+		{"index is too large", ".spec[99999999999]", `position 6: expected an index such as 0`},
+		{"filter of JSONPath", ".spec.containers[?].image", `position 18: expected "=" and a value behind the key`},
+		{"key without a value", ".spec[name]", `position 10: expected "=" and a value behind the key`},
+		{"key with an unquoted value", ".spec[name=web]",
 			`position 11: expected a string in double quotes, a number, true or false`},
 		{"single quotes", ".spec[name='web']", `position 11: expected a string in double quotes, a number, true or false`},
-		{"a key twice", `.spec[a=1,a=2]`, `key "a" is there twice`},
-		{"nothing is null", ".spec[=null]", `position 7: expected a string in double quotes, a number, true or false`},
-		{"a value that is not closed", ".spec[=1",
+		{"duplicate key", `.spec[a=1,a=2]`, `key "a" is there twice`},
+		{"null as a value", ".spec[=null]", `position 7: expected a string in double quotes, a number, true or false`},
+		{"unclosed value", ".spec[=1",
 			`expected a string in double quotes, a number, true or false, and a closing bracket`},
-		{"a number that is none", ".spec[=0x1p-2]", `position 7: expected a string`},
-		{"a number without bounds", ".spec[=1e999]", `position 7: expected a string`},
-		{"a list as a value", ".spec[=[1]]", `position 7: expected a string`},
-		{"something after the bracket", ".spec[0]replicas", `position 8: expected a field such as .spec`},
+		{"hexadecimal number", ".spec[=0x1p-2]", `position 7: expected a string`},
+		{"number is too large", ".spec[=1e999]", `position 7: expected a string`},
+		{"list as a value", ".spec[=[1]]", `position 7: expected a string`},
+		{"name after a bracket", ".spec[0]replicas", `position 8: expected a field such as .spec`},
 	} {
 		path, err := v1alpha1.ParseFieldPath(test.text)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: %s: want an error that says %q, got %s, %v", test.reason, test.text, test.want, path, err)
+			t.Errorf("%s: %s: want an error with %q, got %s, %v", test.reason, test.text, test.want, path, err)
 		}
 	}
 }
 
-func TestFieldPathPrefixes(t *testing.T) {
+func TestFieldPath_HasPrefix(t *testing.T) {
 	metadata := root.Field("metadata")
 	for _, test := range []struct {
 		reason       string
 		path, prefix v1alpha1.FieldPath
 		want         bool
 	}{
-		{"everything is in the object", metadata, root, true},
-		{"a path leads to what it leads to", metadata, metadata, true},
-		{"below", metadata.Field("name"), metadata, true},
-		{"above", metadata, metadata.Field("name"), false},
-		{"beside", metadata.Field("namespace"), metadata.Field("name"), false},
-		{"an item by its key, and what it has", metadata.Item(map[string]any{"k": 1}).Field("a"),
+		{"prefix is the object", metadata, root, true},
+		{"equal paths", metadata, metadata, true},
+		{"path below the prefix", metadata.Field("name"), metadata, true},
+		{"path above the prefix", metadata, metadata.Field("name"), false},
+		{"path next to the prefix", metadata.Field("namespace"), metadata.Field("name"), false},
+		{"field below an item by an equal key", metadata.Item(map[string]any{"k": 1}).Field("a"),
 			metadata.Item(map[string]any{"k": 1.0}), true},
-		{"another item", metadata.Item(map[string]any{"k": 1}), metadata.Item(map[string]any{"k": 2}), false},
-		{"a text is no number", metadata.Value("1"), metadata.Value(1), false},
-		{"a field is no index", metadata.Field("0"), metadata.Index(0), false},
-		{"another index", metadata.Index(1), metadata.Index(0), false},
+		{"different items", metadata.Item(map[string]any{"k": 1}), metadata.Item(map[string]any{"k": 2}), false},
+		{"string is not equal to a number", metadata.Value("1"), metadata.Value(1), false},
+		{"field is not equal to an index", metadata.Field("0"), metadata.Index(0), false},
+		{"different indexes", metadata.Index(1), metadata.Index(0), false},
 	} {
 		if got := test.path.HasPrefix(test.prefix); got != test.want {
 			t.Errorf("%s: %s in %s: want %t", test.reason, test.path, test.prefix, test.want)
@@ -131,8 +131,8 @@ func TestFieldPathPrefixes(t *testing.T) {
 	}
 }
 
-// TestFieldPathsAreNeverChanged checks that two paths with the same parent do not overwrite each other.
-func TestFieldPathsAreNeverChanged(t *testing.T) {
+// TestFieldPath_IsImmutable checks that two paths with the same parent do not overwrite each other.
+func TestFieldPath_IsImmutable(t *testing.T) {
 	parent := root.Field("a").Field("b").Field("c")
 	first := parent.Field("d")
 	second := parent.Field("e")
@@ -141,8 +141,9 @@ func TestFieldPathsAreNeverChanged(t *testing.T) {
 	}
 }
 
-// TestFieldPathOfOtherValues checks that a path with a value other than a string, number or boolean matches nothing.
-func TestFieldPathOfOtherValues(t *testing.T) {
+// TestFieldPath_UnsupportedValues checks that a path with a value other than a string, number or boolean matches
+// nothing.
+func TestFieldPath_UnsupportedValues(t *testing.T) {
 	object := map[string]any{"list": []any{nil, math.NaN(), map[string]any{"k": nil}, []any{}}}
 	for _, value := range []any{nil, math.NaN(), math.Inf(1), []any{}, map[string]any{}} {
 		for _, path := range []v1alpha1.FieldPath{root.Field("list").Value(value),
@@ -176,7 +177,7 @@ func anyPath() *rapid.Generator[v1alpha1.FieldPath] {
 	})
 }
 
-func TestFieldPathsAreReadAsTheyAreWritten(t *testing.T) {
+func TestParseFieldPath_ReadsString(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		path := anyPath().Draw(t, "path")
 		got, err := v1alpha1.ParseFieldPath(path.String())
@@ -201,7 +202,7 @@ func FuzzParseFieldPath(f *testing.F) {
 		}
 		again, err := v1alpha1.ParseFieldPath(path.String())
 		if err != nil || !again.Equal(path) || again.String() != path.String() {
-			t.Fatalf("%q is written %s, which is read as %s, %v", text, path, again, err)
+			t.Fatalf("%q: String() is %s, parsed as %s, %v", text, path, again, err)
 		}
 		object := map[string]any{}
 		if path.Set(object, "x") == nil {

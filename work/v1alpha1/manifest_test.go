@@ -41,12 +41,12 @@ func nested(depth int) string {
 
 func TestDecode(t *testing.T) {
 	for _, test := range []struct{ reason, manifest, want string }{
-		{"numbers keep what they are", thing(`"spec": {"whole": 9223372036854775807, "half": 0.5, "point": 1.0}`),
+		{"numbers are not changed", thing(`"spec": {"whole": 9223372036854775807, "half": 0.5, "point": 1.0}`),
 			thing(`"spec": {"whole": 9223372036854775807, "half": 0.5, "point": 1.0}`)},
-		{"the status is not ours", thing(`"status": {"ready": true}, "spec": {"status": "mine"}`),
+		{"status is dropped", thing(`"status": {"ready": true}, "spec": {"status": "mine"}`),
 			thing(`"spec": {"status": "mine"}`)},
 		{
-			"what the API server writes, as kubectl get -o yaml has it",
+			"metadata of the API server is dropped",
 			`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b", "uid": "u",
 				  "resourceVersion": "1", "generation": 2, "selfLink": "/",
 				"creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0,
@@ -55,31 +55,33 @@ func TestDecode(t *testing.T) {
 			`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b", "labels": {"uid": "kept"}, ` +
 				`"annotations": {"c": "d"}, "finalizers": ["e/f"]}}`,
 		},
-		{"null is nothing, at any depth", thing(`"spec": {"a": null, "b": {"c": null}, "d": [{"e": null}]}`),
+		{"null is dropped at any depth", thing(`"spec": {"a": null, "b": {"c": null}, "d": [{"e": null}]}`),
 			thing(`"spec": {"b": {}, "d": [{}]}`)},
-		{"an item of a list counts, even as null", thing(`"spec": [null, 1]`), thing(`"spec": [null, 1]`)},
-		{"stringData cannot be read back", secret(`"stringData": {"b": "text"}`), secret(`"data": {"b": "dGV4dA=="}`)},
-		{"stringData goes before data, as on the API server",
+		{"null items of a list are kept", thing(`"spec": [null, 1]`), thing(`"spec": [null, 1]`)},
+		{"stringData becomes data", secret(`"stringData": {"b": "text"}`), secret(`"data": {"b": "dGV4dA=="}`)},
+		{"stringData takes precedence over data",
 			secret(`"data": {"a": "YQ==", "b": "Yg=="}, "stringData": {"b": "text"}`),
 			secret(`"data": {"a": "YQ==", "b": "dGV4dA=="}`)},
-		{"no stringData makes no data", secret(`"stringData": {}`),
+		{"empty stringData creates no data", secret(`"stringData": {}`),
 			`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}`},
-		{"null stringData makes none either", secret(`"stringData": null, "data": null`),
+		{"null stringData creates no data", secret(`"stringData": null, "data": null`),
 			`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}`},
-		{"stringData of another kind is its own", thing(`"stringData": {"b": "text"}`), thing(`"stringData": {"b": "text"}`)},
-		{"a Secret of another group, too", `{"apiVersion": "example.com/v1", "kind": "Secret", "metadata": {"name": "a"}, ` +
-			`"stringData": {"b": "c"}}`, `{"apiVersion": "example.com/v1", "kind": "Secret", "metadata": {"name": "a"}, ` +
-			`"stringData": {"b": "c"}}`},
-		{"as deep as may be", nested(v1alpha1.MaxManifestDepth), nested(v1alpha1.MaxManifestDepth)},
-		{"brackets in a text are no depth", thing(`"a": "` + strings.Repeat(`\"[{\\`, 200) + `"`),
+		{"stringData of another kind is not changed", thing(`"stringData": {"b": "text"}`),
+			thing(`"stringData": {"b": "text"}`)},
+		{"stringData of a Secret of another group is not changed",
+			`{"apiVersion": "example.com/v1", "kind": "Secret", "metadata": {"name": "a"}, ` +
+				`"stringData": {"b": "c"}}`, `{"apiVersion": "example.com/v1", "kind": "Secret", "metadata": {"name": "a"}, ` +
+				`"stringData": {"b": "c"}}`},
+		{"maximum depth", nested(v1alpha1.MaxManifestDepth), nested(v1alpha1.MaxManifestDepth)},
+		{"brackets in a string do not increase the depth", thing(`"a": "` + strings.Repeat(`\"[{\\`, 200) + `"`),
 			thing(`"a": "` + strings.Repeat(`\"[{\\`, 200) + `"`)},
-		{"items of what is no list",
+		{"items of a kind that is not a list",
 			`{"apiVersion": "example.com/v1", "kind": "Basket", "metadata": {"name": "a"}, "items": ["b"]}`,
 			`{"apiVersion": "example.com/v1", "kind": "Basket", "metadata": {"name": "a"}, "items": ["b"]}`},
-		{"a kind that ends in List and is none",
+		{"kind that ends in List without items",
 			`{"apiVersion": "example.com/v1", "kind": "AllowList", "metadata": {"name": "a"}}`,
 			`{"apiVersion": "example.com/v1", "kind": "AllowList", "metadata": {"name": "a"}}`},
-		{"no owners", thing(`"metadata": {"name": "a", "ownerReferences": []}`),
+		{"empty ownerReferences", thing(`"metadata": {"name": "a", "ownerReferences": []}`),
 			thing(`"metadata": {"name": "a", "ownerReferences": []}`)},
 	} {
 		spec := of(test.manifest)
@@ -94,73 +96,75 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-func TestDecodeRefuses(t *testing.T) {
+func TestDecode_Invalid(t *testing.T) {
 	for _, test := range []struct{ reason, manifest, field, want string }{
-		{"nothing", ``, "", "must be a JSON object"},
+		{"empty manifest", ``, "", "must be a JSON object"},
 		{"null", `null`, "", "must be a JSON object"},
-		{"a text", `"a"`, "", "must be a JSON object"},
-		{"a list of objects", `[{}]`, "", "must be a JSON object"},
-		{"an object that does not end", `{"apiVersion": "v1"`, "", "must be a JSON object"},
+		{"string", `"a"`, "", "must be a JSON object"},
+		{"list of objects", `[{}]`, "", "must be a JSON object"},
+		{"incomplete object", `{"apiVersion": "v1"`, "", "must be a JSON object"},
 		{"two objects", `{}{}`, "", "must be a JSON object"},
-		{"deeper than anybody writes", nested(v1alpha1.MaxManifestDepth + 1), "", "nested more than 100 deep"},
-		{"deep enough to overflow what recurses into it", strings.Repeat("[", 1<<19), "", "nested more than 100 deep"},
-		{"a version of a version", `{"apiVersion": "apps/v1/v2", "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion",
+		{"exceeds the maximum depth", nested(v1alpha1.MaxManifestDepth + 1), "", "nested more than 100 deep"},
+		{"deep enough for a stack overflow", strings.Repeat("[", 1<<19), "", "nested more than 100 deep"},
+		{"apiVersion with two slashes", `{"apiVersion": "apps/v1/v2", "kind": "Thing", "metadata": {"name": "a"}}`,
+			".apiVersion",
 			"must be the group and version of an API"},
-		{"a group is a DNS name", `{"apiVersion": "Apps/v1", "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion",
+		{"group with a capital letter", `{"apiVersion": "Apps/v1", "kind": "Thing", "metadata": {"name": "a"}}`,
+			".apiVersion",
 			"must be the group and version of an API"},
-		{"a version is a word", `{"apiVersion": "apps/1", "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion",
+		{"version is a number", `{"apiVersion": "apps/1", "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion",
 			"must be the group and version of an API"},
-		{"a group without a version", `{"apiVersion": "apps/", "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion",
+		{"group without a version", `{"apiVersion": "apps/", "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion",
 			"must be the group and version of an API"},
-		{"a version that is no text", `{"apiVersion": 1, "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion",
+		{"apiVersion is not a string", `{"apiVersion": 1, "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion",
 			"write the group and version"},
-		{"a kind that is no text", `{"apiVersion": "v1", "kind": {}, "metadata": {"name": "a"}}`, ".kind",
+		{"kind is not a string", `{"apiVersion": "v1", "kind": {}, "metadata": {"name": "a"}}`, ".kind",
 			"write the kind of the object"},
-		{"a name that is no text", `{"apiVersion": "v1", "kind": "Thing", "metadata": {"name": 5}}`, ".metadata",
+		{"name is not a string", `{"apiVersion": "v1", "kind": "Thing", "metadata": {"name": 5}}`, ".metadata",
 			"ObjectMeta.name of type string"},
-		{"metadata that are none", `{"apiVersion": "v1", "kind": "Thing", "metadata": []}`, ".metadata",
+		{"metadata is a list", `{"apiVersion": "v1", "kind": "Thing", "metadata": []}`, ".metadata",
 			"cannot unmarshal array"},
-		{"a name that leads out of its URL", `{"apiVersion": "v1", "kind": "Thing", "metadata": {"name": ".."}}`,
+		{"name is ..", `{"apiVersion": "v1", "kind": "Thing", "metadata": {"name": ".."}}`,
 			".metadata.name", "may not be '..'"},
-		{"an annotation that no object can have", thing(`"metadata": {"name": "a", "annotations": {"two words": ""}}`),
+		{"annotation key with a space", thing(`"metadata": {"name": "a", "annotations": {"two words": ""}}`),
 			".metadata.annotations", "two words"},
-		{"a finalizer that no object can have", thing(`"metadata": {"name": "a", "finalizers": ["two words"]}`),
+		{"finalizer with a space", thing(`"metadata": {"name": "a", "finalizers": ["two words"]}`),
 			".metadata.finalizers", "two words"},
 		{
-			"an owner on another cluster", thing(`"metadata": {"name": "a", "ownerReferences": [{"apiVersion": "v1", "kind": ` +
+			"ownerReference", thing(`"metadata": {"name": "a", "ownerReferences": [{"apiVersion": "v1", "kind": ` +
 				`"Node", "name": "n", "uid": "u"}]}`),
 			".metadata.ownerReferences", "its UID, which is another one on each cluster: remove it",
 		},
-		{"an owner that is none is said once", thing(`"metadata": {"name": "a", "ownerReferences": [{}]}`),
+		{"empty ownerReference is reported once", thing(`"metadata": {"name": "a", "ownerReferences": [{}]}`),
 			".metadata.ownerReferences", "remove it"},
-		{"a list that has its items here", `{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1"}]}`, ".items",
+		{"kind List with items", `{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1"}]}`, ".items",
 			"put its items into spec.manifests"},
-		{"a list of one kind, without any", `{"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {}, "items": []}`,
+		{"kind ConfigMapList without items", `{"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {}, "items": []}`,
 			".items", "put its items into spec.manifests"},
-		{"a text that is no text", secret(`"stringData": {"a": 1}`), ".stringData[a]", "must be a map of strings"},
-		{"texts that are no map", secret(`"stringData": ["a"]`), ".stringData", "must be a map of strings"},
-		{"data that are no map", secret(`"stringData": {"a": "b"}, "data": "c"`), ".data",
+		{"stringData with a number", secret(`"stringData": {"a": 1}`), ".stringData[a]", "must be a map of strings"},
+		{"stringData is a list", secret(`"stringData": ["a"]`), ".stringData", "must be a map of strings"},
+		{"data is a string", secret(`"stringData": {"a": "b"}, "data": "c"`), ".data",
 			"must be a map of strings in base64"},
 	} {
 		spec := of(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "beside"}}`, test.manifest)
 		got, errs := spec.Decode()
 		at := "spec.manifests[1]" + test.field
 		if len(errs) != 1 || errs[0].Field != at || !strings.Contains(errs[0].Error(), test.want) {
-			t.Errorf("%s: want one complaint about %s that says %q, got %v", test.reason, at, test.want, errs)
+			t.Errorf("%s: want one error of %s with %q, got %v", test.reason, at, test.want, errs)
 			continue
 		}
 		if got[0].Object == nil || len(got[0].Errors) > 0 {
-			t.Errorf("%s: the manifest beside it is refused: %v", test.reason, got[0].Errors)
+			t.Errorf("%s: the valid manifest is refused: %v", test.reason, got[0].Errors)
 		}
 		if diff := cmp.Diff(errs, got[1].Errors); got[1].Object != nil || diff != "" {
-			t.Errorf("%s: want no object, and its error with the manifest, got %v\n%s", test.reason, got[1].Object, diff)
+			t.Errorf("%s: want the errors and no object, got %v\n%s", test.reason, got[1].Object, diff)
 		}
 	}
 }
 
-func TestDecodeRefusesWhatIsThereTwice(t *testing.T) {
+func TestDecode_Duplicates(t *testing.T) {
 	const (
-		ours   = `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}`
+		first  = `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}`
 		older  = `{"apiVersion": "apps/v1beta1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}`
 		broken = `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop", ` +
 			`"generateName": "web-"}}`
@@ -170,14 +174,14 @@ func TestDecodeRefusesWhatIsThereTwice(t *testing.T) {
 	for _, test := range []struct {
 		reason    string
 		manifests []string
-		want      map[int]int // which one each is told of
+		want      map[int]int // the index in the error of each refused manifest
 	}{
-		{"each is told of the other", []string{ours, another, ours}, map[int]int{0: 2, 2: 0}},
-		{"the version makes no other object", []string{ours, older}, map[int]int{0: 1, 1: 0}},
-		{"all of several", []string{another, ours, older, ours}, map[int]int{1: 2, 2: 1, 3: 1}},
-		{"one of them has another mistake as well", []string{ours, broken}, map[int]int{0: 1, 1: 0}},
-		{"another namespace is another object", []string{ours, another}, nil},
-		{"what has no name cannot be told apart", []string{nameless, nameless}, nil},
+		{"each manifest names the other one", []string{first, another, first}, map[int]int{0: 2, 2: 0}},
+		{"another version is the same object", []string{first, older}, map[int]int{0: 1, 1: 0}},
+		{"three manifests of one object", []string{another, first, older, first}, map[int]int{1: 2, 2: 1, 3: 1}},
+		{"one of the manifests has another error", []string{first, broken}, map[int]int{0: 1, 1: 0}},
+		{"another namespace is another object", []string{first, another}, nil},
+		{"manifests without a name have no duplicates", []string{nameless, nameless}, nil},
 	} {
 		spec := of(test.manifests...)
 		got, _ := spec.Decode()
@@ -203,8 +207,9 @@ func TestDecodeRefusesWhatIsThereTwice(t *testing.T) {
 	}
 }
 
-// TestDecodeSaysWhatItCouldRead checks the identifiers of rejected manifests, which the status of a Work contains.
-func TestDecodeSaysWhatItCouldRead(t *testing.T) {
+// TestDecode_IdentifiersOfInvalidManifests checks the identifiers of rejected manifests, which the status of a Work
+// contains.
+func TestDecode_IdentifiersOfInvalidManifests(t *testing.T) {
 	spec := of(
 		`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}`,
 		`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "other", "labels": 5}}`,
@@ -227,7 +232,7 @@ func TestDecodeSaysWhatItCouldRead(t *testing.T) {
 	}
 }
 
-func TestDecodeLimits(t *testing.T) {
+func TestDecode_Limits(t *testing.T) {
 	long := func(bytes int) string {
 		empty := thing(`"a": ""`)
 		return thing(`"a": "` + strings.Repeat("x", bytes-len(empty)) + `"`)
@@ -235,7 +240,7 @@ func TestDecodeLimits(t *testing.T) {
 	half := v1alpha1.MaxManifestBytes / 2
 	largest := of(long(half), strings.Replace(long(half), `"name": "a"`, `"name": "b"`, 1))
 	decoded, errs := largest.Decode()
-	require.Empty(t, errs, "as long as may be")
+	require.Empty(t, errs, "manifests of the maximum length")
 	require.Len(t, decoded, 2)
 
 	larger := of(long(half), long(half+1))
@@ -248,17 +253,17 @@ func TestDecodeLimits(t *testing.T) {
 	many := v1alpha1.WorkSpec{Manifests: make([]v1alpha1.Manifest, v1alpha1.MaxManifests+1)}
 	decoded, errs = many.Decode()
 	require.Nil(t, decoded)
-	require.Len(t, errs, 1, "nobody reads as many errors as there are manifests")
+	require.Len(t, errs, 1, "one error for too many manifests")
 	require.Equal(t, "spec.manifests: Too many: 1001: must have at most 1000 items", errs[0].Error())
 
 	none := of()
 	decoded, errs = none.Decode()
 	require.Empty(t, errs)
-	require.NotNil(t, decoded, "nothing is wanted, which is not the same as nothing being known")
+	require.NotNil(t, decoded, "an empty list of manifests is not nil")
 }
 
-// TestDecodeTypedObjects checks manifests with typed objects, as in Works that are built in Go.
-func TestDecodeTypedObjects(t *testing.T) {
+// TestDecode_TypedObjects checks manifests with typed objects, as in Works that are built in Go.
+func TestDecode_TypedObjects(t *testing.T) {
 	typed := func(object runtime.Object) v1alpha1.WorkSpec {
 		return v1alpha1.WorkSpec{Manifests: []v1alpha1.Manifest{{RawExtension: runtime.RawExtension{Object: object}}}}
 	}
@@ -275,14 +280,14 @@ func TestDecodeTypedObjects(t *testing.T) {
 
 	config.TypeMeta = metav1.TypeMeta{}
 	_, errs = spec.Decode()
-	require.Len(t, errs, 2, "its type is not known without a scheme")
+	require.Len(t, errs, 2, "the type is unknown without TypeMeta")
 	require.Equal(t, "spec.manifests[0].apiVersion", errs[0].Field)
 	require.Equal(t, "spec.manifests[0].kind", errs[1].Field)
 }
 
-// TestDecodeKeepsSecrets checks that errors contain no confidential values, because conditions, Events and logs contain
-// the errors.
-func TestDecodeKeepsSecrets(t *testing.T) {
+// TestDecode_ErrorsContainNoSecrets checks that errors contain no confidential values, because conditions, Events and
+// logs contain the errors.
+func TestDecode_ErrorsContainNoSecrets(t *testing.T) {
 	const hidden = "hunter2"
 	for _, manifest := range []string{
 		`["` + hidden + `"]`,
@@ -303,8 +308,8 @@ func TestDecodeKeepsSecrets(t *testing.T) {
 	}
 }
 
-// TestDecodeChangesNothing checks that Decode does not modify the spec, which may be shared with a cache.
-func TestDecodeChangesNothing(t *testing.T) {
+// TestDecode_DoesNotModifyTheSpec checks that Decode does not modify the spec, which may be shared with a cache.
+func TestDecode_DoesNotModifyTheSpec(t *testing.T) {
 	spec := of(secret(`"stringData": {"a": "b"}, "status": {}`), "{}")
 	before := spec.DeepCopy()
 	decoded, _ := spec.Decode()
@@ -332,7 +337,7 @@ func FuzzDecode(f *testing.F) {
 		if len(errs) > 0 {
 			return
 		}
-		// What was decoded is a manifest of the same object, and stays as it is.
+		// The decoded object is a manifest of the same object, and a second Decode does not change it.
 		once, err := json.Marshal(got[0].Object.Object)
 		require.NoError(t, err)
 		second := of(string(once))
@@ -360,7 +365,7 @@ func TestStoredBytes(t *testing.T) {
 	})
 }
 
-func TestEscapesCount(t *testing.T) {
+func TestValidate_LimitIncludesEscapes(t *testing.T) {
 	page := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page","namespace":"shop"},`+
 		`"data":{"html":%q}}`, strings.Repeat("<", v1alpha1.MaxManifestBytes/4))
 	spec := v1alpha1.WorkSpec{Manifests: []v1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: page}}}}

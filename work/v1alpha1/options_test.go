@@ -22,21 +22,23 @@ func TestSelects(t *testing.T) {
 		object   v1alpha1.ResourceIdentifier
 		want     bool
 	}{
-		{"what is not named is any", v1alpha1.ManifestSelector{}, web, true},
-		{"the group", v1alpha1.ManifestSelector{Group: new("apps")}, web, true},
-		{"another group", v1alpha1.ManifestSelector{Group: new("batch")}, web, false},
-		{"the core group has no name, and is not any", v1alpha1.ManifestSelector{Group: new("")}, web, false},
-		{"the core group", v1alpha1.ManifestSelector{Group: new("")}, node, true},
-		{"the kind", v1alpha1.ManifestSelector{Kind: "Deployment"}, web, true},
-		{"another kind", v1alpha1.ManifestSelector{Kind: "deployment"}, web, false},
-		{"the namespace", v1alpha1.ManifestSelector{Namespace: "shop"}, web, true},
-		{"another namespace", v1alpha1.ManifestSelector{Namespace: "web"}, web, false},
-		{"what is cluster-scoped is in no namespace", v1alpha1.ManifestSelector{Namespace: "shop"}, node, false},
-		{"the name", v1alpha1.ManifestSelector{Name: "web"}, web, true},
-		{"another name", v1alpha1.ManifestSelector{Name: "we"}, web, false},
-		{"all of it", v1alpha1.ManifestSelector{Group: new("apps"), Kind: "Deployment", Namespace: "shop", Name: "web"}, web,
+		{"empty selector", v1alpha1.ManifestSelector{}, web, true},
+		{"equal group", v1alpha1.ManifestSelector{Group: new("apps")}, web, true},
+		{"different group", v1alpha1.ManifestSelector{Group: new("batch")}, web, false},
+		{"core group does not select other groups", v1alpha1.ManifestSelector{Group: new("")}, web, false},
+		{"core group", v1alpha1.ManifestSelector{Group: new("")}, node, true},
+		{"equal kind", v1alpha1.ManifestSelector{Kind: "Deployment"}, web, true},
+		{"kind in lower case", v1alpha1.ManifestSelector{Kind: "deployment"}, web, false},
+		{"equal namespace", v1alpha1.ManifestSelector{Namespace: "shop"}, web, true},
+		{"different namespace", v1alpha1.ManifestSelector{Namespace: "web"}, web, false},
+		{"namespace does not select cluster-scoped objects", v1alpha1.ManifestSelector{Namespace: "shop"}, node, false},
+		{"equal name", v1alpha1.ManifestSelector{Name: "web"}, web, true},
+		{"prefix of the name", v1alpha1.ManifestSelector{Name: "we"}, web, false},
+		{"all fields equal",
+			v1alpha1.ManifestSelector{Group: new("apps"), Kind: "Deployment", Namespace: "shop", Name: "web"}, web,
 			true},
-		{"all but one", v1alpha1.ManifestSelector{Group: new("apps"), Kind: "Deployment", Namespace: "shop", Name: "api"},
+		{"all fields except the name equal",
+			v1alpha1.ManifestSelector{Group: new("apps"), Kind: "Deployment", Namespace: "shop", Name: "api"},
 			web, false},
 	} {
 		if got := test.selector.Selects(test.object); got != test.want {
@@ -52,7 +54,7 @@ func TestOptionsFor(t *testing.T) {
 		Recreate: v1alpha1.RecreateNever, Additions: v1alpha1.AdditionsKeep,
 		Delete: v1alpha1.DeleteObject, Propagation: metav1.DeletePropagationForeground,
 	}
-	but := func(change func(*v1alpha1.EffectiveOptions)) v1alpha1.EffectiveOptions {
+	defaultsWith := func(change func(*v1alpha1.EffectiveOptions)) v1alpha1.EffectiveOptions {
 		options := defaults
 		change(&options)
 		return options
@@ -70,16 +72,16 @@ func TestOptionsFor(t *testing.T) {
 		IgnoredFields: []string{".spec.a"}, Readiness: &v1alpha1.ReadinessRule{CEL: "a"},
 		Feedback: []v1alpha1.FeedbackRule{{Name: "a", JSONPath: ".a"}}, FeedbackWellKnown: true, Wave: new(int32(5)),
 	}
-	unlike := full
-	unlike.Select = other
+	forOther := full
+	forOther.Select = other
 	for _, test := range []struct {
 		reason string
 		spec   v1alpha1.WorkSpec
 		want   v1alpha1.EffectiveOptions
 	}{
-		{"what is documented", v1alpha1.WorkSpec{}, defaults},
+		{"defaults", v1alpha1.WorkSpec{}, defaults},
 		{
-			"what is said of all",
+			"policies of the spec",
 			v1alpha1.WorkSpec{
 				Apply: v1alpha1.ApplyPolicy{Mode: v1alpha1.CreateOnly, Takeover: v1alpha1.TakeoverIfNoDiff,
 					Drift: v1alpha1.DriftReport, KeepConflicts: true},
@@ -91,32 +93,32 @@ func TestOptionsFor(t *testing.T) {
 				Delete: v1alpha1.OrphanObject, Propagation: metav1.DeletePropagationBackground,
 			},
 		},
-		{"what is said of this one", v1alpha1.WorkSpec{Apply: v1alpha1.ApplyPolicy{Mode: v1alpha1.CreateOnly},
+		{"option for this manifest", v1alpha1.WorkSpec{Apply: v1alpha1.ApplyPolicy{Mode: v1alpha1.CreateOnly},
 			ManifestOptions: []v1alpha1.ManifestOption{full}}, effective},
-		{"what is said of another one", v1alpha1.WorkSpec{ManifestOptions: []v1alpha1.ManifestOption{unlike}}, defaults},
+		{"option for another manifest", v1alpha1.WorkSpec{ManifestOptions: []v1alpha1.ManifestOption{forOther}}, defaults},
 		{
-			"an option that says nothing takes nothing back",
+			"empty option changes nothing",
 			v1alpha1.WorkSpec{ManifestOptions: []v1alpha1.ManifestOption{full, {Select: all}}}, effective,
 		},
 		{
-			"the later one wins in what it says",
+			"later option replaces the fields that it sets",
 			v1alpha1.WorkSpec{ManifestOptions: []v1alpha1.ManifestOption{
 				{Select: all, Mode: v1alpha1.Observe, Drift: v1alpha1.DriftReport, Wave: new(int32(5))},
 				{Select: all, Mode: v1alpha1.ReportDiff, Wave: new(int32(0))},
 			}},
-			but(func(o *v1alpha1.EffectiveOptions) {
+			defaultsWith(func(o *v1alpha1.EffectiveOptions) {
 				o.Mode, o.Drift, o.Wave = v1alpha1.ReportDiff, v1alpha1.DriftReport, new(int32(0))
 			}),
 		},
 		{
-			"a list takes the place of another, which is easier to foresee than a sum of both",
+			"later option replaces lists",
 			v1alpha1.WorkSpec{ManifestOptions: []v1alpha1.ManifestOption{
 				{Select: all, IgnoredFields: []string{".a", ".b"}, Feedback: []v1alpha1.FeedbackRule{{Name: "a"}, {Name: "b"}},
 					Readiness: &v1alpha1.ReadinessRule{CEL: "a"}},
 				{Select: all, IgnoredFields: []string{".c"}, Feedback: []v1alpha1.FeedbackRule{{Name: "c"}},
 					Readiness: &v1alpha1.ReadinessRule{CEL: "c"}},
 			}},
-			but(func(o *v1alpha1.EffectiveOptions) {
+			defaultsWith(func(o *v1alpha1.EffectiveOptions) {
 				o.IgnoredFields, o.Feedback, o.Readiness = []string{".c"}, []v1alpha1.FeedbackRule{{Name: "c"}},
 					&v1alpha1.ReadinessRule{CEL: "c"}
 			}),
@@ -135,9 +137,9 @@ func TestOrphan(t *testing.T) {
 		changed bool
 	}{
 		{"objects are deleted by default", v1alpha1.WorkSpec{}, true},
-		{"an option must not overrule it", v1alpha1.WorkSpec{Delete: v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject},
+		{"option Delete is removed", v1alpha1.WorkSpec{Delete: v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject},
 			ManifestOptions: []v1alpha1.ManifestOption{{}, {Delete: v1alpha1.DeleteObject}}}, true},
-		{"it is so already", v1alpha1.WorkSpec{Delete: v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject},
+		{"objects are orphaned already", v1alpha1.WorkSpec{Delete: v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject},
 			ManifestOptions: []v1alpha1.ManifestOption{{Mode: v1alpha1.Observe}}}, false},
 	} {
 		require.Equal(t, test.changed, test.spec.Orphan(), test.reason)

@@ -24,7 +24,7 @@ func ignoring(path string) v1alpha1.WorkSpec {
 	return option(v1alpha1.ManifestOption{IgnoredFields: []string{".spec", path}})
 }
 
-func TestValidateBeyondTheAPIServer(t *testing.T) {
+func TestValidate_BeyondTheAPIServer(t *testing.T) {
 	const ignored = "spec.manifestOptions[1].ignoredFields[1]"
 	long := of()
 	for range 64 {
@@ -39,40 +39,40 @@ func TestValidateBeyondTheAPIServer(t *testing.T) {
 		field  string
 		want   string
 	}{
-		{"a path that cannot be read", ignoring("spec.replicas"), ignored, "position 0: expected a field such as .spec"},
-		{"a path as JSONPath has it", ignoring(".spec.containers[?].image"), ignored,
+		{"path without the leading dot", ignoring("spec.replicas"), ignored, "position 0: expected a field such as .spec"},
+		{"path with a filter of JSONPath", ignoring(".spec.containers[?].image"), ignored,
 			`position 18: expected "=" and a value behind the key`},
-		{"all of what it is called", ignoring(".metadata[*]"), ignored, "make the object and cannot be ignored"},
-		{"an object is no list", ignoring("[0].spec"), ignored, "begin with a field, such as .spec"},
-		{"what the object is called", ignoring(".metadata.name"), ignored, "make the object and cannot be ignored"},
-		{"where it is", ignoring(`.metadata["namespace"]`), ignored, "make the object and cannot be ignored"},
-		{"what it is", ignoring(".kind"), ignored, "make the object and cannot be ignored"},
-		{"what API it is of", ignoring(".apiVersion"), ignored, "make the object and cannot be ignored"},
-		{"all of it", ignoring(".metadata"), ignored, "make the object and cannot be ignored"},
-		{"what is never applied", ignoring(".status"), ignored, "the status is never applied"},
-		{"a part of it", ignoring(".status.replicas"), ignored, "the status is never applied"},
-		{"options that leave no room for the status", long, "spec.manifestOptions", "must have at most 131072 bytes as JSON"},
-		{"a manifest", of(`[]`), "spec.manifests[0]", "must be a JSON object"},
-		{"too long in all", of(`"` + strings.Repeat("x", v1alpha1.MaxManifestBytes) + `"`), "spec.manifests",
+		{"all fields of metadata", ignoring(".metadata[*]"), ignored, "make the object and cannot be ignored"},
+		{"index of the object", ignoring("[0].spec"), ignored, "begin with a field, such as .spec"},
+		{"metadata.name", ignoring(".metadata.name"), ignored, "make the object and cannot be ignored"},
+		{"metadata.namespace", ignoring(`.metadata["namespace"]`), ignored, "make the object and cannot be ignored"},
+		{"kind", ignoring(".kind"), ignored, "make the object and cannot be ignored"},
+		{"apiVersion", ignoring(".apiVersion"), ignored, "make the object and cannot be ignored"},
+		{"metadata", ignoring(".metadata"), ignored, "make the object and cannot be ignored"},
+		{"status", ignoring(".status"), ignored, "the status is never applied"},
+		{"field of status", ignoring(".status.replicas"), ignored, "the status is never applied"},
+		{"options are too long", long, "spec.manifestOptions", "must have at most 131072 bytes as JSON"},
+		{"manifest is a list", of(`[]`), "spec.manifests[0]", "must be a JSON object"},
+		{"manifests are too long together", of(`"` + strings.Repeat("x", v1alpha1.MaxManifestBytes) + `"`), "spec.manifests",
 			"split the Work into several"},
 	} {
 		errs := test.spec.Validate()
 		if len(errs) != 1 || errs[0].Field != test.field || !strings.Contains(errs[0].Error(), test.want) {
-			t.Errorf("%s: want one complaint about %s that says %q, got %v", test.reason, test.field, test.want, errs)
+			t.Errorf("%s: want one error of %s with %q, got %v", test.reason, test.field, test.want, errs)
 		}
 	}
 }
 
-func TestValidateAcceptsIgnoredFields(t *testing.T) {
+func TestValidate_IgnoredFields(t *testing.T) {
 	for reason, path := range map[string]string{
-		"others scale it":                   ".spec.replicas",
-		"others put something in":           ".metadata.annotations",
-		"others write one":                  ".metadata.annotations.example.com/note",
-		"only what begins like the name":    ".metadata.nameless",
-		"a name and status further below":   ".spec.metadata.name",
-		"a status that is not the object's": ".spec.status",
-		"a map with free keys":              `.data["status"]`,
-		"an item":                           `.spec.template.spec.containers[name="web"].image`,
+		"replicas":                            ".spec.replicas",
+		"all annotations":                     ".metadata.annotations",
+		"one annotation":                      ".metadata.annotations.example.com/note",
+		"field with the prefix metadata.name": ".metadata.nameless",
+		"name below spec.metadata":            ".spec.metadata.name",
+		"status below spec":                   ".spec.status",
+		"key status of data":                  `.data["status"]`,
+		"field of an item":                    `.spec.template.spec.containers[name="web"].image`,
 	} {
 		spec := ignoring(path)
 		if errs := spec.Validate(); len(errs) > 0 {
@@ -81,8 +81,9 @@ func TestValidateAcceptsIgnoredFields(t *testing.T) {
 	}
 }
 
-// TestValidateSaysAll checks that Validate returns all errors at once, those of manifests first, in a stable order.
-func TestValidateSaysAll(t *testing.T) {
+// TestValidate_ReturnsAllErrors checks that Validate returns all errors at once, those of manifests first, in a stable
+// order.
+func TestValidate_ReturnsAllErrors(t *testing.T) {
 	spec := option(v1alpha1.ManifestOption{Mode: "No", Wave: new(int32(1000)),
 		Feedback: []v1alpha1.FeedbackRule{{Name: "a b"}}, IgnoredFields: []string{".kind"}})
 	labels, texts := "", ""
@@ -124,7 +125,7 @@ func TestValidateSaysAll(t *testing.T) {
 	text := spec.Validate().ToAggregate().Error()
 	for range 20 {
 		if again := spec.Validate().ToAggregate().Error(); again != text {
-			t.Fatalf("the order depends on that of a map:\n%s\n%s", text, again)
+			t.Fatalf("the order of the errors is not stable:\n%s\n%s", text, again)
 		}
 	}
 }
