@@ -225,7 +225,7 @@ func BenchmarkCustomFilter(b *testing.B) {
 	for _, c := range fleet {
 		cache.Update(c)
 	}
-	snapshot, custom := cache.Snapshot(), &counted{}
+	snapshot, custom := cache.Snapshot(), &countingFilter{}
 	spec := workloads["W1"]
 	policy, err := scheduler.NewPolicy(&spec)
 	require.NoError(b, err)
@@ -262,7 +262,7 @@ func BenchmarkCustomFilter(b *testing.B) {
 func callAll(plugin scheduler.FilterPlugin, request *scheduler.Request, clusters []*scheduler.Cluster) {
 	for _, c := range clusters {
 		if plugin.Filter(context.Background(), nil, request, c) != nil {
-			panic("it refuses one")
+			panic("the plugin rejects a feasible cluster")
 		}
 	}
 }

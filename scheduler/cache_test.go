@@ -13,14 +13,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSnapshotsAndColumns checks that later changes do not affect a snapshot, filtered or not, and that its columns
-// contain the results of their functions, independently of the order in which snapshots use them.
-func TestSnapshotsAndColumns(t *testing.T) {
+// TestCache_SnapshotsAndColumns checks that later changes do not affect a snapshot, filtered or not, and that its
+// columns contain the results of their functions, independently of the order in which snapshots use them.
+func TestCache_SnapshotsAndColumns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		type taken struct {
+		type recorded struct {
 			snapshot *Snapshot
 			fleet    map[string]*Cluster
-			filter   string // the last one that made it
+			filter   string // the filter that created the snapshot; empty: none
 		}
 		filters := map[string]func(*Cluster) bool{
 			"healthy": func(c *Cluster) bool { return c.Healthy },
@@ -29,7 +29,7 @@ func TestSnapshotsAndColumns(t *testing.T) {
 			"none":    func(c *Cluster) bool { return false },
 		}
 		var cache Cache
-		var all []taken
+		var all []recorded
 		fleet := map[string]*Cluster{}
 		names := rapid.SampledFrom(strings.Split("abcdefghijklmnopqrstuvwxyz", ""))
 		if rapid.Bool().Draw(t, "many") { // more than a word of a set
@@ -61,15 +61,15 @@ func TestSnapshotsAndColumns(t *testing.T) {
 			"snapshot": func(t *rapid.T) {
 				s := cache.Snapshot()
 				if cache.Snapshot() != s {
-					t.Fatal("nothing has changed, and there is another snapshot")
+					t.Fatal("two snapshots without a change are different")
 				}
-				all = append(all, taken{s, maps.Clone(fleet), ""})
+				all = append(all, recorded{s, maps.Clone(fleet), ""})
 			},
 			"filter": func(t *rapid.T) {
 				if len(all) == 0 {
 					return
 				}
-				of := rapid.SampledFrom(all).Draw(t, "snapshot")
+				source := rapid.SampledFrom(all).Draw(t, "snapshot")
 				filter := rapid.SampledFrom(slices.Sorted(maps.Keys(filters))).Draw(t, "filter")
 				earlier := []*Snapshot{nil}
 				for _, other := range all {
@@ -77,17 +77,17 @@ func TestSnapshotsAndColumns(t *testing.T) {
 						earlier = append(earlier, other.snapshot)
 					}
 				}
-				s := of.snapshot.Filter(filters[filter], rapid.SampledFrom(earlier).Draw(t, "earlier"))
-				kept := maps.Clone(of.fleet)
+				s := source.snapshot.Filter(filters[filter], rapid.SampledFrom(earlier).Draw(t, "earlier"))
+				kept := maps.Clone(source.fleet)
 				maps.DeleteFunc(kept, func(_ string, c *Cluster) bool { return !filters[filter](c) })
-				all = append(all, taken{s, kept, filter})
+				all = append(all, recorded{s, kept, filter})
 			},
-			"look": func(t *rapid.T) {
+			"check": func(t *rapid.T) {
 				if len(all) == 0 {
 					return
 				}
-				at := rapid.SampledFrom(all).Draw(t, "snapshot")
-				checkSnapshot(t, at.snapshot, at.fleet, at.filter == "")
+				drawn := rapid.SampledFrom(all).Draw(t, "snapshot")
+				checkSnapshot(t, drawn.snapshot, drawn.fleet, drawn.filter == "")
 			},
 		})
 	})
@@ -103,19 +103,19 @@ func checkSnapshot(t *rapid.T, s *Snapshot, fleet map[string]*Cluster, whole boo
 	healthy := s.Where("healthy", func(c *Cluster) bool { return c.Healthy })
 	groups := s.Label("zone")
 	if len(letter) != s.Slots() {
-		t.Fatalf("a column of %d for %d slots", len(letter), s.Slots())
+		t.Fatalf("the column has %d values for %d slots", len(letter), s.Slots())
 	}
 	zones := map[string]int{}
 	last := -1
 	for rank, c := range sorted {
-		slot, there := s.Slot(c.Name)
+		slot, found := s.Slot(c.Name)
 		switch {
-		case !there || s.Cluster(slot) != c:
+		case !found || s.Cluster(slot) != c:
 			t.Fatalf("%s is in slot %d", c.Name, slot)
 		case s.Rank(slot) <= last || whole && s.Rank(slot) != rank:
 			t.Fatalf("%s has rank %d after %d, want %d", c.Name, s.Rank(slot), last, rank)
 		case letter[slot] != c.Name+c.Labels["zone"]:
-			t.Fatalf("the column says %q of %s", letter[slot], c.Name)
+			t.Fatalf("the column has %q for %s", letter[slot], c.Name)
 		case healthy.Has(slot) != c.Healthy:
 			t.Fatalf("%s is healthy: %v", c.Name, healthy.Has(slot))
 		}
@@ -137,16 +137,16 @@ func checkSnapshot(t *rapid.T, s *Snapshot, fleet map[string]*Cluster, whole boo
 		}
 	}
 	if healthy.Len() != len(slices.DeleteFunc(sorted, func(c *Cluster) bool { return !c.Healthy })) {
-		t.Fatal("somebody is healthy who is not there")
+		t.Fatal("the set of healthy clusters has a cluster that is not in the fleet")
 	}
 	for slot := range s.Slots() {
 		if c := s.Cluster(slot); c != nil && fleet[c.Name] != c {
 			t.Fatalf("%s is in slot %d, but not in the fleet", c.Name, slot)
 		}
 	}
-	for _, name := range []string{"nobody", "a", "m", "z"} {
-		if _, there := s.Slot(name); there != (fleet[name] != nil) {
-			t.Fatalf("%s is there: %t", name, there)
+	for _, name := range []string{"missing", "a", "m", "z"} {
+		if _, found := s.Slot(name); found != (fleet[name] != nil) {
+			t.Fatalf("cluster %s: found %t", name, found)
 		}
 	}
 }
@@ -158,18 +158,18 @@ func TestFilter_IsIncremental(t *testing.T) {
 	for i := range 200 {
 		cache.Update(&Cluster{Name: fmt.Sprint(i)})
 	}
-	var asked []string
-	healthy := func(c *Cluster) bool { asked = append(asked, c.Name); return c.Healthy }
+	var evaluated []string
+	healthy := func(c *Cluster) bool { evaluated = append(evaluated, c.Name); return c.Healthy }
 	filter := func(s, earlier *Snapshot, want ...string) *Snapshot {
 		t.Helper()
-		asked = nil
+		evaluated = nil
 		filtered := s.Filter(healthy, earlier)
-		require.ElementsMatch(t, want, asked)
+		require.ElementsMatch(t, want, evaluated)
 		return filtered
 	}
 	whole := cache.Snapshot()
 	first := whole.Filter(healthy, nil)
-	require.Len(t, asked, 200)
+	require.Len(t, evaluated, 200)
 	filter(whole, first)
 	cache.Update(&Cluster{Name: "7", Healthy: true})
 	cache.Update(&Cluster{Name: "new", Healthy: true})
@@ -193,7 +193,7 @@ func TestFilter_IsIncremental(t *testing.T) {
 		require.ElementsMatch(t, want, got)
 	}
 
-	// A change of a cluster that another filter left out is not asked about.
+	// A changed cluster that another filter has removed is not evaluated.
 	without8 := func(c *Cluster) bool { return c.Name != "8" }
 	outer := cache.Snapshot().Filter(without8, nil)
 	inner := outer.Filter(healthy, third)
@@ -201,7 +201,7 @@ func TestFilter_IsIncremental(t *testing.T) {
 	cache.Update(&Cluster{Name: "8", Healthy: true, Absent: true})
 	require.Equal(t, 2, filter(cache.Snapshot().Filter(without8, outer), inner).Len())
 
-	// Of another filter's result.
+	// The earlier snapshot is the result of another filter.
 	odd := func(without string) *Snapshot {
 		return cache.Snapshot().Filter(func(c *Cluster) bool { return c.Name != without }, nil)
 	}
@@ -209,54 +209,54 @@ func TestFilter_IsIncremental(t *testing.T) {
 	require.Equal(t, 3, stacked.Len())
 	require.Equal(t, 2, filter(odd("8"), stacked, "7").Len())
 
-	// Of another cache, nothing is taken over.
+	// A snapshot of another cache is not reused.
 	var other Cache
 	other.Update(&Cluster{Name: "x"})
 	require.Zero(t, filter(other.Snapshot(), second, "x").Len())
 }
 
-// TestColumnsAreIncremental checks that a column is recomputed only for the clusters that have changed since its last
+// TestColumn_IsIncremental checks that a column is recomputed only for the clusters that have changed since its last
 // use.
-func TestColumnsAreIncremental(t *testing.T) {
+func TestColumn_IsIncremental(t *testing.T) {
 	var cache Cache
 	for i := range 100 {
 		cache.Update(&Cluster{Name: fmt.Sprintf("c%03d", i)})
 	}
-	var asked []string
+	var evaluated []string
 	length := func(s *Snapshot) []int {
 		return Column(s, "length", func(c *Cluster) int {
-			asked = append(asked, c.Name)
+			evaluated = append(evaluated, c.Name)
 			return len(c.Labels)
 		})
 	}
 	first := cache.Snapshot()
 	before := length(first)
-	require.Len(t, asked, 100)
+	require.Len(t, evaluated, 100)
 
-	asked = nil
+	evaluated = nil
 	cache.Update(&Cluster{Name: "c007", Healthy: true})
-	require.Same(t, &before[0], &length(cache.Snapshot())[0], "a change that changes no value copies nothing")
-	require.Equal(t, []string{"c007"}, asked)
+	require.Same(t, &before[0], &length(cache.Snapshot())[0], "a change without a new value copies no column")
+	require.Equal(t, []string{"c007"}, evaluated)
 
-	asked = nil
+	evaluated = nil
 	for i := range 3 { // without a snapshot in between
 		cache.Update(&Cluster{Name: fmt.Sprintf("c%03d", 10+i), Labels: map[string]string{"a": "b"}})
 		cache.Snapshot()
 	}
 	latest := cache.Snapshot()
 	length(latest)
-	require.Equal(t, []string{"c010", "c011", "c012"}, asked)
+	require.Equal(t, []string{"c010", "c011", "c012"}, evaluated)
 
-	asked = nil
-	length(first) // an old snapshot is as far away as the new one
-	require.ElementsMatch(t, []string{"c007", "c010", "c011", "c012"}, asked)
-	asked = nil
+	evaluated = nil
+	length(first) // an old snapshot needs the same changes in reverse
+	require.ElementsMatch(t, []string{"c007", "c010", "c011", "c012"}, evaluated)
+	evaluated = nil
 	length(latest)
-	require.Empty(t, asked, "that somebody looks back costs the others nothing")
+	require.Empty(t, evaluated, "the use of an old snapshot does not affect the latest one")
 }
 
-// TestColumnsOutliveTheLog checks that a column is computed anew if the log does not reach back to its last use.
-func TestColumnsOutliveTheLog(t *testing.T) {
+// TestColumn_LogIsTooShort checks that a column is computed again if the log does not reach back to its last use.
+func TestColumn_LogIsTooShort(t *testing.T) {
 	var cache Cache
 	cache.Update(&Cluster{Name: "a"})
 	cache.Update(&Cluster{Name: "b"})
@@ -265,7 +265,7 @@ func TestColumnsOutliveTheLog(t *testing.T) {
 		return s.Where("healthy", func(c *Cluster) bool { return c.Healthy }).Len()
 	}
 	require.Zero(t, healthy(old))
-	cache.Update(&Cluster{Name: "b", Healthy: true}) // which will be long forgotten
+	cache.Update(&Cluster{Name: "b", Healthy: true}) // the log drops this change
 	for i := range 3 * minLog {
 		cache.Update(&Cluster{Name: "a", Healthy: i%2 == 0})
 		cache.Snapshot()
@@ -276,8 +276,8 @@ func TestColumnsOutliveTheLog(t *testing.T) {
 	require.LessOrEqual(t, len(cache.columns.log), 2*minLog)
 }
 
-// TestMemoryIsBounded checks that unused columns and unused group names are deleted.
-func TestMemoryIsBounded(t *testing.T) {
+// TestCache_MemoryIsBounded checks that unused columns and unused group names are deleted.
+func TestCache_MemoryIsBounded(t *testing.T) {
 	var cache Cache
 	for i := range 2 * idle {
 		cache.Update(&Cluster{Name: "a", Labels: map[string]string{"build": fmt.Sprint(i)}})
@@ -291,8 +291,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	require.Len(t, cache.columns.entries, 1)
 }
 
-// TestCacheIsConcurrent uses a Cache concurrently, for the race detector.
-func TestCacheIsConcurrent(t *testing.T) {
+// TestCache_Concurrent uses a Cache concurrently, for the race detector.
+func TestCache_Concurrent(t *testing.T) {
 	var cache Cache
 	var group sync.WaitGroup
 	for worker := range 4 {

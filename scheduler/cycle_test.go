@@ -20,9 +20,9 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// TestOrderOfExtensionPoints checks that a cycle calls each plugin at each of its extension points in the order of the
-// profile.
-func TestOrderOfExtensionPoints(t *testing.T) {
+// TestCycle_OrderOfExtensionPoints checks that a cycle calls each plugin at each of its extension points in the order
+// of the profile.
+func TestCycle_OrderOfExtensionPoints(t *testing.T) {
 	var got []string
 	called := func(point string) { got = append(got, point) }
 	p := &everything{
@@ -54,10 +54,11 @@ func TestOrderOfExtensionPoints(t *testing.T) {
 
 	got = nil
 	result.Unreserve(t.Context())
-	require.Equal(t, []string{"Q Unreserve b", "P Unreserve b", "Q Unreserve a", "P Unreserve a"}, got, "all in reverse")
+	require.Equal(t, []string{"Q Unreserve b", "P Unreserve b", "Q Unreserve a", "P Unreserve a"}, got,
+		"Unreserve runs in reverse order")
 }
 
-func TestSkip(t *testing.T) {
+func TestCycle_Skip(t *testing.T) {
 	var got []string
 	p := &everything{
 		name:      "P",
@@ -71,7 +72,7 @@ func TestSkip(t *testing.T) {
 	require.Equal(t, []string{
 		"P PreFilter", "Q PreFilter", "Q Filter a", "P PreScore", "Q PreScore", "Q Score a", "Q NormalizeScore",
 		"P Reserve a", "Q Reserve a",
-	}, got, "it is no reason for others to skip")
+	}, got, "other plugins do not skip")
 }
 
 // scores returns a plugin that gives these scores.
@@ -81,7 +82,7 @@ func scores(name string, of map[string]float64) *everything {
 	}}
 }
 
-func TestScores(t *testing.T) {
+func TestCycle_Scores(t *testing.T) {
 	registry := scheduler.Registry{}
 	for _, p := range []*everything{
 		scores("Half", map[string]float64{"a": 50, "b": 50, "c": 10}),
@@ -99,19 +100,19 @@ func TestScores(t *testing.T) {
 		reason string
 		spec   v1alpha1.PlacementPolicy
 		bound  []string
-		want   []scheduler.PluginScore // by cluster and total, for want of a better type
+		want   []scheduler.PluginScore // the names of clusters and their total scores
 	}{
 		{
-			reason: "the sum of all scores by their weights",
+			reason: "weighted sum of all scores",
 			want:   []scheduler.PluginScore{{Plugin: "c", Score: 120}, {Plugin: "b", Score: 110}, {Plugin: "a", Score: 100}},
 		},
 		{
-			reason: "a policy has the last word on weights",
+			reason: "weight of the policy replaces the weight of the profile",
 			spec:   v1alpha1.PlacementPolicy{Prioritizers: []v1alpha1.Prioritizer{{Plugin: "Last", Weight: 0}}},
 			want:   []scheduler.PluginScore{{Plugin: "a", Score: 100}, {Plugin: "b", Score: 100}, {Plugin: "c", Score: 20}},
 		},
 		{
-			reason: "of two that are as good as each other the one that is bound comes first, then it goes by name",
+			reason: "equal scores: bound clusters first, then by name",
 			spec:   v1alpha1.PlacementPolicy{Profile: "half"},
 			bound:  []string{"b", "gone"},
 			want:   []scheduler.PluginScore{{Plugin: "b", Score: 50}, {Plugin: "a", Score: 50}, {Plugin: "c", Score: 10}},
@@ -132,7 +133,7 @@ func TestScores(t *testing.T) {
 	}
 }
 
-func TestHowManyAreChosen(t *testing.T) {
+func TestCycle_NumberOfClusters(t *testing.T) {
 	s := schedulerOf(t, &everything{name: "P", filter: func(c *scheduler.Cluster) *scheduler.Status {
 		if c.Name == "bad" {
 			return scheduler.Reject("is bad")
@@ -145,12 +146,14 @@ func TestHowManyAreChosen(t *testing.T) {
 		want    []string
 		missing int
 	}{
-		{"all that can, by name", v1alpha1.PlacementPolicy{}, []string{"a", "b", "c"}, 0},
-		{"so many", v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(2))}, []string{"a", "b"}, 0},
-		{"fewer than are wanted", v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(5))},
+		{"all feasible clusters, by name", v1alpha1.PlacementPolicy{}, []string{"a", "b", "c"}, 0},
+		{"desired number of clusters", v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(2))},
+			[]string{"a", "b"}, 0},
+		{"fewer feasible clusters than desired",
+			v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(5))},
 			[]string{"a", "b", "c"}, 2},
-		{"none at all", v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(0))}, nil, 0},
-		{"those that are named, if they can", v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed,
+		{"zero clusters", v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(0))}, nil, 0},
+		{"named clusters that are feasible", v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed,
 			ClusterNames: []string{"c", "a", "bad", "gone"}}, []string{"a", "c"}, 2},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -163,9 +166,9 @@ func TestHowManyAreChosen(t *testing.T) {
 	}
 }
 
-// TestPluginsThatFail checks that the failure of a plugin returns an error that names the plugin, and that the next
+// TestCycle_PluginFails checks that the failure of a plugin returns an error that names the plugin, and that the next
 // cycle succeeds.
-func TestPluginsThatFail(t *testing.T) {
+func TestCycle_PluginFails(t *testing.T) {
 	broken := errors.New("broken")
 	for _, test := range []struct {
 		reason string
@@ -173,66 +176,66 @@ func TestPluginsThatFail(t *testing.T) {
 		want   string
 	}{
 		{
-			reason: "an error from PreFilter",
+			reason: "error of PreFilter",
 			plugin: &everything{preFilter: func(*scheduler.CycleState, *scheduler.Request) *scheduler.Status {
 				return scheduler.Fail(broken)
 			}},
 			want: "plugin Bad, PreFilter: broken",
 		},
 		{
-			reason: "an error from Filter",
+			reason: "error of Filter",
 			plugin: &everything{filter: func(*scheduler.Cluster) *scheduler.Status { return scheduler.Fail(broken) }},
 			want:   "plugin Bad, Filter of cluster a: broken",
 		},
 		{
-			reason: "a Skip where there is nothing to skip",
+			reason: "Skip from Filter",
 			plugin: &everything{filter: func(*scheduler.Cluster) *scheduler.Status { return scheduler.NothingToDo() }},
 			want:   "plugin Bad, Filter of cluster a: returned a status that is invalid at this extension point: is skipped",
 		},
 		{
-			reason: "an error from PostFilter",
+			reason: "error of PostFilter",
 			plugin: &everything{postFilter: func(scheduler.Set) *scheduler.Status { return scheduler.Fail(broken) }},
 			want:   "plugin Bad, PostFilter: broken",
 		},
 		{
-			reason: "an error from Score",
+			reason: "error of Score",
 			plugin: &everything{score: func(*scheduler.Cluster) (float64, *scheduler.Status) {
 				return 0, scheduler.Fail(broken)
 			}},
 			want: "plugin Bad, Score of cluster a: broken",
 		},
 		{
-			reason: "a score that is not a number",
+			reason: "score NaN",
 			plugin: scores("", map[string]float64{"a": math.NaN()}),
 			want:   "plugin Bad, Score of cluster a: score NaN is not from 0 to 100",
 		},
 		{
-			reason: "a score that is too high",
+			reason: "score above the maximum",
 			plugin: scores("", map[string]float64{"a": 100.5}),
 			want:   "plugin Bad, Score of cluster a: score 100.5 is not from 0 to 100",
 		},
 		{
-			reason: "a score that is negative",
+			reason: "negative score",
 			plugin: scores("", map[string]float64{"a": -1}),
 			want:   "plugin Bad, Score of cluster a: score -1 is not from 0 to 100",
 		},
 		{
-			reason: "an error from NormalizeScore",
+			reason: "error of NormalizeScore",
 			plugin: &everything{normalize: func(scheduler.Set, []float64) *scheduler.Status { return scheduler.Fail(broken) }},
 			want:   "plugin Bad, NormalizeScore: broken",
 		},
 		{
-			reason: "an error from Select",
+			reason: "error of Select",
 			plugin: &everything{selects: func(*scheduler.Candidates) *scheduler.Status { return scheduler.Fail(broken) }},
 			want:   "plugin Bad, Select: broken",
 		},
 		{
-			reason: "an error from Reserve",
+			reason: "error of Reserve",
 			plugin: &everything{reserve: func(*scheduler.Cluster) *scheduler.Status { return scheduler.Fail(broken) }},
 			want:   "plugin Bad, Reserve: broken",
 		},
 		{
-			reason: "a panic",
+			reason: "panic of Filter",
 			plugin: &everything{filter: func(*scheduler.Cluster) *scheduler.Status { panic("out of cheese") }},
 			want:   "plugin Bad, Filter of cluster a: panicked: out of cheese",
 		},
@@ -249,14 +252,14 @@ func TestPluginsThatFail(t *testing.T) {
 
 			*test.plugin = everything{name: "Bad"}
 			result, err = s.Schedule(t.Context(), fleet("a", "b"), pick(t, 3))
-			require.NoError(t, err, "the next cycle goes on")
+			require.NoError(t, err, "the next cycle succeeds")
 			require.Equal(t, []string{"a", "b"}, chosen(result))
 		})
 	}
 }
 
-// TestPluginThatBlocks checks that a plugin that does not return causes an error for its own request only.
-func TestPluginThatBlocks(t *testing.T) {
+// TestCycle_PluginTimeout checks that a plugin that does not return causes an error for its own request only.
+func TestCycle_PluginTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forever := make(chan struct{})
 		var calls atomic.Int32
@@ -280,7 +283,7 @@ func TestPluginThatBlocks(t *testing.T) {
 	})
 }
 
-func TestContextEnds(t *testing.T) {
+func TestCycle_ContextCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := schedulerOf(t, &everything{name: "P", filter: func(*scheduler.Cluster) *scheduler.Status {
 		cancel()
@@ -290,18 +293,18 @@ func TestContextEnds(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestRefusals checks that the rejection of a request as a whole is a result and not an error.
-func TestRefusals(t *testing.T) {
-	no := func() *scheduler.Status { return scheduler.Reject("wants no more") }
+// TestCycle_RequestRejected checks that the rejection of a request as a whole is a result and not an error.
+func TestCycle_RequestRejected(t *testing.T) {
+	reject := func() *scheduler.Status { return scheduler.Reject("wants no more") }
 	for _, test := range []struct {
 		reason   string
 		plugin   everything
 		feasible int
 	}{
-		{"by PreFilter",
-			everything{preFilter: func(*scheduler.CycleState, *scheduler.Request) *scheduler.Status { return no() }}, 0},
-		{"by Select", everything{selects: func(*scheduler.Candidates) *scheduler.Status { return no() }}, 2},
-		{"by Reserve", everything{reserve: func(*scheduler.Cluster) *scheduler.Status { return no() }}, 2},
+		{"PreFilter rejects",
+			everything{preFilter: func(*scheduler.CycleState, *scheduler.Request) *scheduler.Status { return reject() }}, 0},
+		{"Select rejects", everything{selects: func(*scheduler.Candidates) *scheduler.Status { return reject() }}, 2},
+		{"Reserve rejects", everything{reserve: func(*scheduler.Cluster) *scheduler.Status { return reject() }}, 2},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			test.plugin.name = "No"
@@ -315,8 +318,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestReserveIsAllOrNothing checks that all reservations are undone in reverse order if one of them fails.
-func TestReserveIsAllOrNothing(t *testing.T) {
+// TestCycle_ReserveIsAtomic checks that all reservations are undone in reverse order if one of them fails.
+func TestCycle_ReserveIsAtomic(t *testing.T) {
 	var reserved []string
 	add := func(c *scheduler.Cluster) *scheduler.Status { reserved = append(reserved, c.Name); return nil }
 	remove := func(c *scheduler.Cluster) {
@@ -335,7 +338,7 @@ func TestReserveIsAllOrNothing(t *testing.T) {
 	require.Empty(t, reserved)
 }
 
-func TestPostFilterHints(t *testing.T) {
+func TestCycle_PostFilterHints(t *testing.T) {
 	p := &everything{name: "Room", postFilter: func(feasible scheduler.Set) *scheduler.Status {
 		return scheduler.Rejectf("could make room for %d more", 3-feasible.Len())
 	}}
@@ -344,7 +347,7 @@ func TestPostFilterHints(t *testing.T) {
 	require.Equal(t, []string{"Room: could make room for 2 more"}, result.Hints)
 }
 
-func TestUntil(t *testing.T) {
+func TestCycle_UntilIsTheEarliestTime(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	until := func(name string, at time.Time) *everything {
 		return &everything{name: name, preFilter: func(s *scheduler.CycleState, _ *scheduler.Request) *scheduler.Status {
@@ -355,18 +358,18 @@ func TestUntil(t *testing.T) {
 	s := schedulerOf(t, until("P", noon.Add(time.Hour)), until("Q", noon), until("R", noon.Add(time.Minute)))
 	result, err := s.Schedule(t.Context(), fleet("a"), pickAll(t))
 	require.NoError(t, err)
-	require.Equal(t, noon, result.Until, "the first of all")
+	require.Equal(t, noon, result.Until, "the earliest time of all plugins")
 }
 
-func TestStateBelongsToOneCycle(t *testing.T) {
+func TestCycle_StateIsNotShared(t *testing.T) {
 	type key struct{}
 	p := &everything{name: "P", preFilter: func(s *scheduler.CycleState, r *scheduler.Request) *scheduler.Status {
 		if s.Read(key{}) != nil {
-			return scheduler.Fail(errors.New("somebody was here"))
+			return scheduler.Fail(errors.New("the state of another cycle is visible"))
 		}
 		s.Write(key{}, r.Name)
 		if s.Bound().Len() != len(r.Bound) {
-			return scheduler.Fail(fmt.Errorf("%d are bound", s.Bound().Len()))
+			return scheduler.Fail(fmt.Errorf("%d clusters are bound", s.Bound().Len()))
 		}
 		return nil
 	}}
@@ -379,7 +382,7 @@ func TestStateBelongsToOneCycle(t *testing.T) {
 	}
 }
 
-func TestHints(t *testing.T) {
+func TestMayHelp_Hints(t *testing.T) {
 	yes := &everything{name: "Yes"}
 	no := &everything{name: "No", hint: func(scheduler.Event) bool { return false }}
 	s := schedulerOf(t, yes, no)
@@ -388,18 +391,18 @@ func TestHints(t *testing.T) {
 		rejected []string
 		want     bool
 	}{
-		{"nobody has rejected anything: whatever it was may be otherwise now", nil, true},
-		{"the one that rejected does not care", []string{"No"}, false},
-		{"one of them cares", []string{"No", "Yes"}, true},
-		{"one is not in the profile any more", []string{"No", "Gone"}, true},
+		{"no plugin has rejected a cluster", nil, true},
+		{"the rejecting plugin has no hint", []string{"No"}, false},
+		{"one of two rejecting plugins has a hint", []string{"No", "Yes"}, true},
+		{"a rejecting plugin is no longer in the profile", []string{"No", "Gone"}, true},
 	} {
 		require.Equal(t, test.want, s.MayHelp(pickAll(t), test.rejected, scheduler.Event{}), test.reason)
 	}
 }
 
-// TestDeterminism checks that the result depends only on the fleet and the request, and not on the order or the history
-// of the clusters.
-func TestDeterminism(t *testing.T) {
+// TestCycle_Determinism checks that the result depends only on the fleet and the request, and not on the order or the
+// history of the clusters.
+func TestCycle_Determinism(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 80).Draw(t, "clusters")
 		of := make(map[string]float64, n)
@@ -443,7 +446,7 @@ func TestDeterminism(t *testing.T) {
 		s := schedulerOf(quiet{}, scores("S", of))
 		var cache scheduler.Cache
 		for i, name := range rapid.Permutation(names).Draw(t, "order") {
-			if i%5 == 0 { // leaves a gap
+			if i%5 == 0 { // the removed cluster leaves a free slot
 				cache.Update(&scheduler.Cluster{Name: "gap" + name})
 			}
 			cache.Update(&scheduler.Cluster{Name: name, Healthy: true})
@@ -462,7 +465,7 @@ func TestDeterminism(t *testing.T) {
 	})
 }
 
-func TestScheduleIsConcurrent(t *testing.T) {
+func TestCycle_Concurrent(t *testing.T) {
 	s := schedulerOf(t, scores("S", map[string]float64{"b": 1}))
 	snapshot := fleet("a", "b", "c")
 	r := pick(t, 1)

@@ -16,8 +16,8 @@ import (
 // byLabel returns a plugin that rejects the clusters with this label. The value of the label is the reason.
 func byLabel(label string) *everything {
 	return &everything{name: "Label" + label, filter: func(c *scheduler.Cluster) *scheduler.Status {
-		if why := c.Labels[label]; why != "" {
-			return scheduler.Reject(why)
+		if reason := c.Labels[label]; reason != "" {
+			return scheduler.Reject(reason)
 		}
 		return nil
 	}}
@@ -41,13 +41,14 @@ func TestDiagnosis_Message(t *testing.T) {
 		request *scheduler.Request
 		want    string
 	}{
-		{"all that can", pickAll(t), "2 of 40 clusters chosen; 30 do not match region in (eu), 8 have taint maintenance"},
-		{"more than there are", pick(t, 3),
+		{"all feasible clusters", pickAll(t),
+			"2 of 40 clusters chosen; 30 do not match region in (eu), 8 have taint maintenance"},
+		{"more desired than feasible clusters", pick(t, 3),
 			"2 of 40 clusters chosen, but 3 are desired; 30 do not match region in (eu), 8 have taint maintenance"},
-		{"fewer than there are", pick(t, 1),
+		{"fewer desired than feasible clusters", pick(t, 1),
 			"1 of 40 clusters chosen; 1 more is feasible, 30 do not match region in (eu), 8 have taint maintenance"},
 		{
-			"by name",
+			"named clusters",
 			request(t, v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed, ClusterNames: []string{"c00", "c39", "gone"}}),
 			"1 of 40 clusters chosen, but 3 are desired; 38 are not named by the policy, 1 does not match region in (eu), " +
 				"1 is not in the fleet",
@@ -124,7 +125,7 @@ d         Rejected                                   Filter: is too far away
 `, out.String())
 }
 
-func TestDiagnosisOfRefusals(t *testing.T) {
+func TestDiagnosis_RequestRejected(t *testing.T) {
 	p := &everything{name: "Quota", preFilter: func(*scheduler.CycleState, *scheduler.Request) *scheduler.Status {
 		return scheduler.Reject("is used up")
 	}}
@@ -138,8 +139,8 @@ func TestDiagnosisOfRefusals(t *testing.T) {
 	require.EqualError(t, err, "diagnose: the Result was not returned by Schedule")
 }
 
-// TestDiagnosisReservesNothing checks that Diagnose does not call Reserve.
-func TestDiagnosisReservesNothing(t *testing.T) {
+// TestDiagnosis_DoesNotReserve checks that Diagnose does not call Reserve.
+func TestDiagnosis_DoesNotReserve(t *testing.T) {
 	reserved := 0
 	p := &everything{name: "P", reserve: func(*scheduler.Cluster) *scheduler.Status { reserved++; return nil }}
 	result, err := schedulerOf(t, p).Schedule(t.Context(), fleet("a", "b"), pickAll(t))

@@ -31,19 +31,19 @@ func TestUnreported_BoundClusterStays(t *testing.T) {
 		bound  bool
 		stays  bool
 	}{
-		{"it has to join again and lacks the property", func(c *scheduler.Cluster) {
+		{"not joined, without the property", func(c *scheduler.Cluster) {
 			c.Joined, c.Healthy = false, false
 		}, true, true},
-		{"it has no object", func(c *scheduler.Cluster) {
+		{"without a MemberCluster", func(c *scheduler.Cluster) {
 			*c = scheduler.Cluster{Name: c.Name, Unreported: true, Absent: true}
 		}, true, true},
-		{"it was not chosen before", func(*scheduler.Cluster) {}, false, false},
-		{"it leaves", func(c *scheduler.Cluster) { c.Leaving = true }, true, false},
-		{"a user taints it", func(c *scheduler.Cluster) {
+		{"not bound", func(*scheduler.Cluster) {}, false, false},
+		{"leaving", func(c *scheduler.Cluster) { c.Leaving = true }, true, false},
+		{"tainted by a user", func(c *scheduler.Cluster) {
 			c.Taints = []corev1.Taint{{Key: "repair", Effect: corev1.TaintEffectNoExecute}}
 		}, true, false},
-		{"it has reported, without the property", func(c *scheduler.Cluster) { c.Unreported = false }, true, false},
-		{"it has reported the property", func(c *scheduler.Cluster) {
+		{"reported, without the property", func(c *scheduler.Cluster) { c.Unreported = false }, true, false},
+		{"reported, with the property", func(c *scheduler.Cluster) {
 			c.Unreported, c.Properties = false, map[string]string{"tier": "gold"}
 		}, false, true},
 	} {

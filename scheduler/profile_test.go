@@ -11,9 +11,9 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// TestProfilesAreValidated checks that New rejects invalid profiles, and that the error names the profile, the plugin
+// TestNew_InvalidProfiles checks that New rejects invalid profiles, and that the error names the profile, the plugin
 // and the field.
-func TestProfilesAreValidated(t *testing.T) {
+func TestNew_InvalidProfiles(t *testing.T) {
 	type args struct {
 		Limit int `json:"limit"`
 	}
@@ -28,9 +28,9 @@ func TestProfilesAreValidated(t *testing.T) {
 			}
 			return &everything{name: "P"}, nil
 		},
-		"Liar":    func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return &everything{name: "P"}, nil },
-		"Nothing": func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return nil, nil },
-		"Panics":  func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { panic("no") },
+		"OtherName": func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return &everything{name: "P"}, nil },
+		"Nothing":   func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return nil, nil },
+		"Panics":    func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { panic("no") },
 	}
 	with := func(configs ...scheduler.PluginConfig) []scheduler.Profile {
 		return []scheduler.Profile{{Plugins: configs}}
@@ -38,38 +38,38 @@ func TestProfilesAreValidated(t *testing.T) {
 	for _, test := range []struct {
 		reason   string
 		profiles []scheduler.Profile
-		want     string // empty: it is right
+		want     string // empty: no error
 	}{
 		{"no profile", nil, "profiles: must have at least one profile"},
-		{"two of one name", []scheduler.Profile{{}, {Name: "default"}},
+		{"duplicate profile name", []scheduler.Profile{{}, {Name: "default"}},
 			`profiles[1]: name: duplicate profile "default"`},
-		{"a negative timeout", []scheduler.Profile{{Timeout: -time.Second}}, "profiles[0]: timeout: -1s is negative"},
-		{"an unknown plugin", with(scheduler.PluginConfig{Name: "P"}, scheduler.PluginConfig{Name: "Q"}),
+		{"negative timeout", []scheduler.Profile{{Timeout: -time.Second}}, "profiles[0]: timeout: -1s is negative"},
+		{"unknown plugin", with(scheduler.PluginConfig{Name: "P"}, scheduler.PluginConfig{Name: "Q"}),
 			"profiles[0]: plugins[1] (Q): no plugin with this name is registered"},
-		{"a plugin twice", with(scheduler.PluginConfig{Name: "P"}, scheduler.PluginConfig{Name: "P"}),
+		{"duplicate plugin", with(scheduler.PluginConfig{Name: "P"}, scheduler.PluginConfig{Name: "P"}),
 			"profiles[0]: plugins[1] (P): the profile contains the plugin more than once"},
-		{"a weight that is too great", with(scheduler.PluginConfig{Name: "P", Weight: 101}),
+		{"weight is too large", with(scheduler.PluginConfig{Name: "P", Weight: 101}),
 			"profiles[0]: plugins[0] (P): weight: 101 is not from 1 to 100"},
-		{"a negative weight", with(scheduler.PluginConfig{Name: "P", Weight: -1}),
+		{"negative weight", with(scheduler.PluginConfig{Name: "P", Weight: -1}),
 			"profiles[0]: plugins[0] (P): weight: -1 is not from 1 to 100"},
-		{"an argument that is wrong", with(scheduler.PluginConfig{Name: "P", Args: scheduler.Args(`{"limit":0}`)}),
+		{"invalid argument", with(scheduler.PluginConfig{Name: "P", Args: scheduler.Args(`{"limit":0}`)}),
 			"profiles[0]: plugins[0] (P): args: limit: must be positive"},
-		{"an argument that does not exist", with(scheduler.PluginConfig{Name: "P", Args: scheduler.Args(`{"limits":1}`)}),
+		{"unknown argument", with(scheduler.PluginConfig{Name: "P", Args: scheduler.Args(`{"limits":1}`)}),
 			`profiles[0]: plugins[0] (P): args: unknown field "limits"`},
-		{"an argument of another type", with(scheduler.PluginConfig{Name: "P", Args: scheduler.Args(`{"limit":"many"}`)}),
+		{"argument of another type", with(scheduler.PluginConfig{Name: "P", Args: scheduler.Args(`{"limit":"many"}`)}),
 			`profiles[0]: plugins[0] (P): args: cannot unmarshal string into Go struct field args.limit of type int`},
-		{"arguments that are none", with(scheduler.PluginConfig{Name: "P", Args: scheduler.Args(`{"limit":`)}),
+		{"arguments that are not YAML", with(scheduler.PluginConfig{Name: "P", Args: scheduler.Args(`{"limit":`)}),
 			"profiles[0]: plugins[0] (P): args: error converting YAML to JSON: yaml: line 1: did not find expected node " +
 				"content"},
-		{"a plugin under another's name", with(scheduler.PluginConfig{Name: "Liar"}),
-			`profiles[0]: plugins[0] (Liar): the factory returned a plugin with the name "P"`},
-		{"a factory that makes nothing", with(scheduler.PluginConfig{Name: "Nothing"}),
+		{"factory returns a plugin with another name", with(scheduler.PluginConfig{Name: "OtherName"}),
+			`profiles[0]: plugins[0] (OtherName): the factory returned a plugin with the name "P"`},
+		{"factory returns nil", with(scheduler.PluginConfig{Name: "Nothing"}),
 			"profiles[0]: plugins[0] (Nothing): the factory of the plugin returned nil"},
-		{"a factory that panics", with(scheduler.PluginConfig{Name: "Panics"}),
+		{"factory panics", with(scheduler.PluginConfig{Name: "Panics"}),
 			"profiles[0]: plugins[0] (Panics): the factory of the plugin panicked: no"},
-		{"all that is wrong at once", []scheduler.Profile{{Timeout: -1}, {Name: "b", Timeout: -1}},
+		{"all errors are reported at once", []scheduler.Profile{{Timeout: -1}, {Name: "b", Timeout: -1}},
 			"profiles[0]: timeout: -1ns is negative\nprofiles[1]: timeout: -1ns is negative"},
-		{"nothing is wrong",
+		{"valid profiles",
 			[]scheduler.Profile{
 				{Plugins: []scheduler.PluginConfig{{Name: "P", Weight: 100, Args: scheduler.Args(`{"limit":3}`)}}},
 				{Name: "none"}}, ""},
@@ -87,7 +87,7 @@ func TestProfilesAreValidated(t *testing.T) {
 	}
 }
 
-func TestRegister(t *testing.T) {
+func TestRegistry_Register(t *testing.T) {
 	factory := func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return nil, nil }
 	registry := scheduler.Registry{}
 	require.NoError(t, registry.Register("P", factory))
@@ -97,8 +97,8 @@ func TestRegister(t *testing.T) {
 	require.EqualError(t, registry.Register("Q", nil), "register plugin Q: the factory must not be nil")
 }
 
-// TestRequestsAreValidated checks that NewPolicy or the first Schedule reports an invalid request.
-func TestRequestsAreValidated(t *testing.T) {
+// TestSchedule_InvalidRequests checks that NewPolicy or the first Schedule reports an invalid request.
+func TestSchedule_InvalidRequests(t *testing.T) {
 	_, err := scheduler.NewPolicy(&v1alpha1.PlacementPolicy{Type: v1alpha1.PickN})
 	require.ErrorContains(t, err, "policy.numberOfClusters")
 

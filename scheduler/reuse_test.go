@@ -25,12 +25,12 @@ import (
 	"github.com/muster-sdk/muster/scheduler/schedulertest"
 )
 
-// counted is a plugin that rejects clusters by a label and counts its calls.
-type counted struct{ filtered int }
+// countingFilter is a plugin that rejects clusters by a label and counts its calls.
+type countingFilter struct{ filtered int }
 
-func (*counted) Name() string { return "Counted" }
+func (*countingFilter) Name() string { return "Counted" }
 
-func (c *counted) Filter(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
+func (c *countingFilter) Filter(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
 	cluster *scheduler.Cluster) *scheduler.Status {
 	c.filtered++
 	if cluster.Labels["bad"] != "" {
@@ -39,10 +39,10 @@ func (c *counted) Filter(_ context.Context, _ *scheduler.CycleState, _ *schedule
 	return nil
 }
 
-func (*counted) Local(*scheduler.CycleState, *scheduler.Request) bool { return true }
+func (*countingFilter) Local(*scheduler.CycleState, *scheduler.Request) bool { return true }
 
-// TestPreviousMakesNoDifference checks that a decision with a previous result equals the decision without one.
-func TestPreviousMakesNoDifference(t *testing.T) {
+// TestPrevious_ResultIsEqual checks that a decision with a previous result equals the decision without one.
+func TestPrevious_ResultIsEqual(t *testing.T) {
 	registry := scheduler.Registry{
 		eligibility.Name: eligibility.New, clusteraffinity.Name: clusteraffinity.New(), resourcefit.Name: resourcefit.New,
 		tainttoleration.Name: tainttoleration.New, steadiness.Name: steadiness.New, balance.Name: balance.New,
@@ -77,10 +77,10 @@ func TestPreviousMakesNoDifference(t *testing.T) {
 		spec := rapid.SampledFrom(specs).Draw(t, "policy")
 		policy, err := scheduler.NewPolicy(&spec)
 		require.NoError(t, err)
-		// More than are remembered of a ranking, or fewer.
+		// More or fewer clusters than a result stores of a ranking.
 		last := rapid.SampledFrom([]int{7, 11, 39}).Draw(t, "last")
 		names := rapid.Map(rapid.IntRange(0, last), func(i int) string { return fmt.Sprintf("c%d", i) })
-		// A single cluster with either has an effect on all.
+		// A single cluster with a preferred taint, or with placements, affects the scores of all clusters.
 		prefers, counts := rapid.IntRange(0, 3).Draw(t, "prefers") == 0, rapid.IntRange(0, 3).Draw(t, "counts") == 0
 		effects := []corev1.TaintEffect{corev1.TaintEffectNoExecute, corev1.TaintEffectNoExecute,
 			corev1.TaintEffectNoSchedule}
@@ -125,7 +125,7 @@ func TestPreviousMakesNoDifference(t *testing.T) {
 			snapshot := cache.Snapshot()
 			same := snapshot
 			if without := rapid.SampledFrom([]string{"", "", "eu", "us"}).Draw(t, "without"); without != "" {
-				// A fleet that never had the other clusters is the same.
+				// A fleet that never had the other clusters has the same result.
 				var others scheduler.Cache
 				snapshot = snapshot.Filter(func(c *scheduler.Cluster) bool { return c.Labels["region"] != without }, views[without])
 				views[without] = snapshot
@@ -153,10 +153,10 @@ func TestPreviousMakesNoDifference(t *testing.T) {
 	})
 }
 
-// TestPreviousSparesTheOthers checks that a decision with a previous result filters only the clusters that have
-// changed.
-func TestPreviousSparesTheOthers(t *testing.T) {
-	plugin := &counted{}
+// TestPrevious_FiltersOnlyChangedClusters checks that a decision with a previous result filters only the clusters that
+// have changed.
+func TestPrevious_FiltersOnlyChangedClusters(t *testing.T) {
+	plugin := &countingFilter{}
 	s := schedulerOf(t, plugin)
 	var cache scheduler.Cache
 	for i := range 1000 {
@@ -172,24 +172,25 @@ func TestPreviousSparesTheOthers(t *testing.T) {
 	r.Previous = &first
 	second, err := s.Schedule(t.Context(), cache.Snapshot(), r)
 	require.NoError(t, err)
-	require.Equal(t, 2, plugin.filtered, "as it was, and as it is")
+	require.Equal(t, 2, plugin.filtered, "the former and the present state of the changed cluster")
 	require.Equal(t, 999, second.Feasible)
 	require.Equal(t, []string{"Counted"}, second.RejectedBy)
 	diagnosis, err := second.Diagnose(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "3 of 1000 clusters chosen; 996 more are feasible, 1 is bad", diagnosis.String(),
-		"of the snapshot that it was asked about")
+		"the diagnosis is about the snapshot of the result")
 
 	r.Previous, r.Bound = &second, []string{"c400"}
 	bound, err := s.Schedule(t.Context(), cache.Snapshot(), r)
 	require.NoError(t, err)
-	require.Equal(t, []string{"c400", "c000", "c001"}, chosen(bound), "the same request, and another question")
+	require.Equal(t, []string{"c400", "c000", "c001"}, chosen(bound),
+		"the request with another bound cluster is decided again")
 	for _, name := range []string{"c000", "c400"} {
 		plugin.filtered, r.Previous = 0, &bound
 		cache.Update(&scheduler.Cluster{Name: name, Labels: map[string]string{"tier": "1"}})
 		bound, err = s.Schedule(t.Context(), cache.Snapshot(), r)
 		require.NoError(t, err)
-		require.Equal(t, []string{"c400", "c000", "c001"}, chosen(bound), "who is bound stays first")
+		require.Equal(t, []string{"c400", "c000", "c001"}, chosen(bound), "the bound cluster stays first")
 		require.Equal(t, 2, plugin.filtered)
 	}
 
@@ -202,7 +203,7 @@ func TestPreviousSparesTheOthers(t *testing.T) {
 	third, err := s.Schedule(t.Context(), cache.Snapshot(), r)
 	require.NoError(t, err)
 	require.Equal(t, []string{"c000", "c002", "c003"}, chosen(third))
-	require.Equal(t, 2, plugin.filtered, "one of the chosen cannot any more, and who is next is known")
+	require.Equal(t, 2, plugin.filtered, "a chosen cluster is rejected, and the next one is known")
 
 	plugin.filtered = 0
 	changed := &scheduler.Cluster{Name: "c002", Labels: map[string]string{"tier": "1"}}
@@ -211,13 +212,13 @@ func TestPreviousSparesTheOthers(t *testing.T) {
 	fourth, err := s.Schedule(t.Context(), cache.Snapshot(), r)
 	require.NoError(t, err)
 	require.Equal(t, []string{"c000", "c002", "c003"}, chosen(fourth))
-	require.Same(t, changed, fourth.Chosen[1].Cluster, "as it is now")
-	require.NotSame(t, changed, third.Chosen[1].Cluster, "what was said before is not rewritten")
-	require.Equal(t, 2, plugin.filtered, "one of the chosen has changed, to no effect")
+	require.Same(t, changed, fourth.Chosen[1].Cluster, "the result has the present cluster")
+	require.NotSame(t, changed, third.Chosen[1].Cluster, "the previous result is not changed")
+	require.Equal(t, 2, plugin.filtered, "a chosen cluster has changed without an effect")
 
 	last := fourth
 	for i := range 16 {
-		// It is worse than all that are remembered, but that says nothing about the others.
+		// The cluster ranks below all stored clusters, which does not limit the clusters that are not stored.
 		cache.Update(&scheduler.Cluster{Name: "c999", Labels: map[string]string{"tier": fmt.Sprint(i)}})
 		plugin.filtered = 0
 		cache.Update(&scheduler.Cluster{Name: last.Chosen[0].Cluster.Name, Labels: map[string]string{"bad": "yes"}})
@@ -225,7 +226,7 @@ func TestPreviousSparesTheOthers(t *testing.T) {
 		next, err := s.Schedule(t.Context(), cache.Snapshot(), r)
 		require.NoError(t, err)
 		require.Equal(t, i == 15, plugin.filtered > 4,
-			"who would be next is known of sixteen, one of which is chosen already")
+			"sixteen next clusters are stored, one of which is chosen already")
 		last = next
 	}
 	require.Equal(t, []string{"c017", "c018", "c019"}, chosen(last))
@@ -236,12 +237,12 @@ func TestPreviousSparesTheOthers(t *testing.T) {
 	back, err := s.Schedule(t.Context(), cache.Snapshot(), r)
 	require.NoError(t, err)
 	require.Equal(t, []string{"c002", "c017", "c018"}, chosen(back))
-	require.Equal(t, 2, plugin.filtered, "one that is better than the chosen")
+	require.Equal(t, 2, plugin.filtered, "a cluster that ranks above the chosen ones")
 }
 
-// TestPreviousOfABoundClusterThatGoes checks that the previous result is not reused after the removal of a bound
+// TestPrevious_BoundClusterRemoved checks that the previous result is not reused after the removal of a bound
 // cluster: the slots of the bound clusters have changed.
-func TestPreviousOfABoundClusterThatGoes(t *testing.T) {
+func TestPrevious_BoundClusterRemoved(t *testing.T) {
 	s := schedulertest.Scheduler(t, eligibility.Name, eligibility.New, "")
 	var cache scheduler.Cache
 	cache.Update(schedulertest.Cluster("a"))
@@ -259,9 +260,9 @@ func TestPreviousOfABoundClusterThatGoes(t *testing.T) {
 	require.Equal(t, []string{"a"}, chosen(second))
 }
 
-// TestPreviousOfAll checks that a decision for all feasible clusters is updated from the previous result, too.
-func TestPreviousOfAll(t *testing.T) {
-	plugin := &counted{}
+// TestPrevious_PickAll checks that a decision for all feasible clusters is updated from the previous result.
+func TestPrevious_PickAll(t *testing.T) {
+	plugin := &countingFilter{}
 	s := schedulerOf(t, plugin)
 	var cache scheduler.Cache
 	for _, name := range []string{"a", "b", "d"} {
@@ -278,12 +279,12 @@ func TestPreviousOfAll(t *testing.T) {
 	second, err := s.Schedule(t.Context(), cache.Snapshot(), r)
 	require.NoError(t, err)
 	require.Equal(t, []string{"c", "d"}, chosen(second))
-	require.Equal(t, 4, plugin.filtered, "a as it was, b as it was and is, c as it is")
-	require.Equal(t, []string{"a", "b", "d"}, chosen(first), "what was said before is not rewritten")
+	require.Equal(t, 4, plugin.filtered, "a before, b before and after, c after the changes")
+	require.Equal(t, []string{"a", "b", "d"}, chosen(first), "the previous result is not changed")
 }
 
-// TestPreviousAndUntil checks that Until is recomputed if a changed cluster affects it.
-func TestPreviousAndUntil(t *testing.T) {
+// TestPrevious_UntilOfChangedCluster checks that Until is recomputed if a changed cluster affects it.
+func TestPrevious_UntilOfChangedCluster(t *testing.T) {
 	s := schedulertest.Scheduler(t, tainttoleration.Name, tainttoleration.New, "")
 	spec := v1alpha1.PlacementPolicy{Tolerations: []v1alpha1.Toleration{{
 		Key: "down", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
@@ -306,7 +307,7 @@ func TestPreviousAndUntil(t *testing.T) {
 }
 
 // windowed is a plugin whose decisions are valid until noon.
-type windowed struct{ counted }
+type windowed struct{ countingFilter }
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
@@ -315,7 +316,7 @@ func (*windowed) PreFilter(_ context.Context, state *scheduler.CycleState, _ *sc
 	return nil
 }
 
-func TestPreviousKeepsWhatPreFilterSaid(t *testing.T) {
+func TestPrevious_KeepsUntilOfPreFilter(t *testing.T) {
 	s := schedulerOf(t, &windowed{})
 	var cache scheduler.Cache
 	cache.Update(&scheduler.Cluster{Name: "a"})

@@ -21,24 +21,24 @@ func TestSet(t *testing.T) {
 			}
 			return s
 		}
-		check := func(what string, got Set, holds func(slot int) bool) {
+		check := func(operation string, got Set, contains func(slot int) bool) {
 			var want []int
 			for slot := range n {
-				if holds(slot) {
+				if contains(slot) {
 					want = append(want, slot)
 				}
-				if got.Has(slot) != holds(slot) {
-					t.Fatalf("%s: has %d: %v", what, slot, got.Has(slot))
+				if got.Has(slot) != contains(slot) {
+					t.Fatalf("%s: slot %d: got %v", operation, slot, got.Has(slot))
 				}
 			}
 			if diff := cmp.Diff(want, slices.Collect(got.All())); diff != "" || got.Len() != len(want) ||
 				got.Empty() != (len(want) == 0) {
-				t.Fatalf("%s: Len %d, Empty %v (-want +got)\n%s", what, got.Len(), got.Empty(), diff)
+				t.Fatalf("%s: Len %d, Empty %v (-want +got)\n%s", operation, got.Len(), got.Empty(), diff)
 			}
 		}
 		inA := func(slot int) bool { return slices.Contains(a, slot) }
 		inB := func(slot int) bool { return slices.Contains(b, slot) }
-		check("as it is", of(a), inA)
+		check("add", of(a), inA)
 		s := of(a)
 		s.Retain(of(b))
 		check("retain", s, func(slot int) bool { return inA(slot) && inB(slot) })
@@ -54,14 +54,14 @@ func TestSet(t *testing.T) {
 		check("clear", s, func(int) bool { return false })
 		check("clone", clone, inA)
 		s = of(a)
-		s.Retain(Set{}) // of a value that no cluster has
+		s.Retain(Set{}) // the set of a label value that no cluster has
 		check("retain none", s, func(int) bool { return false })
 		for _, slot := range a {
 			clone.Remove(slot)
 		}
 		check("remove", clone, func(int) bool { return false })
 		if (Set{}).Has(n) || !(Set{}).Empty() {
-			t.Fatal("the zero set is empty")
+			t.Fatal("the zero value is not an empty set")
 		}
 	})
 }

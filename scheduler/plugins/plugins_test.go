@@ -25,7 +25,7 @@ func newScheduler(tb testing.TB, extra ...scheduler.PluginConfig) *scheduler.Sch
 	return s
 }
 
-func TestEveryPluginIsRegisteredByItsName(t *testing.T) {
+func TestRegistry_NamesAndUnknownArguments(t *testing.T) {
 	for name, factory := range plugins.Registry() {
 		args := scheduler.Args(nil)
 		if name == "ExternalScore" {
@@ -34,12 +34,12 @@ func TestEveryPluginIsRegisteredByItsName(t *testing.T) {
 		plugin, err := factory(args, scheduler.Handle{})
 		require.NoError(t, err)
 		require.Equal(t, name, plugin.Name())
-		// With arguments that it does not know, none works.
+		// Each plugin rejects unknown arguments.
 		_, err = factory(scheduler.Args(`{"unheard-of":1}`), scheduler.Handle{})
 		require.Error(t, err, name)
 	}
 	delete(plugins.Registry(), "Balance")
-	require.Contains(t, plugins.Registry(), "Balance", "each caller has a registry of its own")
+	require.Contains(t, plugins.Registry(), "Balance", "each caller has its own registry")
 }
 
 // TestDefaultProfile checks that every field of a policy affects the decision of the default profile.
@@ -81,9 +81,9 @@ func TestDefaultProfile(t *testing.T) {
 	require.Equal(t, []string{"j-zone-a", "k-zone-b"}, schedulertest.Chosen(result), "the cheapest of each zone")
 	diagnosis, err := result.Diagnose(t.Context())
 	require.NoError(t, err)
-	why := map[string]string{}
+	reasons := map[string]string{}
 	for _, c := range diagnosis.Clusters {
-		why[c.Name] = fmt.Sprintf("%s %s", c.Plugin, c.Reason)
+		reasons[c.Name] = fmt.Sprintf("%s %s", c.Plugin, c.Reason)
 	}
 	for name, want := range map[string]string{
 		"a-down":    "Eligibility is not known to be healthy",
@@ -97,7 +97,7 @@ func TestDefaultProfile(t *testing.T) {
 		"h-closed":  "ObjectPolicy does not accept Deployment.apps",
 		"l-gcp":     "GroupSpread is in provider gcp, which was not chosen",
 	} {
-		require.Contains(t, why[name], want)
+		require.Contains(t, reasons[name], want)
 	}
 }
 

@@ -22,7 +22,7 @@ type randomFleet struct {
 	policy    *scheduler.Policy
 	failover  bool
 	clusters  map[string]*scheduler.Cluster
-	uses      corev1.ResourceList // what the placement uses on each of its clusters
+	uses      corev1.ResourceList // the resources that the placement uses on each of its clusters
 }
 
 func drawFleet(t *rapid.T, s *scheduler.Scheduler, spec *v1alpha1.PlacementPolicy) *randomFleet {
@@ -35,7 +35,7 @@ func drawFleet(t *rapid.T, s *scheduler.Scheduler, spec *v1alpha1.PlacementPolic
 	for i := range rapid.IntRange(1, 9).Draw(t, "clusters") {
 		name := fmt.Sprint("c", i)
 		c := drawCluster(t, name)
-		if rapid.IntRange(0, 4).Draw(t, "well") > 0 { // most are, or there would be little to choose from
+		if rapid.IntRange(0, 4).Draw(t, "well") > 0 { // most clusters are eligible
 			c.Joined, c.Healthy, c.Leaving, c.Taints = true, true, false, nil
 		}
 		// More values than drawCluster has, so that maxima matter.
@@ -118,10 +118,10 @@ func often(t *testing.T, property func(*rapid.T)) {
 	}
 }
 
-// again checks that a decision with the chosen clusters as bound clusters does not change. Several group constraints
-// are applied one after the other and may find more clusters if some are bound already. In that case the decision may
-// add clusters.
-func (f *randomFleet) again(t *rapid.T, chosen []string) {
+// requireStable checks that a decision with the chosen clusters as bound clusters does not change. Several group
+// constraints are applied one after the other and may find more clusters if some are bound already. In that case the
+// decision may add clusters.
+func (f *randomFleet) requireStable(t *rapid.T, chosen []string) {
 	next := f.decide(t, chosen)
 	if spec := f.policy.Spec(); len(spec.GroupSpread) > 1 && spec.Rebalance != v1alpha1.RebalanceAlways {
 		require.Subset(t, next, chosen, "a second decision removes clusters")
@@ -137,7 +137,7 @@ func TestSteady_NothingChanged(t *testing.T) {
 	often(t, func(t *rapid.T) {
 		spec := drawRichPolicy(t)
 		fleet := drawFleet(t, s, &spec)
-		fleet.again(t, fleet.decide(t, nil))
+		fleet.requireStable(t, fleet.decide(t, nil))
 	})
 }
 
@@ -151,7 +151,7 @@ func TestSteady_OneClusterLost(t *testing.T) {
 		fleet := drawFleet(t, s, &spec)
 		before := fleet.decide(t, nil)
 		if len(before) == 0 {
-			t.Skip("nothing is chosen")
+			t.Skip("no cluster is chosen")
 		}
 		lost := rapid.SampledFrom(before).Draw(t, "lost")
 		broken := *fleet.clusters[lost]
@@ -171,13 +171,13 @@ func TestSteady_OneClusterLost(t *testing.T) {
 		after := fleet.decide(t, before)
 		for _, name := range before {
 			if name != lost && !slices.Contains(after, name) {
-				t.Fatalf("%s was lost, and %s is dropped: %v became %v", lost, name, before, after)
+				t.Fatalf("cluster %s was lost, and the decision removes %s: %v became %v", lost, name, before, after)
 			}
 		}
 		if !fleet.failover && fleet.clusters[lost] != nil && !broken.Healthy && !slices.Contains(after, lost) {
-			t.Fatalf("%s is left although no failover is allowed: %v became %v", lost, before, after)
+			t.Fatalf("the decision removes %s without a failover: %v became %v", lost, before, after)
 		}
-		fleet.again(t, after)
+		fleet.requireStable(t, after)
 	})
 }
 
@@ -200,6 +200,6 @@ func TestSteady_OneClusterJoins(t *testing.T) {
 		fleet.clusters[joins.Name] = joins
 		after := fleet.decide(t, before)
 		require.Subset(t, after, before)
-		fleet.again(t, after)
+		fleet.requireStable(t, after)
 	})
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/muster-sdk/muster/scheduler/schedulertest"
 )
 
-// TestNoDecisionRemovesACluster checks that without a failover no decision removes a cluster that is in the fleet,
+// TestSteady_NoClusterIsRemoved checks that without a failover no decision removes a cluster that is in the fleet,
 // matches the affinity, and has no taint by a user, and that a second decision changes nothing.
-func TestNoDecisionRemovesACluster(t *testing.T) {
+func TestSteady_NoClusterIsRemoved(t *testing.T) {
 	s := newScheduler(t)
 	rapid.Check(t, func(t *rapid.T) {
 		spec := drawPolicy(t)
@@ -148,7 +148,7 @@ func drawPolicy(t *rapid.T) v1alpha1.PlacementPolicy {
 	if some("resources") {
 		spec.Resources = cpus(2)
 	}
-	switch { // both together may take more than one decision to come to rest
+	switch { // both together may need more than one decision to become stable
 	case some("spread"):
 		spread := v1alpha1.TopologySpreadConstraint{TopologyKey: "zone", MaxSkew: 1,
 			WhenUnsatisfiable: v1alpha1.ScheduleAnyway}
@@ -169,10 +169,10 @@ func pickOne(sorters ...v1alpha1.PropertySorter) v1alpha1.PlacementPolicy {
 	return v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(1)), Sorters: sorters}
 }
 
-// TestOwnUsageMovesNothing checks that the resources that a placement uses itself never move it, not even in a decision
+// TestSteady_OwnUsage checks that the resources that a placement uses itself never move it, not even in a decision
 // without bound clusters.
-func TestOwnUsageMovesNothing(t *testing.T) {
-	asks := func(sorters ...v1alpha1.PropertySorter) v1alpha1.PlacementPolicy {
+func TestSteady_OwnUsage(t *testing.T) {
+	requesting := func(sorters ...v1alpha1.PropertySorter) v1alpha1.PlacementPolicy {
 		spec := pickOne(sorters...)
 		spec.Resources = cpus(2)
 		return spec
@@ -186,11 +186,11 @@ func TestOwnUsageMovesNothing(t *testing.T) {
 		east, west func(*scheduler.Cluster)
 		want       string
 	}{
-		{"its count", pickOne(), idle, used, "west"},
-		{"its resources", asks(), idle, used, "west"},
-		{"its resources, which a sorter counts", asks(v1alpha1.PropertySorter{Name: "available/cpu"}), idle, used, "west"},
-		{"others fill its own cluster, and the other one is idle", asks(), idle, full, "east"},
-		{"it fits where it is", asks(), full, full, "west"},
+		{"placement count", pickOne(), idle, used, "west"},
+		{"used resources", requesting(), idle, used, "west"},
+		{"used resources with a sorter", requesting(v1alpha1.PropertySorter{Name: "available/cpu"}), idle, used, "west"},
+		{"own cluster is filled by other placements", requesting(), idle, full, "east"},
+		{"both clusters are full", requesting(), full, full, "west"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			allocatable := func(c *scheduler.Cluster) { c.Allocatable = cpus(8) }
@@ -205,9 +205,9 @@ func TestOwnUsageMovesNothing(t *testing.T) {
 	}
 }
 
-// TestSteadiness checks that a small gain moves nothing. Without rebalancing, no gain does; with rebalancing, the gain
-// must exceed the maximum of one sorter.
-func TestSteadiness(t *testing.T) {
+// TestSteady_SmallGain checks that a small gain moves nothing. Without rebalancing, no gain does; with rebalancing, the
+// gain must exceed the maximum of one sorter.
+func TestSteady_SmallGain(t *testing.T) {
 	price := v1alpha1.PropertySorter{Name: "price", Order: v1alpha1.Ascending}
 	spread := pickOne(price)
 	spread.TopologySpread = []v1alpha1.TopologySpreadConstraint{
@@ -223,11 +223,11 @@ func TestSteadiness(t *testing.T) {
 		rebalance v1alpha1.RebalancePolicy
 		want      string
 	}{
-		{"a sorter", pickOne(price), "", "west"},
-		{"a soft spread", spread, "", "west"},
-		{"a sorter and a preference", preferred, "", "west"},
-		{"a sorter of a policy that rebalances", pickOne(price), v1alpha1.RebalanceAlways, "west"},
-		{"a sorter and a preference of a policy that rebalances", preferred, v1alpha1.RebalanceAlways, "east"},
+		{"sorter", pickOne(price), "", "west"},
+		{"sorter and soft topology spread", spread, "", "west"},
+		{"sorter and preference", preferred, "", "west"},
+		{"sorter with rebalancing", pickOne(price), v1alpha1.RebalanceAlways, "west"},
+		{"sorter and preference with rebalancing", preferred, v1alpha1.RebalanceAlways, "east"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			snapshot := schedulertest.Snapshot(

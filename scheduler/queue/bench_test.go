@@ -131,9 +131,9 @@ func BenchmarkEvent(b *testing.B) {
 				keys = append(keys, key)
 				q.Add(key, 0)
 			}
-			asked := bench.hint
-			if asked == nil {
-				asked = func(int) bool { return false }
+			evaluate := bench.hint
+			if evaluate == nil {
+				evaluate = func(int) bool { return false }
 			}
 			var floor time.Duration
 			yes := 0
@@ -151,7 +151,7 @@ func BenchmarkEvent(b *testing.B) {
 				c.now += time.Minute
 				began := time.Now()
 				for _, key := range keys {
-					if asked(key) {
+					if evaluate(key) {
 						yes++
 					}
 				}
@@ -163,7 +163,7 @@ func BenchmarkEvent(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/many, "ns/key")
 			b.ReportMetric(float64(floor.Nanoseconds())/float64(b.N)/many, "floor-ns/key")
 			if got := q.Stats().Active * b.N; got != yes {
-				b.Fatalf("%d are active, want %d", got, yes)
+				b.Fatalf("%d keys are active, want %d", got, yes)
 			}
 		})
 	}

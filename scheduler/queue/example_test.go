@@ -11,14 +11,14 @@ import (
 // A worker pops placements and decides on them. A placement for which no cluster is feasible waits for an event that
 // may help.
 func Example() {
-	zones := map[string]bool{"west": true} // of the clusters that there are
+	zones := map[string]bool{"west": true} // the zones with clusters
 	wanted := map[string]string{"shop": "east", "bank": "west"}
 
 	type event struct{ newZone string }
 	q := queue.New(queue.Options[string, event]{
 		Hint: func(plugin string, e event) func(placement string) bool {
 			if plugin != "zone" || e.newZone == "" {
-				return nil // no matter whose
+				return nil // the event helps no key
 			}
 			return func(placement string) bool { return wanted[placement] == e.newZone }
 		},
@@ -48,7 +48,7 @@ func Example() {
 	fmt.Printf("%+v\n", q.Stats())
 
 	zones["east"] = true
-	q.Event(event{newZone: "east"}) // it failed a moment ago, so it waits for its backoff
+	q.Event(event{newZone: "east"}) // shop was rejected a moment ago, so it waits for its backoff
 	fmt.Printf("%+v\n", q.Stats())
 
 	// Output:

@@ -13,15 +13,15 @@ import (
 )
 
 func TestEvent(t *testing.T) {
-	playAll(t, []scenario{
-		{"helps one", "the others would be tried in vain", func(p *play) {
+	runScenarios(t, []scenario{
+		{"event helps one key", "the other keys stay unschedulable", func(p *play) {
 			p.reject("A", "a", "b")
 			p.reject("B", "c")
 			p.Event(change{"A", "ac"})
 			p.pop("a")
 			p.want(Stats{InFlight: 1, Unschedulable: 2})
 		}},
-		{"one of several plugins", "it takes only one cluster, and that may have been rejected by this one alone",
+		{"event for one of several plugins", "one plugin may have rejected the only feasible cluster",
 			func(p *play) {
 				p.reject("AB", "a")
 				p.Event(change{"C", "a"})
@@ -29,7 +29,7 @@ func TestEvent(t *testing.T) {
 				p.Event(change{"B", "a"})
 				p.pop("a")
 			}},
-		{"by no plugin", "nobody knows what would help, so anything may", func(p *play) {
+		{"rejected without a plugin", "every event may help the key", func(p *play) {
 			p.fly("a", "b")
 			p.done(Unschedulable(), "a")
 			p.done(Unschedulable(""), "b")
@@ -37,7 +37,7 @@ func TestEvent(t *testing.T) {
 			p.Event(change{})
 			p.pop("a", "b")
 		}},
-		{"before its backoff is over", "it waits for the rest, and needs no second event then", func(p *play) {
+		{"event during the backoff", "the key waits for the rest of its backoff without another event", func(p *play) {
 			p.fly("a")
 			p.done(Unschedulable("A"), "a")
 			p.Event(everything)
@@ -45,7 +45,7 @@ func TestEvent(t *testing.T) {
 			pass(time.Second)
 			p.pop("a")
 		}},
-		{"rejected by others the second time", "only the last rejection counts", func(p *play) {
+		{"rejected by another plugin the second time", "only the last rejection applies", func(p *play) {
 			p.reject("A", "a")
 			p.Event(everything)
 			p.pop("a")
@@ -53,7 +53,7 @@ func TestEvent(t *testing.T) {
 			p.Event(change{"A", "a"})
 			p.want(Stats{Unschedulable: 1})
 		}},
-		{"in flight", "the decision was made on what was before the event", func(p *play) {
+		{"event while the key is in flight", "the decision does not include the event", func(p *play) {
 			p.fly("a", "b", "c")
 			p.Event(change{"A", "a"})
 			p.Event(change{"B", "b"})
@@ -62,14 +62,14 @@ func TestEvent(t *testing.T) {
 			pass(time.Second)
 			p.pop("a")
 		}},
-		{"before the flight", "what the snapshot has had is no news", func(p *play) {
+		{"event before the key is popped", "the snapshot of the decision includes the event", func(p *play) {
 			p.fly("a")
 			p.Event(everything)
 			p.fly("b")
 			p.done(Unschedulable("A"), "b")
 			p.want(Stats{InFlight: 1, Unschedulable: 1})
 		}},
-		{"in an earlier flight", "the same of a key that flies again", func(p *play) {
+		{"event in an earlier flight of the key", "the snapshot of the second decision includes the event", func(p *play) {
 			p.fly("slow", "z")
 			p.Event(everything)
 			p.add("z")
@@ -78,7 +78,7 @@ func TestEvent(t *testing.T) {
 			p.done(Unschedulable("A"), "z")
 			p.want(Stats{InFlight: 1, Unschedulable: 1})
 		}},
-		{"more than one lock is held for", "keys are moved in batches, and none of them may be left out", func(p *play) {
+		{"more keys than one batch", "keys are moved in batches, and no key is skipped", func(p *play) {
 			const n = 10*batch + 1
 			for i := range n {
 				p.Add(fmt.Sprintf("<%d>", i), 0)
@@ -112,18 +112,18 @@ func TestNilHint(t *testing.T) {
 	})
 }
 
-// TestHintIsAskedOnce checks the documented costs: Hint is called once per event and plugin, and its result once per
+// TestHint_NumberOfCalls checks the documented costs: Hint is called once per event and plugin, and its result once per
 // key.
-func TestHintIsAskedOnce(t *testing.T) {
+func TestHint_NumberOfCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var asked []string
+		var calls []string
 		p := newPlay(t, Options[string, change]{Hint: func(plugin string, c change) func(string) bool {
-			asked = append(asked, plugin)
+			calls = append(calls, plugin)
 			if plugin == "C" {
 				return nil
 			}
 			return func(key string) bool {
-				asked = append(asked, plugin+key)
+				calls = append(calls, plugin+key)
 				return hint(plugin, c)(key)
 			}
 		}})
@@ -132,33 +132,33 @@ func TestHintIsAskedOnce(t *testing.T) {
 		p.fly("d")
 		p.Event(change{"AB", "b"})
 		want := []string{"A", "Aa", "Ab", "Ac", "B", "Bc", "C"}
-		if diff := cmp.Diff(want, asked); diff != "" {
-			t.Fatalf("asked (-want +got):\n%s", diff)
+		if diff := cmp.Diff(want, calls); diff != "" {
+			t.Fatalf("calls (-want +got):\n%s", diff)
 		}
 
-		asked = nil
+		calls = nil
 		p.done(Unschedulable("C", "A"), "d")
-		if diff := cmp.Diff([]string{"A", "Ad", "C"}, asked); diff != "" {
-			t.Fatalf("asked at Done (-want +got):\n%s", diff)
+		if diff := cmp.Diff([]string{"A", "Ad", "C"}, calls); diff != "" {
+			t.Fatalf("calls of Done (-want +got):\n%s", diff)
 		}
 
-		asked = nil
+		calls = nil
 		p.Remove("d")
 		p.Remove("a")
 		p.Remove("c")
 		p.Event(change{"AB", "b"})
-		require.Empty(t, asked, "nobody is left whom it might help")
+		require.Empty(t, calls, "no key is left that the event may help")
 	})
 }
 
-func TestPanic(t *testing.T) {
+func TestHint_Panics(t *testing.T) {
 	tests := []struct {
 		name   string
 		reason string
 		event  change
 	}{
-		{"of the hint", "a plugin's mistake may cost an attempt, but not the process, nor the key", change{"!", ""}},
-		{"for a key", "the same, further in", change{"AB", "!"}},
+		{"hint panics", "the key is tried again, and the panic is reported", change{"!", ""}},
+		{"result of the hint panics", "the key is tried again, and the panic is reported", change{"AB", "!"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -208,17 +208,18 @@ func TestHintUsesQueue(t *testing.T) {
 		meanwhile func(*play)
 		want      Stats
 	}{
-		{"nothing", "for comparison", func(*play) {}, Stats{Unschedulable: 1}},
-		{"an event that helps", "it came when its key was no longer popped, and not yet given back", func(p *play) {
+		{"no call", "for comparison", func(*play) {}, Stats{Unschedulable: 1}},
+		{"event that helps", "the event occurs while Done runs", func(p *play) {
 			p.Event(everything)
 		}, Stats{Backoff: 1}},
-		{"an event that does not", "it must be asked about all the same, and only once", func(p *play) {
+		{"event that does not help", "the hint is called for the event once", func(p *play) {
 			p.Event(change{"A", "z"})
 		}, Stats{Unschedulable: 1}},
-		{"added", "the hint's answer is about what the key was before", func(p *play) { p.add("a") }, Stats{Active: 1}},
-		{"removed", "a hint must not bring it back", func(p *play) { p.Remove("a") }, Stats{}},
-		{"given back twice", "the first has it already", func(p *play) { p.done(Scheduled(), "a") }, Stats{Unschedulable: 1}},
-		{"shut down", "nobody will pop it", func(p *play) { p.ShutDown() }, Stats{}},
+		{"key is added", "the result of the hint is about the former state", func(p *play) { p.add("a") }, Stats{Active: 1}},
+		{"key is removed", "the hint does not restore the key", func(p *play) { p.Remove("a") }, Stats{}},
+		{"second Done", "the first Done has ended the flight", func(p *play) { p.done(Scheduled(), "a") },
+			Stats{Unschedulable: 1}},
+		{"queue is shut down", "no call of Pop will return the key", func(p *play) { p.ShutDown() }, Stats{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -242,26 +243,27 @@ func TestHintUsesQueue(t *testing.T) {
 	}
 }
 
-// TestMovedDuringEvent checks that the result of a hint is ignored if the key has changed its state in the meantime.
-func TestMovedDuringEvent(t *testing.T) {
+// TestHint_KeyChangesDuringEvent checks that the result of a hint is ignored if the key has changed its state in the
+// meantime.
+func TestHint_KeyChangesDuringEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *play
 		var meanwhile func()
-		var asked int
+		var calls int
 		p = newPlay(t, Options[string, change]{Hint: func(string, change) func(string) bool {
-			return func(string) bool { asked++; meanwhile(); return true }
+			return func(string) bool { calls++; meanwhile(); return true }
 		}})
 		for name, do := range map[string]func(){
 			"removed": func() { p.Remove("a") },
-			"rejected anew": func() {
+			"rejected again": func() {
 				p.fly("a")
 				p.done(Unschedulable("A"), "a")
 			},
 		} {
 			p.reject("A", "a")
-			meanwhile, asked = do, 0
+			meanwhile, calls = do, 0
 			p.Event(everything)
-			require.Equal(t, 1, asked, "%s: what was decided since knew of the event", name)
+			require.Equal(t, 1, calls, "%s: the later decision includes the event", name)
 			stats := p.Stats()
 			require.Zero(t, stats.Active+stats.Backoff, name)
 			p.Remove("a")
@@ -294,9 +296,9 @@ func TestSlowHint(t *testing.T) {
 func TestEndlessEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *play
-		asked := 0
+		calls := 0
 		p = newPlay(t, Options[string, change]{Hint: func(string, change) func(string) bool {
-			asked++
+			calls++
 			p.Event(change{})
 			return nil
 		}})
@@ -304,19 +306,19 @@ func TestEndlessEvents(t *testing.T) {
 		p.Event(change{})
 		p.done(Unschedulable("A"), "a")
 		p.want(Stats{Backoff: 1})
-		require.Equal(t, remembered, asked)
+		require.Equal(t, remembered, calls)
 	})
 }
 
-// TestMemoryOfEvents checks that a slow key does not make the Queue store events without limit, and that the key is
-// still retried.
-func TestMemoryOfEvents(t *testing.T) {
-	playAll(t, []scenario{
-		{"nobody in flight", "who asks next asks a newer snapshot", func(p *play) {
+// TestEvents_MemoryIsBounded checks that a slow key does not make the Queue store events without limit, and that the
+// key is still retried.
+func TestEvents_MemoryIsBounded(t *testing.T) {
+	runScenarios(t, []scenario{
+		{"no key in flight", "the next decision has a newer snapshot", func(p *play) {
 			p.Event(everything)
 			require.Empty(p.t, p.log.events)
 		}},
-		{"up to the limit", "the hints are asked about each, and here none helps", func(p *play) {
+		{"number of events at the limit", "the hints are called for each event, and none helps", func(p *play) {
 			p.fly("slow")
 			for range remembered {
 				p.Event(change{"A", "z"})
@@ -324,17 +326,17 @@ func TestMemoryOfEvents(t *testing.T) {
 			p.done(Unschedulable("A"), "slow")
 			p.want(Stats{Unschedulable: 1})
 		}},
-		{"beyond it", "what was forgotten may have helped", func(p *play) {
+		{"number of events above the limit", "a dropped event may have helped", func(p *play) {
 			p.fly("slow")
 			for range 10 * remembered {
 				p.Event(change{"A", "z"})
 				require.LessOrEqual(p.t, len(p.log.events), remembered)
 			}
-			require.Empty(p.t, p.log.events, "nobody waits for what came after, either")
+			require.Empty(p.t, p.log.events, "no key needs the later events")
 			p.done(Unschedulable("A"), "slow")
 			p.want(Stats{Backoff: 1})
 		}},
-		{"another is slow", "a key that is quick must not pay for it", func(p *play) {
+		{"slow key next to a quick key", "the quick key has no dropped events", func(p *play) {
 			p.fly("slow")
 			for range 10 * remembered {
 				p.Event(change{"A", "z"})
@@ -345,7 +347,7 @@ func TestMemoryOfEvents(t *testing.T) {
 			p.want(Stats{Unschedulable: 1, InFlight: 1})
 			require.Empty(p.t, p.log.events)
 		}},
-		{"the slowest is done", "the others' part is kept, and nothing else", func(p *play) {
+		{"slowest key is done", "only the events for the other keys are stored", func(p *play) {
 			p.fly("a")
 			p.Event(change{"A", "z"})
 			p.fly("b")
@@ -357,7 +359,7 @@ func TestMemoryOfEvents(t *testing.T) {
 			require.Empty(p.t, p.log.events)
 			p.want(Stats{Backoff: 1})
 		}},
-		{"decided already", "a key that is removed or added in flight has no use for events", func(p *play) {
+		{"keys removed or added in flight", "the keys need no events", func(p *play) {
 			p.fly("a", "b")
 			p.Event(everything)
 			p.Remove("a")

@@ -10,19 +10,19 @@ import (
 type naive struct {
 	now     time.Duration
 	options Options[string, change]
-	limit   int // of events
+	limit   int // the maximum number of events
 	keys    map[string]*naiveKey
 }
 
 type naiveKey struct {
-	state        state
-	priority     int32
-	failures     int
-	since, retry time.Duration
-	limit        time.Duration // of unschedulable
-	rejectedBy   []string
-	missed       []change
-	again, gone  bool
+	state          state
+	priority       int32
+	failures       int
+	since, retry   time.Duration
+	limit          time.Duration // the end of the state unschedulable
+	rejectedBy     []string
+	missed         []change
+	added, removed bool
 }
 
 func newNaive(options Options[string, change], limit int) *naive {
@@ -46,7 +46,7 @@ func (n *naive) add(key string, priority int32) {
 	}
 	k.priority = priority
 	if k.state == inFlight {
-		k.again, k.gone = true, false
+		k.added, k.removed = true, false
 		return
 	}
 	k.state, k.failures = active, 0
@@ -56,7 +56,7 @@ func (n *naive) remove(key string) {
 	switch k := n.keys[key]; {
 	case k == nil:
 	case k.state == inFlight:
-		k.again, k.gone = false, true
+		k.added, k.removed = false, true
 	default:
 		delete(n.keys, key)
 	}
@@ -88,14 +88,14 @@ func (n *naive) done(key string, resultKind resultKind, plugins []string) {
 	if k == nil || k.state != inFlight {
 		return
 	}
-	again, gone := k.again, k.gone
-	k.again, k.gone = false, false
+	added, removed := k.added, k.removed
+	k.added, k.removed = false, false
 	k.since = n.now
 	switch {
-	case again:
+	case added:
 		k.state, k.failures = active, 0
 		return
-	case gone || resultKind == scheduled:
+	case removed || resultKind == scheduled:
 		delete(n.keys, key)
 		return
 	}
@@ -134,8 +134,8 @@ func (n *naive) helps(key string, c change) (helps bool) {
 	}()
 	rejectedBy := n.keys[key].rejectedBy
 	return len(rejectedBy) == 0 || slices.ContainsFunc(rejectedBy, func(plugin string) bool {
-		may := hint(plugin, c)
-		return may != nil && may(key)
+		helpsKey := hint(plugin, c)
+		return helpsKey != nil && helpsKey(key)
 	})
 }
 

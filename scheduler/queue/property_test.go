@@ -17,7 +17,7 @@ func TestQueueAgreesWithNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		clock := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 		options := Options[string, change]{Hint: hint, Clock: clock}
-		if rapid.Bool().Draw(t, "impatient") {
+		if rapid.Bool().Draw(t, "short maximum") {
 			options.MaxUnschedulable = 3 * time.Second // less than the longest backoff
 		}
 		q := New(options)
@@ -77,7 +77,7 @@ func TestQueueAgreesWithNaive(t *testing.T) {
 				}
 			},
 			"done": func(t *rapid.T) { done(t, keys.Draw(t, "key")) },
-			"land all": func(t *rapid.T) {
+			"done all": func(t *rapid.T) {
 				for _, key := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 					done(t, key)
 				}
@@ -111,25 +111,25 @@ func TestQueueAgreesWithNaive(t *testing.T) {
 func TestHeap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h heap[int]
-		var there []*entry[int]
+		var entries []*entry[int]
 		t.Repeat(map[string]func(*rapid.T){
 			"push": func(t *rapid.T) {
 				for _, major := range rapid.SliceOfN(rapid.Int64Range(0, 50), 1, 30).Draw(t, "majors") {
-					e := &entry[int]{key: len(there)}
+					e := &entry[int]{key: len(entries)}
 					h.push(e, major, rapid.Int64Range(0, 2).Draw(t, "minor"))
-					there = append(there, e)
+					entries = append(entries, e)
 				}
 			},
 			"remove": func(t *rapid.T) {
-				if len(there) > 0 {
-					i := rapid.IntRange(0, len(there)-1).Draw(t, "which")
-					h.remove(there[i])
-					there = slices.Delete(there, i, i+1)
+				if len(entries) > 0 {
+					i := rapid.IntRange(0, len(entries)-1).Draw(t, "which")
+					h.remove(entries[i])
+					entries = slices.Delete(entries, i, i+1)
 				}
 			},
 			"": func(t *rapid.T) {
-				if len(h) != len(there) {
-					t.Fatalf("%d are there, want %d", len(h), len(there))
+				if len(h) != len(entries) {
+					t.Fatalf("got %d entries, want %d", len(h), len(entries))
 				}
 				checkHeap(t, h)
 			},
@@ -140,7 +140,7 @@ func TestHeap(t *testing.T) {
 func checkHeap[K cmp.Ordered](t *rapid.T, h heap[K]) {
 	for i := range h {
 		if int(h[i].index) != i || i > 0 && h[i].before(&h[(i-1)/children]) {
-			t.Fatalf("heap: %v is in the wrong place", h[i].key)
+			t.Fatalf("heap: %v has the wrong position", h[i].key)
 		}
 	}
 }
@@ -152,12 +152,12 @@ func checkInside(t *rapid.T, q *Queue[string, change]) {
 	places := 0
 	for plugin, l := range q.parked.lists {
 		if !slices.IsSortedFunc(l.places, func(a, b place[string]) int { return cmp.Compare(a.ticket, b.ticket) }) {
-			t.Fatalf("plugin %s: not in the order of tickets", plugin)
+			t.Fatalf("plugin %s: the places are not in the order of their tickets", plugin)
 		}
 		full := 0
 		for _, p := range l.places {
 			if p.entry != nil && (p.entry.ticket != p.ticket || !slices.Contains(p.rejectedBy, plugin)) {
-				t.Fatalf("plugin %s: %s does not belong here", plugin, p.key)
+				t.Fatalf("plugin %s: unexpected key %s", plugin, p.key)
 			}
 			if p.entry != nil {
 				full++
@@ -168,7 +168,7 @@ func checkInside(t *rapid.T, q *Queue[string, change]) {
 		}
 		places += full
 	}
-	waiting := 0 // for events
+	waiting := 0 // the keys that wait for events
 	for _, e := range q.entries {
 		places -= len(e.rejectedBy)
 		if e.state == inFlight && !e.pending.decided() {
@@ -176,9 +176,9 @@ func checkInside(t *rapid.T, q *Queue[string, change]) {
 		}
 	}
 	if places != 0 {
-		t.Fatalf("%d places too many", places)
+		t.Fatalf("%d places without an entry", places)
 	}
 	if len(q.log.events) > q.log.limit || len(q.log.events) > 0 && (waiting == 0 || q.log.events[0].flights == 0) {
-		t.Fatalf("%d events are remembered for %d keys", len(q.log.events), waiting)
+		t.Fatalf("%d events are stored for %d keys", len(q.log.events), waiting)
 	}
 }

@@ -69,7 +69,7 @@ func (p *play) pop(want ...string) {
 	}
 }
 
-// fly adds keys and pops them.
+// fly adds keys and pops them, so that they are in flight.
 func (p *play) fly(keys ...string) {
 	p.t.Helper()
 	p.add(keys...)
@@ -109,13 +109,13 @@ type scenario struct {
 	play   func(*play)
 }
 
-func playAll(t *testing.T, stories []scenario) {
-	for _, s := range stories {
+func runScenarios(t *testing.T, scenarios []scenario) {
+	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				defer func() {
 					if t.Failed() {
-						t.Log("because " + s.reason)
+						t.Log("expected behavior: " + s.reason)
 					}
 				}()
 				s.play(newPlay(t, Options[string, change]{}))
@@ -125,8 +125,8 @@ func playAll(t *testing.T, stories []scenario) {
 }
 
 func TestOrder(t *testing.T) {
-	playAll(t, []scenario{
-		{"by priority", "what matters more is decided first, negative numbers included", func(p *play) {
+	runScenarios(t, []scenario{
+		{"by priority", "keys with a higher priority are popped first, including negative priorities", func(p *play) {
 			p.Add("low", -5)
 			pass(1)
 			p.Add("normal", 0)
@@ -135,18 +135,18 @@ func TestOrder(t *testing.T) {
 			p.Add("lowest", math.MinInt32)
 			p.pop("highest", "normal", "low", "lowest")
 		}},
-		{"by time", "nobody is overtaken by equals that came later", func(p *play) {
+		{"by time", "keys of one priority are popped in the order of their arrival", func(p *play) {
 			for _, key := range []string{"c", "a", "b"} {
 				p.add(key)
 				pass(1)
 			}
 			p.pop("c", "a", "b")
 		}},
-		{"by key", "the order of one moment must not be that of a map", func(p *play) {
+		{"by key", "keys that arrive at the same time are popped in the order of their names", func(p *play) {
 			p.add("c", "a", "b")
 			p.pop("a", "b", "c")
 		}},
-		{"added again", "a key that is edited often must not fall back behind the others each time", func(p *play) {
+		{"added again", "a second Add does not change the position of the key", func(p *play) {
 			p.add("b")
 			pass(1)
 			p.add("a")
@@ -154,13 +154,13 @@ func TestOrder(t *testing.T) {
 			p.add("b")
 			p.pop("b", "a")
 		}},
-		{"another priority", "the latest is what its owner wants, also if it is lower", func(p *play) {
+		{"another priority", "the last priority applies, also if it is lower", func(p *play) {
 			p.Add("a", 5)
 			p.Add("b", 4)
 			p.Add("a", 3)
 			p.pop("b", "a")
 		}},
-		{"given back", "a key that has just had its turn stands behind those that have not, however it comes back",
+		{"after Done", "a key that was decided is popped after keys that wait",
 			func(p *play) {
 				p.reject("A", "a")
 				p.fly("c")
@@ -168,24 +168,24 @@ func TestOrder(t *testing.T) {
 				pass(1)
 				p.add("c")
 				p.done(Scheduled(), "c")
-				p.Event(everything) // has waited since before b was added
+				p.Event(everything) // a is unschedulable since before b was added
 				p.pop("a", "b", "c")
 			}},
-		{"priority in flight", "the new priority is for the next time, and must not be lost", func(p *play) {
+		{"priority in flight", "the new priority applies to the next Pop", func(p *play) {
 			p.fly("a")
 			p.Add("a", 7)
 			p.done(Scheduled(), "a")
 			p.Add("b", 6)
 			p.pop("a", "b")
 		}},
-		{"priority while it waits", "what an Add says holds, wherever the key waits", func(p *play) {
+		{"priority during the backoff", "the priority of Add applies in every state", func(p *play) {
 			p.fly("a")
 			p.done(Failed(), "a")
 			p.Add("b", 6)
 			p.Add("a", 7)
 			p.pop("a", "b")
 		}},
-		{"priority is kept", "a retry is as urgent as the first try", func(p *play) {
+		{"priority of a retry", "a retry has the priority of the first attempt", func(p *play) {
 			p.Add("z", 5)
 			p.pop("z")
 			p.done(Failed(), "z")
@@ -197,13 +197,13 @@ func TestOrder(t *testing.T) {
 }
 
 func TestAddAndRemove(t *testing.T) {
-	playAll(t, []scenario{
-		{"twice", "a key is there once, however often it is added", func(p *play) {
+	runScenarios(t, []scenario{
+		{"added several times", "the queue has each key once", func(p *play) {
 			p.add("a", "a", "a")
 			p.want(Stats{Active: 1})
 			p.pop("a")
 		}},
-		{"in flight", "two must never work on one key, and the change must not be lost", func(p *play) {
+		{"added in flight", "one worker has the key at a time, and the key is active after Done", func(p *play) {
 			p.fly("a")
 			p.add("a", "a")
 			p.want(Stats{InFlight: 1})
@@ -213,19 +213,19 @@ func TestAddAndRemove(t *testing.T) {
 			p.done(Scheduled(), "a")
 			p.want(Stats{})
 		}},
-		{"in flight and unschedulable", "the no was said to what the key was before", func(p *play) {
+		{"added in flight and unschedulable", "the rejection is about the former state of the key", func(p *play) {
 			p.fly("a")
 			p.add("a")
 			p.done(Unschedulable("A"), "a")
 			p.pop("a")
 		}},
-		{"in flight and failed", "it must not matter whether Add comes just before or just after Done", func(p *play) {
+		{"added in flight and failed", "Add before Done has the same effect as Add after Done", func(p *play) {
 			p.fly("a")
 			p.add("a")
 			p.done(Failed(), "a")
 			p.pop("a")
 		}},
-		{"in backoff", "a key that was mended is tried at once, and its failures forgiven", func(p *play) {
+		{"added in backoff", "the key is active at once, and its failures are reset", func(p *play) {
 			p.fly("a")
 			p.done(Failed(), "a")
 			pass(time.Second)
@@ -237,13 +237,13 @@ func TestAddAndRemove(t *testing.T) {
 			pass(time.Second)
 			p.pop("a")
 		}},
-		{"unschedulable", "as in backoff", func(p *play) {
+		{"added when unschedulable", "the key is active at once", func(p *play) {
 			p.reject("A", "a")
 			p.add("a")
 			p.want(Stats{Active: 1})
 			p.pop("a")
 		}},
-		{"remove", "what is gone is not decided on, wherever it was", func(p *play) {
+		{"removed", "a removed key is not popped, regardless of its state", func(p *play) {
 			p.reject("A", "a")
 			p.fly("b")
 			p.done(Failed(), "b")
@@ -259,7 +259,7 @@ func TestAddAndRemove(t *testing.T) {
 			require.Empty(p.t, p.entries)
 			require.Empty(p.t, p.parked.lists)
 		}},
-		{"remove in flight", "whatever came of it, nobody wants to know any more", func(p *play) {
+		{"removed in flight", "the outcome of a removed key is ignored", func(p *play) {
 			for _, outcome := range []Outcome{Scheduled(), Failed(), Unschedulable("A")} {
 				p.fly("a")
 				p.Remove("a")
@@ -270,7 +270,7 @@ func TestAddAndRemove(t *testing.T) {
 				require.Empty(p.t, p.entries)
 			}
 		}},
-		{"remove and add in flight", "a new key of that name is not worked on by two either", func(p *play) {
+		{"removed and added in flight", "the new key is popped after Done of the former key", func(p *play) {
 			p.fly("a")
 			p.Remove("a")
 			p.Add("a", 3)
@@ -280,14 +280,14 @@ func TestAddAndRemove(t *testing.T) {
 			require.NoError(p.t, err)
 			require.Equal(p.t, Item[string]{Key: "a", Priority: 3}, item)
 		}},
-		{"add and remove in flight", "the last word counts", func(p *play) {
+		{"added and removed in flight", "the last call applies", func(p *play) {
 			p.fly("a")
 			p.add("a")
 			p.Remove("a")
 			p.done(Failed(), "a")
 			p.want(Stats{})
 		}},
-		{"failures of a former life", "a key that was removed starts afresh", func(p *play) {
+		{"failures of a removed key", "a key that is added again has no failures", func(p *play) {
 			p.fly("a")
 			p.done(Failed(), "a")
 			p.Remove("a")
@@ -300,26 +300,26 @@ func TestAddAndRemove(t *testing.T) {
 }
 
 func TestDone(t *testing.T) {
-	playAll(t, []scenario{
-		{"scheduled", "nothing is left of it", func(p *play) {
+	runScenarios(t, []scenario{
+		{"scheduled", "the queue does not store the key", func(p *play) {
 			p.fly("a")
 			p.done(Scheduled(), "a")
 			p.want(Stats{})
 			require.Empty(p.t, p.entries)
 		}},
-		{"twice", "the second has nothing to end, and must not count", func(p *play) {
+		{"second Done", "the second call is ignored", func(p *play) {
 			p.fly("a")
 			p.done(Failed(), "a")
 			p.done(Scheduled(), "a")
 			p.want(Stats{Backoff: 1})
 		}},
-		{"of what is not in flight", "a caller's mistake must not make a key vanish or appear", func(p *play) {
+		{"key that is not in flight", "the call neither removes nor adds a key", func(p *play) {
 			p.reject("A", "b")
 			p.add("a")
 			p.done(Scheduled(), "a", "b", "stranger")
 			p.want(Stats{Active: 1, Unschedulable: 1})
 		}},
-		{"the zero outcome", "if a caller forgot to say, the key must not be lost", func(p *play) {
+		{"zero Outcome", "the key is retried after its backoff", func(p *play) {
 			p.fly("a")
 			p.Done("a", Outcome{})
 			p.want(Stats{Backoff: 1})
@@ -328,8 +328,8 @@ func TestDone(t *testing.T) {
 }
 
 func TestBackoff(t *testing.T) {
-	playAll(t, []scenario{
-		{"doubles to the most", "an API server that is down is not to be hammered, nor a key to wait for hours",
+	runScenarios(t, []scenario{
+		{"doubles up to the maximum", "the backoff protects the API server, and has a limit",
 			func(p *play) {
 				p.add("a")
 				for i, seconds := range []time.Duration{1, 2, 4, 8, 10, 10, 10} {
@@ -343,7 +343,7 @@ func TestBackoff(t *testing.T) {
 					p.want(Stats{Active: 1})
 				}
 			}},
-		{"unschedulable counts too", "events that help in vain come many a second in a large fleet", func(p *play) {
+		{"rejections increase the backoff", "a large fleet has many events that do not help", func(p *play) {
 			p.add("a")
 			for _, seconds := range []time.Duration{1, 2, 4} {
 				p.pop("a")
@@ -355,7 +355,7 @@ func TestBackoff(t *testing.T) {
 				p.want(Stats{Active: 1})
 			}
 		}},
-		{"success ends the row", "a key that fails once a day must not wait longer each day", func(p *play) {
+		{"success resets the failures", "the next failure has the initial backoff", func(p *play) {
 			p.fly("a")
 			p.done(Failed(), "a")
 			pass(time.Second)
@@ -366,23 +366,24 @@ func TestBackoff(t *testing.T) {
 			pass(time.Second)
 			p.pop("a")
 		}},
-		{"no event ends it", "a failure says nothing about clusters, so no event of theirs mends it", func(p *play) {
+		{"events do not end the backoff", "a failure does not depend on clusters", func(p *play) {
 			p.fly("a")
 			p.Event(everything)
 			p.done(Failed(), "a")
 			p.Event(everything)
 			p.want(Stats{Backoff: 1})
 		}},
-		{"unschedulable without any event", "a hint may be wrong, and a key must not wait for ever", func(p *play) {
-			p.reject("A", "a")
-			pass(5*time.Minute - time.Second - 1)
-			p.want(Stats{Unschedulable: 1})
-			pass(1)
-			p.want(Stats{Active: 1})
-			require.Empty(p.t, p.parked.lists)
-			p.pop("a")
-		}},
-		{"from Done on", "a decision that took long must not use up the backoff", func(p *play) {
+		{"unschedulable without an event", "the key is active after MaxUnschedulable, because a hint may be wrong",
+			func(p *play) {
+				p.reject("A", "a")
+				pass(5*time.Minute - time.Second - 1)
+				p.want(Stats{Unschedulable: 1})
+				pass(1)
+				p.want(Stats{Active: 1})
+				require.Empty(p.t, p.parked.lists)
+				p.pop("a")
+			}},
+		{"backoff begins at Done", "the duration of the decision is not part of the backoff", func(p *play) {
 			p.fly("a")
 			pass(time.Hour)
 			p.done(Failed(), "a")
@@ -398,19 +399,19 @@ func TestDurations(t *testing.T) {
 		reason  string
 		options Options[string, change]
 		outcome Outcome
-		wait    time.Duration // from the second Done on; never: in an age it has not come
+		wait    time.Duration // after the second Done; never: not within 100 years
 	}{
-		{"the most is less than the first", "the first is what is asked for more plainly",
+		{"maximum below the initial backoff", "the initial backoff applies",
 			Options[string, change]{InitialBackoff: time.Minute, MaxBackoff: time.Second}, Failed(), time.Minute},
-		{"negative", "there is no such time, and no backoff at all would be a loop",
+		{"negative backoff", "the defaults apply",
 			Options[string, change]{InitialBackoff: -1, MaxBackoff: -1}, Failed(), 2 * time.Second},
-		{"negative limit", "it is the default, or else hints would be of no use",
+		{"negative MaxUnschedulable", "the default applies",
 			Options[string, change]{MaxUnschedulable: -1}, Unschedulable("A"), 5 * time.Minute},
-		{"longest possible backoff", "sums and doubles must not come out negative",
+		{"longest possible backoff", "the backoff does not overflow",
 			Options[string, change]{InitialBackoff: math.MaxInt64/2 + 1, MaxBackoff: math.MaxInt64}, Failed(), never},
-		{"unschedulable for as long as possible", "who trusts all hints may want no limit",
+		{"longest possible MaxUnschedulable", "the key waits for events only",
 			Options[string, change]{MaxUnschedulable: math.MaxInt64}, Unschedulable("A"), never},
-		{"limit shorter than the backoff", "the backoff is there to spare the hub, and the limit to mend a wrong hint",
+		{"MaxUnschedulable below the backoff", "the backoff applies",
 			Options[string, change]{MaxUnschedulable: 1}, Unschedulable("A"), 2 * time.Second},
 	}
 	for _, tt := range tests {
@@ -439,8 +440,8 @@ func TestDurations(t *testing.T) {
 	}
 }
 
-// TestBackoffDoesNotOverflow checks that the backoff stays at its maximum after many failures.
-func TestBackoffDoesNotOverflow(t *testing.T) {
+// TestBackoff_DoesNotOverflow checks that the backoff stays at its maximum after many failures.
+func TestBackoff_DoesNotOverflow(t *testing.T) {
 	for initial, most := range map[time.Duration]time.Duration{1: math.MaxInt64, math.MaxInt64/2 + 1: math.MaxInt64,
 		3: 1000} {
 		options := Options[string, change]{InitialBackoff: initial, MaxBackoff: most}.withDefaults()
@@ -454,8 +455,8 @@ func TestBackoffDoesNotOverflow(t *testing.T) {
 	}
 }
 
-// TestOpen checks that a key with the outcome Open waits for events, and that its backoff does not grow.
-func TestOpen(t *testing.T) {
+// TestDone_OutcomeOpen checks that a key with the outcome Open waits for events, and that its backoff does not grow.
+func TestDone_OutcomeOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlay(t, Options[string, change]{})
 		p.add("a")
@@ -464,7 +465,7 @@ func TestOpen(t *testing.T) {
 			p.Done("a", Open("A"))
 			p.Event(change{"B", "a"})
 			p.Event(everything)
-			p.pop() // not before the first backoff is over
+			p.pop() // no key is active before the first backoff has elapsed
 			<-time.After(time.Second)
 		}
 		item, err := p.Pop(t.Context())
@@ -473,8 +474,8 @@ func TestOpen(t *testing.T) {
 	})
 }
 
-// TestOutcomeIsACopy checks that an Outcome does not share the slice of the caller.
-func TestOutcomeIsACopy(t *testing.T) {
+// TestOutcome_CopiesPlugins checks that an Outcome does not share the slice of the caller.
+func TestOutcome_CopiesPlugins(t *testing.T) {
 	plugins := []string{"B", "A", "B"}
 	outcome := Unschedulable(plugins...)
 	require.Equal(t, []string{"B", "A", "B"}, plugins)

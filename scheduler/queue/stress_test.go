@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoEventIsLost makes each key schedulable by exactly one event. Many events occur concurrently while workers
+// TestEvent_NoneIsLost makes each key schedulable by exactly one event. Many events occur concurrently while workers
 // decide on snapshots that may be too old for them. If an event were lost, its key would never be scheduled.
-func TestNoEventIsLost(t *testing.T) {
-	const keys, tellers, workers = 400, 4, 4
+func TestEvent_NoneIsLost(t *testing.T) {
+	const keys, writers, workers = 400, 4, 4
 	q := New(Options[int, int64]{
 		Hint: func(plugin string, version int64) func(int) bool {
 			if plugin != "version" {
@@ -29,7 +29,7 @@ func TestNoEventIsLost(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 
-	var world, left atomic.Int64
+	var fleetVersion, left atomic.Int64
 	left.Store(keys)
 	var busy [keys]atomic.Int32
 	var wg sync.WaitGroup
@@ -44,9 +44,9 @@ func TestNoEventIsLost(t *testing.T) {
 					return
 				}
 				if busy[item.Key].Add(1) != 1 {
-					t.Errorf("two work on %d", item.Key)
+					t.Errorf("two workers have key %d", item.Key)
 				}
-				version := world.Load()
+				version := fleetVersion.Load()
 				outcome := Unschedulable("other", "version")
 				switch {
 				case version >= needs(item.Key, keys):
@@ -64,13 +64,13 @@ func TestNoEventIsLost(t *testing.T) {
 			}
 		})
 	}
-	for teller := range tellers {
+	for writer := range writers {
 		wg.Go(func() {
-			for key := teller; key < keys; key += tellers {
+			for key := writer; key < keys; key += writers {
 				q.Add(key, 0)
 			}
-			for range keys / tellers {
-				q.Event(world.Add(1))
+			for range keys / writers {
+				q.Event(fleetVersion.Add(1))
 				q.Stats()
 			}
 		})

@@ -15,7 +15,7 @@ import (
 type popped struct {
 	key string
 	err error
-	at  time.Duration // since it was called
+	at  time.Duration // the time since the call
 }
 
 func (p *play) popLater(ctx context.Context) <-chan popped {
@@ -33,7 +33,7 @@ func bubble(t *testing.T, test func(*testing.T, *play)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newPlay(t, Options[string, change]{})) })
 }
 
-func TestPopWaits(t *testing.T) {
+func TestPop_Waits(t *testing.T) {
 	tests := []struct {
 		name   string
 		reason string
@@ -41,25 +41,25 @@ func TestPopWaits(t *testing.T) {
 		during func(*play)
 		want   time.Duration
 	}{
-		{"for an Add", "at once, without any polling", func(*play) {}, func(p *play) {
+		{"for an Add", "Pop returns at once, without polling", func(*play) {}, func(p *play) {
 			pass(time.Hour)
 			p.add("a")
 		}, time.Hour},
-		{"for a backoff", "a timer is there for it", func(p *play) {
+		{"for a backoff", "a timer is set for the end of the backoff", func(p *play) {
 			p.fly("a")
 			p.done(Failed(), "a")
 		}, func(*play) {}, time.Second},
-		{"for a backoff that begins later", "the timer must be set although Pop was called before",
+		{"for a backoff that begins later", "the timer is set although Pop was called before",
 			func(p *play) { p.fly("a") }, func(p *play) { pass(time.Minute); p.done(Failed(), "a") }, time.Minute + time.Second},
 		{"for a backoff that is shorter", "the timer is moved forward",
 			func(p *play) { p.reject("A", "b"); p.fly("a") }, func(p *play) { p.done(Failed(), "a") }, time.Second},
-		{"for an event", "also from among the unschedulable", func(p *play) { p.reject("A", "a") },
+		{"for an event", "the event makes an unschedulable key active", func(p *play) { p.reject("A", "a") },
 			func(p *play) { pass(time.Minute); p.Event(everything) }, time.Minute},
-		{"for a key in flight", "it was added meanwhile", func(p *play) { p.fly("a"); p.add("a") },
+		{"for a key in flight", "the key was added in flight", func(p *play) { p.fly("a"); p.add("a") },
 			func(p *play) { pass(time.Minute); p.done(Scheduled(), "a") }, time.Minute},
-		{"for the longest unschedulable", "no event comes", func(p *play) { p.fly("a"); p.done(Unschedulable("A"), "a") },
+		{"for MaxUnschedulable", "no event occurs", func(p *play) { p.fly("a"); p.done(Unschedulable("A"), "a") },
 			func(*play) {}, 5 * time.Minute},
-		{"for a key behind one that is removed", "the timer was set for another", func(p *play) {
+		{"for a key behind a removed key", "the timer was set for the removed key", func(p *play) {
 			p.fly("a")
 			p.done(Failed(), "a")
 			pass(time.Second / 2)
@@ -83,9 +83,9 @@ func TestPopWaits(t *testing.T) {
 	}
 }
 
-// TestManyWait checks that each key is handed to one call, in order of priority and arrival, and that no call is woken
-// without a key.
-func TestManyWait(t *testing.T) {
+// TestPop_SeveralCallsWait checks that each key is handed to one call, in order of priority and arrival, and that no
+// call is woken without a key.
+func TestPop_SeveralCallsWait(t *testing.T) {
 	bubble(t, func(t *testing.T, p *play) {
 		p.fly("a", "b", "c")
 		p.done(Failed(), "a", "b")
@@ -100,10 +100,10 @@ func TestManyWait(t *testing.T) {
 	})
 }
 
-// TestStatsWhileWaiting checks that the call that observes the end of a key's delay hands out the key.
-func TestStatsWhileWaiting(t *testing.T) {
+// TestStats_HandsOutKeys checks that the call that observes the end of a key's delay hands out the key.
+func TestStats_HandsOutKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlay(t, Options[string, change]{Clock: deaf{}})
+		p := newPlay(t, Options[string, change]{Clock: stoppedClock{}})
 		p.fly("a")
 		p.done(Failed(), "a")
 		result := p.popLater(t.Context())
@@ -113,17 +113,19 @@ func TestStatsWhileWaiting(t *testing.T) {
 	})
 }
 
-// deaf is a clock whose timers do not fire.
-type deaf struct{ clock.RealClock }
+// stoppedClock is a clock whose timers do not fire.
+type stoppedClock struct{ clock.RealClock }
 
-func (d deaf) NewTimer(time.Duration) clock.Timer { return deafTimer{d.RealClock.NewTimer(never)} }
+func (d stoppedClock) NewTimer(time.Duration) clock.Timer {
+	return stoppedTimer{d.RealClock.NewTimer(never)}
+}
 
-type deafTimer struct{ clock.Timer }
+type stoppedTimer struct{ clock.Timer }
 
-func (deafTimer) Reset(time.Duration) bool { return true }
+func (stoppedTimer) Reset(time.Duration) bool { return true }
 
-// TestInjectedClock checks that backoffs use the injected clock.
-func TestInjectedClock(t *testing.T) {
+// TestPop_InjectedClock checks that backoffs use the injected clock.
+func TestPop_InjectedClock(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	p := newPlay(t, Options[string, change]{Clock: clock})
 	p.fly("a")
@@ -149,30 +151,30 @@ func TestInjectedClock(t *testing.T) {
 	require.Eventually(t, clock.HasWaiters, time.Minute, time.Millisecond)
 	p.add("b")
 	require.NoError(t, <-result)
-	require.False(t, clock.HasWaiters(), "it is stopped before its time")
+	require.False(t, clock.HasWaiters(), "the timer is stopped when Pop returns")
 }
 
-// TestEagerTimer checks that Pop does not return a key too early if the timer fires too early. An injected clock may
-// use another time for its timers.
-func TestEagerTimer(t *testing.T) {
+// TestPop_TimerFiresTooEarly checks that Pop does not return a key too early if the timer fires too early. An injected
+// clock may use another time for its timers.
+func TestPop_TimerFiresTooEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlay(t, Options[string, change]{Clock: eager{}})
+		p := newPlay(t, Options[string, change]{Clock: earlyClock{}})
 		p.fly("a")
 		p.done(Failed(), "a")
 		require.Equal(t, popped{key: "a", at: time.Second}, <-p.popLater(t.Context()))
 	})
 }
 
-// eager is a clock whose timers fire after half of their duration.
-type eager struct{ clock.RealClock }
+// earlyClock is a clock whose timers fire after half of their duration.
+type earlyClock struct{ clock.RealClock }
 
-func (e eager) NewTimer(d time.Duration) clock.Timer { return eagerTimer{e.RealClock.NewTimer(d)} }
+func (e earlyClock) NewTimer(d time.Duration) clock.Timer { return earlyTimer{e.RealClock.NewTimer(d)} }
 
-type eagerTimer struct{ clock.Timer }
+type earlyTimer struct{ clock.Timer }
 
-func (e eagerTimer) Reset(d time.Duration) bool { return e.Timer.Reset((d + 1) / 2) }
+func (e earlyTimer) Reset(d time.Duration) bool { return e.Timer.Reset((d + 1) / 2) }
 
-func TestContext(t *testing.T) {
+func TestPop_ContextCanceled(t *testing.T) {
 	bubble(t, func(t *testing.T, p *play) {
 		ctx, cancel := context.WithCancel(t.Context())
 		first, second := p.popLater(ctx), p.popLater(t.Context())
@@ -180,18 +182,18 @@ func TestContext(t *testing.T) {
 		cancel()
 		require.Equal(t, popped{err: context.Canceled, at: time.Minute}, <-first)
 		p.add("a")
-		require.Equal(t, popped{key: "a", at: time.Minute}, <-second, "who has left is not in the way")
+		require.Equal(t, popped{key: "a", at: time.Minute}, <-second, "a canceled call receives no key")
 
 		p.add("b")
 		_, err := p.Pop(ctx)
-		require.ErrorIs(t, err, context.Canceled, "also if a key is there")
+		require.ErrorIs(t, err, context.Canceled, "Pop fails also if a key is active")
 		p.want(Stats{Active: 1, InFlight: 1})
 	})
 }
 
-// TestDoneAndHandedOut checks that a key does not stay in flight if it is handed to a call whose context ends at the
-// same time.
-func TestDoneAndHandedOut(t *testing.T) {
+// TestPop_ContextEndsWithKey checks that a key does not stay in flight if it is handed to a call whose context ends at
+// the same time.
+func TestPop_ContextEndsWithKey(t *testing.T) {
 	bubble(t, func(t *testing.T, p *play) {
 		for range 50 { // select chooses at random
 			ctx, cancel := context.WithCancel(t.Context())
@@ -204,9 +206,9 @@ func TestDoneAndHandedOut(t *testing.T) {
 	})
 }
 
-// TestDoneAndTick checks that a tick is not lost for other calls if the context of the receiving call ends at the same
-// time.
-func TestDoneAndTick(t *testing.T) {
+// TestPop_ContextEndsWithTick checks that a tick is not lost for other calls if the context of the receiving call ends
+// at the same time.
+func TestPop_ContextEndsWithTick(t *testing.T) {
 	bubble(t, func(t *testing.T, p *play) {
 		for range 50 {
 			p.fly("a")
@@ -228,7 +230,8 @@ func TestDoneAndTick(t *testing.T) {
 // TestShutDown checks that a manager can stop without waiting for keys or events.
 func TestShutDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlay(t, Options[string, change]{OnPanic: func(string, any) { t.Error("a hint is asked, in vain") }})
+		p := newPlay(t,
+			Options[string, change]{OnPanic: func(string, any) { t.Error("a hint is called after the shutdown") }})
 		p.reject("A", "a")
 		p.fly("b", "c")
 		p.done(Failed(), "c")
@@ -241,7 +244,7 @@ func TestShutDown(t *testing.T) {
 		for _, result := range results {
 			require.Equal(t, popped{err: ErrShutDown}, <-result)
 		}
-		require.Equal(t, never, p.timing.alarm, "no timer is left")
+		require.Equal(t, never, p.timing.alarm, "no timer is set")
 
 		pass(time.Second)
 		p.Add("d", 0)
@@ -249,7 +252,7 @@ func TestShutDown(t *testing.T) {
 		p.Event(change{"!", ""})
 		p.want(Stats{Active: 1, Unschedulable: 1, InFlight: 1})
 		_, err := p.Pop(t.Context())
-		require.ErrorIs(t, err, ErrShutDown, "even if a key is active: what is left is for the next leader")
+		require.ErrorIs(t, err, ErrShutDown, "Pop fails even if a key is active")
 		p.done(Failed(), "b")
 		p.want(Stats{Active: 1, Unschedulable: 1})
 	})

@@ -42,13 +42,13 @@ func ExampleDivide_steady() {
 		{Name: "south", Capacity: 10},
 		{Name: "west", Capacity: 10},
 	}}
-	show := func(what string) {
+	show := func(title string) {
 		result, err := replicas.Divide(request)
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(what, result.Shares)
+		fmt.Println(title, result.Shares)
 		for i, share := range result.Shares {
 			request.Clusters[i].Current = share.Replicas
 		}
@@ -61,13 +61,13 @@ func ExampleDivide_steady() {
 	request.Clusters = append(request.Clusters, replicas.Target{Name: "west", Capacity: 10})
 	show("back:    ")
 	request.Fresh = true
-	show("anew:    ")
+	show("fresh:   ")
 	// Output:
 	// at first: [{east 6} {south 3} {west 3}]
 	// more:     [{east 8} {south 4} {west 4}]
 	// no west:  [{east 11} {south 5}]
 	// back:     [{east 11} {south 5} {west 0}]
-	// anew:     [{east 8} {south 4} {west 4}]
+	// fresh:    [{east 8} {south 4} {west 4}]
 }
 
 // The capacities are the minimum of free resources and a quota. A third estimator fails and is ignored.
@@ -87,7 +87,7 @@ func ExampleMin() {
 		"nodes": replicas.EstimatorFunc(func(context.Context, replicas.Requirements, []string) ([]int32, error) {
 			return nil, errors.New("connection refused")
 		}),
-	}, replicas.MinOptions{Report: func(name string, err error) { fmt.Printf("left out %s: %v\n", name, err) }})
+	}, replicas.MinOptions{Report: func(name string, err error) { fmt.Printf("ignored %s: %v\n", name, err) }})
 
 	request := replicas.Request{Replicas: 12, Strategy: replicas.Aggregated}
 	current := map[string]int32{"east": 2}
@@ -107,7 +107,7 @@ func ExampleMin() {
 	fmt.Println(more)
 	fmt.Println(replicas.Divide(request))
 	// Output:
-	// left out nodes: connection refused
+	// ignored nodes: connection refused
 	// [4 20]
 	// {[{east 6} {west 6}] 0} <nil>
 }

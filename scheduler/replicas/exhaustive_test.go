@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestNearestOfAll checks that StaticWeight moves the fewest replicas of all divisions by Webster's method.
-func TestNearestOfAll(t *testing.T) {
+// TestDivide_FewestMoves checks that StaticWeight moves the fewest replicas of all divisions by Webster's method.
+func TestDivide_FewestMoves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := Request{Replicas: rapid.Int32Range(1, 7).Draw(t, "replicas"), Strategy: StaticWeight}
 		for _, name := range []string{"ash", "birch", "cedar", "elm"}[:rapid.IntRange(1, 4).Draw(t, "clusters")] {
@@ -23,11 +23,11 @@ func TestNearestOfAll(t *testing.T) {
 			got[i] = s.Replicas
 		}
 		if !isWebster(r.Clusters, got) {
-			t.Fatalf("%v is no division by Webster's method", got)
+			t.Fatalf("%v is not a division by Webster's method", got)
 		}
 		forEachDivision(r.Clusters, r.Replicas, func(other []int32) {
 			if isWebster(r.Clusters, other) && moves(r.Clusters, other) < moves(r.Clusters, got) {
-				t.Fatalf("%v moves more than %v", got, other)
+				t.Fatalf("%v moves more replicas than %v", got, other)
 			}
 		})
 	})
@@ -71,9 +71,9 @@ func forEachDivision(clusters []Target, n int32, do func([]int32)) {
 	from(0, n)
 }
 
-// TestFewestClusters checks against all sets of clusters that no set smaller than the one of Aggregated has the
+// TestDivide_FewestClusters checks against all sets of clusters that no set smaller than the one of Aggregated has the
 // capacity and keeps the replicas that must be kept.
-func TestFewestClusters(t *testing.T) {
+func TestDivide_FewestClusters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, []Strategy{Aggregated})
 		result := divide(t, r)
@@ -100,9 +100,9 @@ func TestFewestClusters(t *testing.T) {
 					capacity += int64(min(c.Current, c.Capacity))
 				}
 			}
-			keeps := r.Fresh || existing > int64(r.Replicas) || kept == existing
-			if keeps && capacity >= int64(r.Replicas) && size < used {
-				t.Fatalf("%d clusters are used, and %d would do (%b)", used, size, set)
+			keepsReplicas := r.Fresh || existing > int64(r.Replicas) || kept == existing
+			if keepsReplicas && capacity >= int64(r.Replicas) && size < used {
+				t.Fatalf("%d clusters are used, want %d (set %b)", used, size, set)
 			}
 		}
 	})

@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-func resources(of ...string) corev1.ResourceList {
+func resources(namesAndQuantities ...string) corev1.ResourceList {
 	list := corev1.ResourceList{}
-	for i := 0; i < len(of); i += 2 {
-		list[corev1.ResourceName(of[i])] = resource.MustParse(of[i+1])
+	for i := 0; i < len(namesAndQuantities); i += 2 {
+		list[corev1.ResourceName(namesAndQuantities[i])] = resource.MustParse(namesAndQuantities[i+1])
 	}
 	return list
 }
@@ -23,25 +23,25 @@ func TestFit(t *testing.T) {
 		want                int32
 	}{
 		{"rounded down", resources("cpu", "1"), resources("cpu", "300m"), 3},
-		{"exactly", resources("cpu", "1"), resources("cpu", "250m"), 4},
-		{"the scarcest resource decides", resources("cpu", "10", "memory", "1Gi"),
+		{"exact quotient", resources("cpu", "1"), resources("cpu", "250m"), 4},
+		{"memory is the scarcest resource", resources("cpu", "10", "memory", "1Gi"),
 			resources("cpu", "1", "memory", "300Mi"), 3},
-		{"whichever that is", resources("cpu", "2", "memory", "1Gi"), resources("cpu", "1", "memory", "300Mi"), 2},
-		{"binary and decimal units mix", resources("memory", "1Gi"), resources("memory", "1G"), 1},
-		{"no request is no limit", resources("cpu", "1"), nil, Unbounded},
-		{"a request of 0 is no limit, even of what is not there", resources("cpu", "1"), resources("nvidia.com/gpu", "0"),
+		{"cpu is the scarcest resource", resources("cpu", "2", "memory", "1Gi"), resources("cpu", "1", "memory", "300Mi"), 2},
+		{"binary and decimal units", resources("memory", "1Gi"), resources("memory", "1G"), 1},
+		{"no request", resources("cpu", "1"), nil, Unbounded},
+		{"request of 0 of a missing resource", resources("cpu", "1"), resources("nvidia.com/gpu", "0"),
 			Unbounded},
-		{"of what is not there nothing fits", resources("cpu", "1"), resources("nvidia.com/gpu", "1"), 0},
-		{"nor of what is overcommitted", resources("cpu", "-1"), resources("cpu", "1m"), 0},
-		{"a negative request is no limit", resources("cpu", "1"), resources("cpu", "-1"), Unbounded},
-		{"nanocores are exact: in millicores, rounded up, it would be 1000", resources("cpu", "1"), resources("cpu", "100n"),
+		{"request of a missing resource", resources("cpu", "1"), resources("nvidia.com/gpu", "1"), 0},
+		{"negative available quantity", resources("cpu", "-1"), resources("cpu", "1m"), 0},
+		{"negative request", resources("cpu", "1"), resources("cpu", "-1"), Unbounded},
+		{"nanocores are exact, and not rounded to millicores", resources("cpu", "1"), resources("cpu", "100n"),
 			10_000_000},
-		{"and for what is available: 1.5m is less than 2m", resources("cpu", "1500u"), resources("cpu", "2m"), 0},
-		{"half a byte more than the half does not fit twice", resources("memory", "10"), resources("memory", "5001m"), 1},
-		{"no overflow above", resources("memory", "8Ei"), resources("memory", "1"), Unbounded},
-		{"not even of 64 bits", resources("memory", "7Ei"), resources("memory", "1n"), Unbounded},
-		{"nor in between", resources("memory", "7Ei"), resources("memory", "1Ei"), 7},
-		{"one more than any workload has", resources("pods", "2147483648"), resources("pods", "1"), Unbounded},
+		{"available microcores are exact: 1.5m is less than 2m", resources("cpu", "1500u"), resources("cpu", "2m"), 0},
+		{"fractions of bytes are exact", resources("memory", "10"), resources("memory", "5001m"), 1},
+		{"quotient above 32 bits", resources("memory", "8Ei"), resources("memory", "1"), Unbounded},
+		{"quotient above 64 bits", resources("memory", "7Ei"), resources("memory", "1n"), Unbounded},
+		{"quotient of large quantities", resources("memory", "7Ei"), resources("memory", "1Ei"), 7},
+		{"quotient one above 32 bits", resources("pods", "2147483648"), resources("pods", "1"), Unbounded},
 	} {
 		if got := Fit(test.available, test.requests); got != test.want {
 			t.Errorf("%s: Fit(%v, %v) = %d, want %d", test.reason, test.available, test.requests, got, test.want)
@@ -59,7 +59,7 @@ func FuzzFit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, r string) {
 		available, err := resource.ParseQuantity(a)
 		if err != nil {
-			return // no quantity, so it gets to no Fit
+			return // not a quantity
 		}
 		request, err := resource.ParseQuantity(r)
 		if err != nil {

@@ -18,18 +18,18 @@ import (
 
 var errDown = errors.New("connection refused")
 
-func says(estimate ...int32) Estimator {
+func fixedEstimate(estimate ...int32) Estimator {
 	return EstimatorFunc(func(context.Context, Requirements, []string) ([]int32, error) { return estimate, nil })
 }
 
-func hangs(until <-chan struct{}) Estimator {
+func hangingEstimator(until <-chan struct{}) Estimator {
 	return EstimatorFunc(func(context.Context, Requirements, []string) ([]int32, error) {
 		<-until
 		return []int32{0, 0}, nil
 	})
 }
 
-func obeys(ctx context.Context, _ Requirements, _ []string) ([]int32, error) {
+func waitForDeadline(ctx context.Context, _ Requirements, _ []string) ([]int32, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -38,48 +38,49 @@ func TestMin(t *testing.T) {
 	for _, test := range []struct {
 		name, reason string
 		estimators   map[string]Estimator
-		hang         []string // these are estimators, too, and hang
+		hang         []string // the names of additional estimators that do not return
 		want         []int32
-		reported     []string // name and the beginning of the error
+		reported     []string // the names of estimators and the beginnings of their errors
 		err          string
 		took         time.Duration
 	}{
 		{
-			name: "least", reason: "cluster by cluster",
-			estimators: map[string]Estimator{"a": says(1, 5), "b": says(3, 2)}, want: []int32{1, 2},
+			name: "least estimate", reason: "the minimum for each cluster",
+			estimators: map[string]Estimator{"a": fixedEstimate(1, 5), "b": fixedEstimate(3, 2)}, want: []int32{1, 2},
 		},
 		{
-			name: "none", reason: "nobody knows a limit",
+			name: "no estimators", reason: "no cluster has a limit",
 			want: []int32{Unbounded, Unbounded},
 		},
 		{
-			name: "knows no limit", reason: "who knows one prevails",
-			estimators: map[string]Estimator{"a": says(Unbounded, 5), "b": says(3, Unbounded)}, want: []int32{3, 5},
+			name: "estimates without a limit", reason: "a limit takes precedence over Unbounded",
+			estimators: map[string]Estimator{"a": fixedEstimate(Unbounded, 5),
+				"b": fixedEstimate(3, Unbounded)}, want: []int32{3, 5},
 		},
 		{
-			name: "fails", reason: "the others are better than nothing",
-			estimators: map[string]Estimator{"good": says(1, 5),
+			name: "one estimator fails", reason: "the other estimates are used",
+			estimators: map[string]Estimator{"good": fixedEstimate(1, 5),
 				"down": EstimatorFunc(func(context.Context, Requirements, []string) ([]int32, error) {
 					return []int32{0, 0}, errDown
 				})},
 			want: []int32{1, 5}, reported: []string{"down: connection refused"},
 		},
 		{
-			name: "panics", reason: "somebody else's mistake is not to take the scheduler down; the stack says where it is",
-			estimators: map[string]Estimator{"good": says(1, 5),
+			name: "one estimator panics", reason: "a panic of an estimator is reported with its stack",
+			estimators: map[string]Estimator{"good": fixedEstimate(1, 5),
 				"wild": EstimatorFunc(func(context.Context, Requirements, []string) ([]int32, error) {
 					panic("index out of range")
 				})},
 			want: []int32{1, 5}, reported: []string{"wild: panic: index out of range\n"},
 		},
 		{
-			name: "nil", reason: "it panics when it is called",
-			estimators: map[string]Estimator{"good": says(1, 5), "nil": nil},
+			name: "nil estimator", reason: "the call of a nil estimator panics",
+			estimators: map[string]Estimator{"good": fixedEstimate(1, 5), "nil": nil},
 			want:       []int32{1, 5}, reported: []string{"nil: panic: "},
 		},
 		{
-			name: "ends its goroutine", reason: "as t.FailNow does in a test's fake",
-			estimators: map[string]Estimator{"good": says(1, 5),
+			name: "one estimator ends its goroutine", reason: "as t.FailNow does in the fake of a test",
+			estimators: map[string]Estimator{"good": fixedEstimate(1, 5),
 				"gone": EstimatorFunc(func(context.Context, Requirements, []string) ([]int32, error) {
 					runtime.Goexit()
 					return nil, nil
@@ -87,31 +88,32 @@ func TestMin(t *testing.T) {
 			want: []int32{1, 5}, reported: []string{"gone: the Estimator ended its goroutine"},
 		},
 		{
-			name: "answers for others", reason: "it would be taken for the estimate of another cluster",
-			estimators: map[string]Estimator{"good": says(1, 5), "few": says(0), "many": says(0, 0, 0)},
-			want:       []int32{1, 5}, reported: []string{"few: the number of estimates of the Estimator is 1 for 2 clusters",
+			name: "wrong number of estimates", reason: "the estimates cannot be assigned to clusters",
+			estimators: map[string]Estimator{"good": fixedEstimate(1, 5), "few": fixedEstimate(0),
+				"many": fixedEstimate(0, 0, 0)},
+			want: []int32{1, 5}, reported: []string{"few: the number of estimates of the Estimator is 1 for 2 clusters",
 				"many: the number of estimates of the Estimator is 3"},
 		},
 		{
-			name: "negative", reason: "that is how some say that they do not know: Unbounded would be right",
-			estimators: map[string]Estimator{"good": says(1, 5), "odd": says(3, -1)},
+			name: "negative estimate", reason: "an estimator without a limit must return Unbounded",
+			estimators: map[string]Estimator{"good": fixedEstimate(1, 5), "odd": fixedEstimate(3, -1)},
 			want:       []int32{1, 5}, reported: []string{"odd: estimate -1 of cluster 1 is negative"},
 		},
 		{
-			name: "slow", reason: "one that obeys its deadline",
-			estimators: map[string]Estimator{"good": says(1, 5), "slow": EstimatorFunc(obeys)},
+			name: "slow estimator", reason: "the estimator returns at its deadline",
+			estimators: map[string]Estimator{"good": fixedEstimate(1, 5), "slow": EstimatorFunc(waitForDeadline)},
 			want:       []int32{1, 5}, reported: []string{"slow: "}, took: DefaultTimeout,
 		},
 		{
-			name: "hang", reason: "ones that do not, together no longer than one",
-			estimators: map[string]Estimator{"good": says(1, 5)}, hang: []string{"hang", "hang too"},
+			name: "hanging estimators", reason: "two hanging estimators take one timeout together",
+			estimators: map[string]Estimator{"good": fixedEstimate(1, 5)}, hang: []string{"hang", "hang too"},
 			want: []int32{1, 5}, reported: []string{"hang: the Estimator did not return: context deadline " +
 				"exceeded", "hang too: the Estimator did not return"},
 			took: DefaultTimeout,
 		},
 		{
-			name: "all fail", reason: "Unbounded would send replicas to clusters of which nothing is known",
-			estimators: map[string]Estimator{"few": says(0), "many": says(0, 0, 0)},
+			name: "all estimators fail", reason: "Unbounded would place replicas on clusters without an estimate",
+			estimators: map[string]Estimator{"few": fixedEstimate(0), "many": fixedEstimate(0, 0, 0)},
 			reported:   []string{"few: ", "many: "}, err: "no Estimator returned a result: few: the number of estimates " +
 				"of the Estimator is 1 for 2 clusters\nmany: the number of estimates of the Estimator is 3 for 2 clusters",
 		},
@@ -120,7 +122,7 @@ func TestMin(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				until := make(chan struct{})
 				for _, name := range test.hang {
-					test.estimators[name] = hangs(until)
+					test.estimators[name] = hangingEstimator(until)
 				}
 				var reported []string
 				e := Min(test.estimators, MinOptions{Report: func(name string, err error) {
@@ -140,14 +142,14 @@ func TestMin(t *testing.T) {
 				}
 				require.Len(t, reported, len(test.reported), reported)
 				for i, want := range test.reported {
-					require.True(t, strings.HasPrefix(reported[i], want), "%q should begin with %q", reported[i], want)
+					require.True(t, strings.HasPrefix(reported[i], want), "got %q, want the prefix %q", reported[i], want)
 				}
 			})
 		})
 	}
 }
 
-func TestMinWrapsWhatFailed(t *testing.T) {
+func TestMin_WrapsErrors(t *testing.T) {
 	e := Min(map[string]Estimator{"down": EstimatorFunc(func(context.Context, Requirements, []string) ([]int32, error) {
 		return nil, errDown
 	})}, MinOptions{})
@@ -155,19 +157,19 @@ func TestMinWrapsWhatFailed(t *testing.T) {
 	require.ErrorIs(t, err, errDown)
 }
 
-// TestMinGivesUp checks that an estimator that does not return occupies a limited number of goroutines, and that it is
-// called again after it has returned.
-func TestMinGivesUp(t *testing.T) {
+// TestMin_HangingEstimator checks that an estimator that does not return occupies a limited number of goroutines, and
+// that it is called again after it has returned.
+func TestMin_HangingEstimator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		until := make(chan struct{})
-		var asked atomic.Int32
+		var calls atomic.Int32
 		hanging := EstimatorFunc(func(context.Context, Requirements, []string) ([]int32, error) {
-			asked.Add(1)
+			calls.Add(1)
 			<-until
 			return []int32{2}, nil
 		})
 		var last error
-		e := Min(map[string]Estimator{"good": says(7), "hanging": hanging},
+		e := Min(map[string]Estimator{"good": fixedEstimate(7), "hanging": hanging},
 			MinOptions{Timeout: time.Second, Report: func(_ string, err error) { last = err }})
 		began := time.Now()
 		for range 3 * maxStuck {
@@ -175,14 +177,14 @@ func TestMinGivesUp(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, []int32{7}, got)
 		}
-		require.EqualValues(t, maxStuck, asked.Load())
-		require.Equal(t, maxStuck*time.Second, time.Since(began), "and when it is not asked nobody waits")
+		require.EqualValues(t, maxStuck, calls.Load())
+		require.Equal(t, maxStuck*time.Second, time.Since(began), "a call without the estimator does not wait")
 		require.EqualError(t, last, "not called, because 8 earlier calls have not returned")
 
-		called, off := context.WithCancel(t.Context())
-		off()
-		for range 8 * maxStuck { // none of which makes it worse
-			_, err := e.Estimate(called, Requirements{}, []string{"east"})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 8 * maxStuck { // none of these calls occupies a goroutine
+			_, err := e.Estimate(ctx, Requirements{}, []string{"east"})
 			require.ErrorIs(t, err, context.Canceled)
 		}
 
@@ -194,13 +196,13 @@ func TestMinGivesUp(t *testing.T) {
 	})
 }
 
-// TestMinIsCalledOff checks that Estimate returns when the caller's context ends, and does not report an error of the
+// TestMin_ContextEnds checks that Estimate returns when the caller's context ends, and does not report an error of the
 // estimator.
-func TestMinIsCalledOff(t *testing.T) {
+func TestMin_ContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		e := Min(map[string]Estimator{"good": says(7), "slow": EstimatorFunc(obeys)},
+		e := Min(map[string]Estimator{"good": fixedEstimate(7), "slow": EstimatorFunc(waitForDeadline)},
 			MinOptions{Report: func(name string, err error) {
 				t.Error(name, err)
 			}})
@@ -211,21 +213,22 @@ func TestMinIsCalledOff(t *testing.T) {
 	})
 }
 
-// TestMinKeepsItsOwn checks that the arguments of a late estimator do not change, and that a returned slice, which may
-// be a cache of the estimator, is not changed.
-func TestMinKeepsItsOwn(t *testing.T) {
+// TestMin_CopiesArgumentsAndResults checks that the arguments of a late estimator do not change, and that a returned
+// slice, which may be a cache of the estimator, is not changed.
+func TestMin_CopiesArgumentsAndResults(t *testing.T) {
 	cached := []int32{5, 5}
-	var seen []string
-	keeps := EstimatorFunc(func(_ context.Context, _ Requirements, clusters []string) ([]int32, error) {
-		seen = clusters
+	var received []string
+	caching := EstimatorFunc(func(_ context.Context, _ Requirements, clusters []string) ([]int32, error) {
+		received = clusters
 		return cached, nil
 	})
 	clusters := []string{"east", "west"}
-	_, err := Min(map[string]Estimator{"a": keeps, "b": says(1, 9)}, MinOptions{}).Estimate(t.Context(), Requirements{},
+	_, err := Min(map[string]Estimator{"a": caching, "b": fixedEstimate(1, 9)}, MinOptions{}).Estimate(t.Context(),
+		Requirements{},
 		clusters)
 	require.NoError(t, err)
 	clusters[0] = "north"
-	require.Equal(t, []string{"east", "west"}, seen)
+	require.Equal(t, []string{"east", "west"}, received)
 	require.Equal(t, []int32{5, 5}, cached)
 }
 

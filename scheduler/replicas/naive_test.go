@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// naive is a simple implementation of the weighted strategies, as a reference for Divide. It gives one replica after
+// naive is a simple implementation of the weighted strategies, as a reference for Divide. It assigns one replica after
 // the other and uses fractions.
 func naive(r Request) Result {
 	clusters := slices.SortedFunc(slices.Values(r.Clusters), func(a, b Target) int {
@@ -54,11 +54,11 @@ func naive(r Request) Result {
 				best = i
 				continue
 			}
-			holds, bestHolds := clusters[i].Current > shares[i].Replicas, clusters[best].Current > shares[best].Replicas
+			has, bestHas := clusters[i].Current > shares[i].Replicas, clusters[best].Current > shares[best].Replicas
 			order := average(i).Cmp(average(best))
 			fewer := shares[i].Replicas - shares[best].Replicas
-			if order > 0 || order == 0 && holds && !bestHolds || order == 0 && holds == bestHolds && fewer < 0 ||
-				order == 0 && holds == bestHolds && fewer == 0 && r.Key != "" &&
+			if order > 0 || order == 0 && has && !bestHas || order == 0 && has == bestHas && fewer < 0 ||
+				order == 0 && has == bestHas && fewer == 0 && r.Key != "" &&
 					hash(r.Key, clusters[i].Name) < hash(r.Key, clusters[best].Name) {
 				best = i
 			}

@@ -71,7 +71,7 @@ func after(r Request, result Result) Request {
 	return r
 }
 
-func TestAgreesWithNaive(t *testing.T) {
+func TestDivide_AgreesWithNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, []Strategy{StaticWeight, DynamicWeight})
 		if diff := cmp.Diff(naive(r), divide(t, r)); diff != "" {
@@ -80,8 +80,8 @@ func TestAgreesWithNaive(t *testing.T) {
 	})
 }
 
-// TestManyAgreeWithNaive compares Divide with naive for so many clusters that jump searches for a rate.
-func TestManyAgreeWithNaive(t *testing.T) {
+// TestDivide_ManyClustersAgreeWithNaive compares Divide with naive for so many clusters that jump searches for a rate.
+func TestDivide_ManyClustersAgreeWithNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := Request{Replicas: rapid.Int32Range(0, 3000).Draw(t, "replicas"), Strategy: StaticWeight}
 		if rapid.Bool().Draw(t, "dynamic") {
@@ -100,9 +100,9 @@ func TestManyAgreeWithNaive(t *testing.T) {
 	})
 }
 
-// TestNothingIsLost checks that placed and unplaced replicas add up, that no cluster exceeds its capacity, and that no
-// replica is unplaced while a cluster has capacity.
-func TestNothingIsLost(t *testing.T) {
+// TestDivide_SumsAndCapacities checks that placed and unplaced replicas add up, that no cluster exceeds its capacity,
+// and that no replica is unplaced while a cluster has capacity.
+func TestDivide_SumsAndCapacities(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, strategies)
 		result := divide(t, r)
@@ -111,14 +111,14 @@ func TestNothingIsLost(t *testing.T) {
 			got := all[c.Name]
 			sum += int64(got)
 			if got < 0 || got > c.Capacity {
-				t.Fatalf("%s has %d of %d", c.Name, got, c.Capacity)
+				t.Fatalf("%s has %d replicas with a capacity of %d", c.Name, got, c.Capacity)
 			}
-			takes := r.Strategy != StaticWeight || c.Weight > 0
-			if result.Unplaced > 0 && got < min(c.Capacity, r.Replicas) && takes {
-				t.Fatalf("%s has room (%d of %d), and %d replicas are left", c.Name, got, c.Capacity, result.Unplaced)
+			eligible := r.Strategy != StaticWeight || c.Weight > 0
+			if result.Unplaced > 0 && got < min(c.Capacity, r.Replicas) && eligible {
+				t.Fatalf("%s has capacity (%d of %d used), and %d replicas are unplaced", c.Name, got, c.Capacity, result.Unplaced)
 			}
-			if !takes && got > 0 {
-				t.Fatalf("%s has weight 0, and %d replicas", c.Name, got)
+			if !eligible && got > 0 {
+				t.Fatalf("%s has weight 0 and %d replicas", c.Name, got)
 			}
 		}
 		if r.Strategy == Duplicated {
@@ -130,9 +130,9 @@ func TestNothingIsLost(t *testing.T) {
 	})
 }
 
-// TestOneMoreTakesNoneAway checks house monotonicity: no cluster loses replicas when the workload grows, and none gains
-// replicas when it shrinks. The steps cross the size at which shrinking turns into growing.
-func TestOneMoreTakesNoneAway(t *testing.T) {
+// TestDivide_HouseMonotonicity checks house monotonicity: no cluster loses replicas when the workload grows, and none
+// gains replicas when it shrinks. The steps cross the size at which shrinking turns into growing.
+func TestDivide_HouseMonotonicity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, strategies)
 		before := divide(t, r)
@@ -141,7 +141,7 @@ func TestOneMoreTakesNoneAway(t *testing.T) {
 			now := divide(t, r)
 			for i, s := range now.Shares {
 				if s.Replicas < before.Shares[i].Replicas {
-					t.Fatalf("with %d replicas %s has %d, and with one less %d", r.Replicas, s.Name, s.Replicas,
+					t.Fatalf("of %d replicas, %s has %d; of one replica fewer, %d", r.Replicas, s.Name, s.Replicas,
 						before.Shares[i].Replicas)
 				}
 			}
@@ -150,9 +150,9 @@ func TestOneMoreTakesNoneAway(t *testing.T) {
 	})
 }
 
-// TestAskingForMoreGetsNoLess checks that a cluster does not get fewer replicas if only its weight or its capacity
-// grows.
-func TestAskingForMoreGetsNoLess(t *testing.T) {
+// TestDivide_MoreWeightOrCapacityGetsNoLess checks that a cluster does not get fewer replicas if only its weight or its
+// capacity grows.
+func TestDivide_MoreWeightOrCapacityGetsNoLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, []Strategy{StaticWeight, DynamicWeight})
 		c := &r.Clusters[0]
@@ -163,7 +163,7 @@ func TestAskingForMoreGetsNoLess(t *testing.T) {
 		if rapid.Bool().Draw(t, "weight") {
 			c.Weight = rapid.Int64Min(c.Weight).Draw(t, "more weight")
 		} else {
-			// Without a limit a cluster weighs as much as the others': that is another case.
+			// The weight of a cluster without a limit depends on the other clusters, which is another case.
 			c.Capacity = rapid.Int32Range(c.Capacity, Unbounded-1).Draw(t, "more capacity")
 		}
 		existing := int64(0)
@@ -171,15 +171,15 @@ func TestAskingForMoreGetsNoLess(t *testing.T) {
 			existing += int64(min(c.Current, c.Capacity))
 		}
 		if r.Strategy == DynamicWeight && !r.Fresh && existing > int64(r.Replicas) {
-			return // it shrinks, for which capacity does not count
+			return // the workload shrinks, which does not depend on the capacity
 		}
 		if now := byClusters(divide(t, r))[c.Name]; now < before {
-			t.Fatalf("%s has %d, and %d with less weight or capacity", c.Name, now, before)
+			t.Fatalf("%s has %d replicas, and %d with less weight or capacity", c.Name, now, before)
 		}
 	})
 }
 
-func TestOrderOfClustersDoesNotMatter(t *testing.T) {
+func TestDivide_OrderOfClusters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, strategies)
 		want := divide(t, r)
@@ -190,7 +190,7 @@ func TestOrderOfClustersDoesNotMatter(t *testing.T) {
 	})
 }
 
-func TestSecondTimeChangesNothing(t *testing.T) {
+func TestDivide_IsIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, strategies)
 		want := divide(t, r)
@@ -200,25 +200,25 @@ func TestSecondTimeChangesNothing(t *testing.T) {
 	})
 }
 
-// TestNoNeedlessMoves checks that clusters lose only replicas that exceed the workload or their capacity.
-func TestNoNeedlessMoves(t *testing.T) {
+// TestDivide_MinimalMoves checks that clusters lose only replicas that exceed the workload or their capacity.
+func TestDivide_MinimalMoves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, []Strategy{DynamicWeight, Aggregated})
 		r.Fresh = false
-		all, taken, want, existing := byClusters(divide(t, r)), int64(0), int64(0), int64(0)
+		all, removed, want, existing := byClusters(divide(t, r)), int64(0), int64(0), int64(0)
 		for _, c := range r.Clusters {
-			taken += int64(max(c.Current-all[c.Name], 0))
+			removed += int64(max(c.Current-all[c.Name], 0))
 			want += int64(max(c.Current-c.Capacity, 0))
 			existing += int64(min(c.Current, c.Capacity))
 		}
-		if want += max(existing-int64(r.Replicas), 0); taken != want {
-			t.Fatalf("%d replicas were taken away, want %d", taken, want)
+		if want += max(existing-int64(r.Replicas), 0); removed != want {
+			t.Fatalf("%d replicas were removed, want %d", removed, want)
 		}
 	})
 }
 
-// TestStepsAddUp checks that growth in steps, as by an autoscaler, gives the same division as growth at once.
-func TestStepsAddUp(t *testing.T) {
+// TestDivide_GrowthInSteps checks that growth in steps, as by an autoscaler, gives the same division as growth at once.
+func TestDivide_GrowthInSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, []Strategy{DynamicWeight, Aggregated})
 		r.Fresh = false
@@ -236,8 +236,8 @@ func TestStepsAddUp(t *testing.T) {
 	})
 }
 
-// TestKeys checks that workloads are spread evenly by their keys if all else is equal.
-func TestKeys(t *testing.T) {
+// TestDivide_KeysSpreadEvenly checks that workloads are spread evenly by their keys if all else is equal.
+func TestDivide_KeysSpreadEvenly(t *testing.T) {
 	clusters := []Target{}
 	for i := range 5 {
 		clusters = append(clusters, Target{Name: "member-" + strconv.Itoa(i), Weight: 1, Capacity: Unbounded})

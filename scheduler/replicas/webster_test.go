@@ -33,24 +33,24 @@ func TestJump(t *testing.T) {
 		given, want := jump(parties, n), naive(r)
 		for i, p := range parties {
 			if p.seats > want.Shares[i].Replicas {
-				t.Fatalf("%s is given %d, and is to have %d", want.Shares[i].Name, p.seats, want.Shares[i].Replicas)
+				t.Fatalf("%s has %d replicas, want at most %d", want.Shares[i].Name, p.seats, want.Shares[i].Replicas)
 			}
 		}
 		if left := n - given; left < 0 || left > 2*int64(len(parties)) {
-			t.Fatalf("%d of %d are left for %d clusters", left, n, len(parties))
+			t.Fatalf("%d of %d replicas are left for %d clusters", left, n, len(parties))
 		}
 	})
 }
 
-// TestJumpFindsItsWay checks a case in which Newton's method alone fails. The large cluster makes the first rate a
+// TestJump_NewtonFails checks a case in which Newton's method alone fails. The large cluster makes the first rate a
 // thousand times too high. At this rate the second cluster is full, so the slope does not show how far to go back.
-func TestJumpFindsItsWay(t *testing.T) {
+func TestJump_NewtonFails(t *testing.T) {
 	parties := []party{
 		{weight: 1, limit: Unbounded},
 		{weight: 1000, limit: 5000},
 		{weight: 1, limit: Unbounded, seats: 1_000_000},
 	}
 	if left := 1000 - jump(parties, 1000); left < 0 || left > 6 {
-		t.Errorf("%d are left", left)
+		t.Errorf("%d replicas are left", left)
 	}
 }

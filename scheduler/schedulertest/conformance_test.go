@@ -19,11 +19,12 @@ type zone struct{ fault string }
 
 func (z *zone) Name() string { return "Zone" }
 
-var elsewhere = scheduler.Reject("is in another zone")
+var otherZone = scheduler.Reject("is in another zone")
 
 func (z *zone) Filter(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request,
 	c *scheduler.Cluster) *scheduler.Status {
-	if z.fault == "changes clusters" && c.Labels["seen"] == "" { // not while others look, which would be the end of all
+	// Only once, so that concurrent calls do not write the map.
+	if z.fault == "changes clusters" && c.Labels["seen"] == "" {
 		c.Labels["seen"] = "yes"
 	}
 	if z.fault == "depends on slots" {
@@ -34,10 +35,10 @@ func (z *zone) Filter(_ context.Context, state *scheduler.CycleState, _ *schedul
 	if c.Labels["zone"] == "a" {
 		return nil
 	}
-	if z.fault == "has no verb" {
+	if z.fault == "reason without a verb" {
 		return scheduler.Reject("another zone")
 	}
-	return elsewhere
+	return otherZone
 }
 
 func (z *zone) FilterAll(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request,
@@ -46,10 +47,10 @@ func (z *zone) FilterAll(_ context.Context, state *scheduler.CycleState, _ *sche
 		feasible.Retain(state.Snapshot().Label("zone").Set("b"))
 		return nil
 	}
-	if z.fault == "puts clusters in" {
+	if z.fault == "adds clusters" {
 		feasible.Clear()
 		feasible.Insert(state.Snapshot().All())
-		feasible.Add(state.Snapshot().Slots()) // into the last word, which has room
+		feasible.Add(state.Snapshot().Slots()) // the first slot beyond the snapshot, in the last word
 		return nil
 	}
 	snapshot := state.Snapshot()
@@ -67,7 +68,7 @@ func (z *zone) FilterAll(_ context.Context, state *scheduler.CycleState, _ *sche
 
 func (z *zone) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
 	c *scheduler.Cluster) (float64, *scheduler.Status) {
-	if z.fault == "scores too high" {
+	if z.fault == "score too high" {
 		return 101, nil
 	}
 	return float64(len(c.Labels)), nil
@@ -75,9 +76,9 @@ func (z *zone) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Re
 
 func (z *zone) Hint(_ *scheduler.Request, event scheduler.Event) bool {
 	switch z.fault {
-	case "misses who comes":
+	case "no hint for additions":
 		return event.Old != nil
-	case "misses who changes":
+	case "no hint for changes":
 		return event.Old == nil
 	}
 	return true
@@ -89,35 +90,35 @@ var zones = []*scheduler.Cluster{
 	schedulertest.Cluster("three", schedulertest.Label("zone", "a"), schedulertest.Label("tier", "2")),
 }
 
-// faulty is set in subprocesses that show how [schedulertest.Conformance] reports a fault.
-const faulty = "MUSTER_TEST_FAULT"
+// faultVariable is set in subprocesses that show how [schedulertest.Conformance] reports a fault.
+const faultVariable = "MUSTER_TEST_FAULT"
 
 func TestZone(t *testing.T) {
 	schedulertest.Conformance(t, schedulertest.Plugin{
 		Name: "Zone", Clusters: zones,
 		Factory: func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) {
-			return &zone{fault: os.Getenv(faulty)}, nil
+			return &zone{fault: os.Getenv(faultVariable)}, nil
 		},
 	})
 }
 
-func TestFaultsAreFound(t *testing.T) {
+func TestConformance_ReportsFaults(t *testing.T) {
 	for fault, want := range map[string]string{
-		"batch differs":      "TestZone/batch_forms_agree",
-		"changes clusters":   "TestZone/nothing_is_changed",
-		"depends on slots":   "TestZone/order_does_not_matter",
-		"has no verb":        `reason "another zone" does not begin with a verb`,
-		"misses who changes": "TestZone/hints_are_complete",
-		"misses who comes":   "no hint although cluster one was added",
-		"puts clusters in":   "FilterAll has put clusters in",
-		"scores too high":    "the score of one is 101",
+		"batch differs":         "TestZone/batch_forms_agree",
+		"changes clusters":      "TestZone/nothing_is_changed",
+		"depends on slots":      "TestZone/order_does_not_matter",
+		"reason without a verb": `reason "another zone" does not begin with a verb`,
+		"no hint for changes":   "TestZone/hints_are_complete",
+		"no hint for additions": "no hint although cluster one was added",
+		"adds clusters":         "FilterAll has put clusters in",
+		"score too high":        "the score of one is 101",
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestZone$")
-			command.Env = append(os.Environ(), faulty+"="+fault)
+			command.Env = append(os.Environ(), faultVariable+"="+fault)
 			output, err := command.CombinedOutput()
-			require.Error(t, err, "nobody has noticed:\n%s", output)
+			require.Error(t, err, "Conformance did not report the fault:\n%s", output)
 			require.Contains(t, string(output), want)
 		})
 	}

@@ -55,17 +55,17 @@ func TestFilter(t *testing.T) {
 		cluster  *scheduler.Cluster
 		want     string
 	}{
-		{"it serves all", []metav1.GroupVersionKind{deployment, pod}, serving(pod, deployment, widget), ""},
-		{"it does not serve one", []metav1.GroupVersionKind{pod, deployment}, serving(pod),
+		{"serves all APIs", []metav1.GroupVersionKind{deployment, pod}, serving(pod, deployment, widget), ""},
+		{"one API is not served", []metav1.GroupVersionKind{pod, deployment}, serving(pod),
 			"does not serve apps/v1 Deployment"},
-		{"the core group has no name", []metav1.GroupVersionKind{pod}, serving(deployment), "does not serve v1 Pod"},
-		{"the first of several is named", []metav1.GroupVersionKind{widget, pod}, serving(),
+		{"core API is not served", []metav1.GroupVersionKind{pod}, serving(deployment), "does not serve v1 Pod"},
+		{"reason names the first of several APIs", []metav1.GroupVersionKind{widget, pod}, serving(),
 			"does not serve example.com/v1beta1 Widget"},
-		{"another version is another API", []metav1.GroupVersionKind{widget}, serving(widgetNext),
+		{"another version is served", []metav1.GroupVersionKind{widget}, serving(widgetNext),
 			"does not serve example.com/v1beta1 Widget"},
-		{"false is not served", []metav1.GroupVersionKind{pod}, &scheduler.Cluster{
+		{"API with value false", []metav1.GroupVersionKind{pod}, &scheduler.Cluster{
 			APIs: map[schema.GroupVersionKind]bool{schema.GroupVersionKind(pod): false}}, "does not serve v1 Pod"},
-		{"nobody has looked", []metav1.GroupVersionKind{pod}, &scheduler.Cluster{}, ""},
+		{"APIs are unknown", []metav1.GroupVersionKind{pod}, &scheduler.Cluster{}, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -85,12 +85,12 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-func TestNothingRequired(t *testing.T) {
+func TestPreFilter_SkipsWithoutRequiredAPIs(t *testing.T) {
 	require.Equal(t, scheduler.Skip, newPlugin(t).PreFilter(context.Background(), nil, requires(t)).Code())
 	require.Nil(t, newPlugin(t).PreFilter(context.Background(), nil, requires(t, pod)))
 
 	_, err := apiavailability.New(scheduler.Args(`{"kinds": []}`), scheduler.Handle{})
-	require.ErrorContains(t, err, "kinds", "it takes no arguments")
+	require.ErrorContains(t, err, "kinds", "arguments are rejected")
 }
 
 func TestHint(t *testing.T) {
@@ -99,13 +99,13 @@ func TestHint(t *testing.T) {
 		old, new *scheduler.Cluster
 		want     bool
 	}{
-		{"a cluster comes that serves it", nil, serving(pod, deployment), true},
-		{"a cluster comes that does not", nil, serving(pod), false},
-		{"a cluster comes to serve it", serving(pod), serving(pod, deployment), true},
-		{"it has served it before", serving(pod, deployment), serving(pod, deployment, widget), false},
-		{"it does not serve it any more", serving(pod, deployment), serving(), false},
-		{"nobody knows any more that it does not", serving(), &scheduler.Cluster{}, true},
-		{"it goes", serving(pod, deployment), nil, false},
+		{"new cluster serves the APIs", nil, serving(pod, deployment), true},
+		{"new cluster does not serve the APIs", nil, serving(pod), false},
+		{"cluster serves an additional required API", serving(pod), serving(pod, deployment), true},
+		{"cluster served the APIs before", serving(pod, deployment), serving(pod, deployment, widget), false},
+		{"cluster no longer serves the APIs", serving(pod, deployment), serving(), false},
+		{"APIs become unknown", serving(), &scheduler.Cluster{}, true},
+		{"cluster is removed", serving(pod, deployment), nil, false},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {

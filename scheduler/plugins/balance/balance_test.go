@@ -33,9 +33,9 @@ func TestBalance(t *testing.T) {
 		counts [3]int
 		want   map[string]float64
 	}{
-		{"the fewest first, in proportion", [3]int{8, 3, 0}, map[string]float64{"a": 0, "b": 62.5, "c": 100}},
-		{"nobody counts", [3]int{}, map[string]float64{"a": 0, "b": 0, "c": 0}},
-		{"all have the same", [3]int{4, 4, 4}, map[string]float64{"a": 100, "b": 100, "c": 100}},
+		{"scores in proportion to the placements", [3]int{8, 3, 0}, map[string]float64{"a": 0, "b": 62.5, "c": 100}},
+		{"no placements", [3]int{}, map[string]float64{"a": 0, "b": 0, "c": 0}},
+		{"equal numbers of placements", [3]int{4, 4, 4}, map[string]float64{"a": 100, "b": 100, "c": 100}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			snapshot := schedulertest.Snapshot(

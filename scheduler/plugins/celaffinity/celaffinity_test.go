@@ -80,7 +80,7 @@ func TestMatches(t *testing.T) {
 		`type(quantity("1")) != type(semver("1.0.0"))`,
 		`dyn(quantity("1")) != dyn(semver("1.0.0"))`,
 		`cluster == cluster`,
-		// An answer that does not depend on what is missing is one.
+		// The result does not depend on the missing label.
 		`cluster.labels["zone"] == "a" || cluster.joined`,
 	} {
 		t.Run(expression, func(t *testing.T) {
@@ -95,33 +95,33 @@ func TestMismatch(t *testing.T) {
 		reason, expression, want string
 		cluster                  *scheduler.Cluster
 	}{
-		{"it is false", `cluster.labels["region"] == "us"`, `does not match cluster.labels["region"] == "us"`, berlin()},
-		{"a label is not there", `cluster.labels["zone"] == "a"`,
+		{"false expression", `cluster.labels["region"] == "us"`, `does not match cluster.labels["region"] == "us"`, berlin()},
+		{"missing label", `cluster.labels["zone"] == "a"`,
 			`fails to evaluate cluster.labels["zone"] == "a": no such key: zone`, berlin()},
-		{"it takes several lines", "cluster.joined\n\t&& false", "does not match cluster.joined && false", berlin()},
-		{"there are no labels at all", `cluster.labels["zone"] == "a"`,
+		{"expression of several lines", "cluster.joined\n\t&& false", "does not match cluster.joined && false", berlin()},
+		{"cluster without labels", `cluster.labels["zone"] == "a"`,
 			`fails to evaluate cluster.labels["zone"] == "a": no such key: zone`, &scheduler.Cluster{}},
-		{"a resource is not there", `cluster.available["cpu"] > quantity("1")`,
+		{"missing resource", `cluster.available["cpu"] > quantity("1")`,
 			`fails to evaluate cluster.available["cpu"] > quantity("1"): no such key: cpu`, &scheduler.Cluster{}},
-		{"there are no taints", `cluster.taints.size() > 0`, `does not match cluster.taints.size() > 0`,
+		{"cluster without taints", `cluster.taints.size() > 0`, `does not match cluster.taints.size() > 0`,
 			&scheduler.Cluster{}},
-		{"no such taint", `cluster.taints[3].key == "a"`,
+		{"index of a missing taint", `cluster.taints[3].key == "a"`,
 			`fails to evaluate cluster.taints[3].key == "a": index out of bounds: 3`, berlin()},
-		{"a property is no quantity", `quantity(cluster.properties.gpu) > quantity("1")`,
+		{"property is not a quantity", `quantity(cluster.properties.gpu) > quantity("1")`,
 			`fails to evaluate quantity(cluster.properties.gpu) > quantity("1"): parse quantity "many": `, berlin()},
-		{"a property is no version", `semver(cluster.properties.gpu) > semver("1.0.0")`,
+		{"property is not a version", `semver(cluster.properties.gpu) > semver("1.0.0")`,
 			`fails to evaluate semver(cluster.properties.gpu) > semver("1.0.0"): parse version "many": `, berlin()},
-		{"what takes hours to work out is no quantity", `quantity("1e-2000000000") > quantity("1")`,
+		{"quantity with a huge exponent", `quantity("1e-2000000000") > quantity("1")`,
 			`fails to evaluate quantity("1e-2000000000") > quantity("1"): parse quantity "1e-2000000000": `, berlin()},
-		{"a quantity and a version have no order", `dyn(quantity("1")) < dyn(semver("1.0.0"))`,
+		{"comparison of a quantity with a version", `dyn(quantity("1")) < dyn(semver("1.0.0"))`,
 			`fails to evaluate dyn(quantity("1")) < dyn(semver("1.0.0")): no such overload`, berlin()},
-		{"clusters are not made", `muster.Cluster{name: "a"} == cluster`,
+		{"expression constructs a cluster", `muster.Cluster{name: "a"} == cluster`,
 			`fails to evaluate muster.Cluster{name: "a"} == cluster: unknown type 'muster.Cluster'`, berlin()},
-		{"zero", `1 / 0 == 1`, `fails to evaluate 1 / 0 == 1: division by zero`, berlin()},
-		{"a long story does not become a long reason", `quantity(cluster.labels.a) > quantity("1")`,
+		{"division by zero", `1 / 0 == 1`, `fails to evaluate 1 / 0 == 1: division by zero`, berlin()},
+		{"long error message is cut", `quantity(cluster.labels.a) > quantity("1")`,
 			`fails to evaluate quantity(cluster.labels.a) > quantity("1"): parse quantity "xxx`,
 			&scheduler.Cluster{Labels: map[string]string{"a": many[:9000]}}},
-		{"it takes too long to read", `quantity(cluster.labels.a) > quantity("1")`,
+		{"cost of a long label", `quantity(cluster.labels.a) > quantity("1")`,
 			`needs more than the cost limit of 1000 for quantity(cluster.labels.a) > quantity("1")`,
 			&scheduler.Cluster{Labels: map[string]string{"a": many}}},
 	}
@@ -136,30 +136,33 @@ func TestMismatch(t *testing.T) {
 
 func TestCompileErrors(t *testing.T) {
 	tests := []struct{ reason, expression, want string }{
-		{"it is no expression", `cluster.`, "line 1, column 9: Syntax error"},
-		{"it is empty", ``, "Syntax error"},
-		{"there is nothing else to talk about", `node.name == "a"`, "line 1, column 1: undeclared reference to 'node'"},
-		{"a cluster has no such field", `cluster.labelz.region == "eu"`, "line 1, column 8: undefined field 'labelz'"},
-		{"nor has a taint", "cluster.taints.exists(t,\n  t.kye == \"a\")", "line 2, column 4: undefined field 'kye'"},
-		{"types differ", `cluster.name == 3`, "found no matching overload for '_==_'"},
-		{"quantities are not compared with numbers", `cluster.available["cpu"] > 3`, "found no matching overload for '_>_'"},
-		{"nor with versions", `quantity("1") > semver("1.0.0")`, "found no matching overload for '_>_'"},
-		{"it is text", `cluster.name`, "must be true or false, but is of type string"},
-		{"it is anything", `dyn(true)`, "must be true or false, but is of type dyn"},
-		{"no such pattern", `cluster.name.matches("(")`, "invalid matches argument"},
+		{"incomplete expression", `cluster.`, "line 1, column 9: Syntax error"},
+		{"empty expression", ``, "Syntax error"},
+		{"unknown variable", `node.name == "a"`, "line 1, column 1: undeclared reference to 'node'"},
+		{"unknown field of a cluster", `cluster.labelz.region == "eu"`, "line 1, column 8: undefined field 'labelz'"},
+		{"unknown field of a taint", "cluster.taints.exists(t,\n  t.kye == \"a\")",
+			"line 2, column 4: undefined field 'kye'"},
+		{"comparison of different types", `cluster.name == 3`, "found no matching overload for '_==_'"},
+		{"comparison of a quantity with a number", `cluster.available["cpu"] > 3`, "found no matching overload for '_>_'"},
+		{"comparison of a quantity with a version", `quantity("1") > semver("1.0.0")`,
+			"found no matching overload for '_>_'"},
+		{"result of type string", `cluster.name`, "must be true or false, but is of type string"},
+		{"result of type dyn", `dyn(true)`, "must be true or false, but is of type dyn"},
+		{"invalid regular expression", `cluster.name.matches("(")`, "invalid matches argument"},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
 			_, err := compile(celaffinity.Options{}, "true", test.expression)
 			require.ErrorContains(t, err, "policy.affinity.required[0].cel[1]: ")
 			require.ErrorContains(t, err, test.want)
-			require.NotContains(t, err.Error(), "\n", "it goes into a condition")
+			require.NotContains(t, err.Error(), "\n", "the error fits into a condition")
 		})
 	}
 }
 
-// TestExpensive checks that an expensive expression is stopped, and that other requests are not affected.
-func TestExpensive(t *testing.T) {
+// TestCostLimit_ExpensiveExpressions checks that an expensive expression is stopped, and that other requests are not
+// affected.
+func TestCostLimit_ExpensiveExpressions(t *testing.T) {
 	ten := "[0,1,2,3,4,5,6,7,8,9]"
 	nested := "true"
 	for i := range 12 { // 10 to the 12 rounds
@@ -198,7 +201,7 @@ func TestCostLimit(t *testing.T) {
 	require.Equal(t, "needs more than the cost limit of 100 for "+expression, less[0].Mismatch(cluster))
 	require.Empty(t, more[0].Mismatch(cluster))
 
-	// What one has found out is not what the other wants to know.
+	// Requirements with different limits do not share results.
 	cache := &scheduler.Cache{}
 	cache.Update(cluster)
 	snapshot := cache.Snapshot()
@@ -228,7 +231,7 @@ func drawCluster(t *rapid.T, name string) *scheduler.Cluster {
 	return c
 }
 
-func TestRetainAgreesWithMismatch(t *testing.T) {
+func TestRetain_AgreesWithMismatch(t *testing.T) {
 	requirements := make([]clusteraffinity.Requirement, 0, 8)
 	for _, expression := range []string{
 		`cluster.joined`, `cluster.labels["a"] == "1"`, `quantity(cluster.properties["a"]) > quantity("1")`,
@@ -263,7 +266,7 @@ func TestRetainAgreesWithMismatch(t *testing.T) {
 	})
 }
 
-func TestRetainAsksOnlyForWhatHasChanged(t *testing.T) {
+func TestRetain_EvaluatesOnlyChangedClusters(t *testing.T) {
 	cache := &scheduler.Cache{}
 	for i := range 1000 {
 		cache.Update(&scheduler.Cluster{Name: fmt.Sprintf("c%03d", i), Joined: i%2 == 0})
@@ -274,7 +277,7 @@ func TestRetainAsksOnlyForWhatHasChanged(t *testing.T) {
 	require.Equal(t, 500, left.Len())
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() {
 		r.Retain(snapshot, left)
-	}), 8.0, "the clusters were asked already")
+	}), 8.0, "unchanged clusters are not evaluated again")
 }
 
 func TestConcurrentUse(t *testing.T) {

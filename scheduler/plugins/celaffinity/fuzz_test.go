@@ -28,7 +28,7 @@ func FuzzExpression(f *testing.F) {
 	matcherOptions := celaffinity.Options{CostLimit: 500}
 	f.Fuzz(func(t *testing.T, expression, text string) {
 		if len(expression) > 1024 {
-			return // no policy may have it
+			return // no policy can have a longer expression
 		}
 		requirements, err := compile(matcherOptions, expression)
 		if err != nil {

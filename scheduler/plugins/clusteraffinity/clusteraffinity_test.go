@@ -69,24 +69,24 @@ func TestConformance(t *testing.T) {
 func TestRequired(t *testing.T) {
 	s := schedulertest.Scheduler(t, clusteraffinity.Name, clusteraffinity.New(), "")
 	for _, test := range []struct {
-		reason string
-		spec   v1alpha1.PlacementPolicy
-		want   []string
-		why    string
+		reason  string
+		spec    v1alpha1.PlacementPolicy
+		want    []string
+		message string
 	}{
-		{"nothing is asked for", v1alpha1.PlacementPolicy{}, []string{"eu-dev", "eu-prod", "none", "us-prod"},
+		{"no requirement", v1alpha1.PlacementPolicy{}, []string{"eu-dev", "eu-prod", "none", "us-prod"},
 			"4 of 4 clusters chosen"},
 		{"one label", requires(eu), []string{"eu-dev", "eu-prod"}, "2 of 4 clusters chosen; 2 do not match region=eu"},
-		{"all of a term", requires(euProd), []string{"eu-prod"},
+		{"two labels of one term", requires(euProd), []string{"eu-prod"},
 			"1 of 4 clusters chosen; 2 do not match env=prod, 1 does not match region=eu"},
-		{"any of the values", requires(euOrUS), []string{"eu-dev", "eu-prod", "us-prod"},
+		{"operator In", requires(euOrUS), []string{"eu-dev", "eu-prod", "us-prod"},
 			"3 of 4 clusters chosen; 1 does not match region in (eu,us)"},
-		{"none of the values, or no label at all", requires(notEU), []string{"none", "us-prod"},
+		{"operator NotIn", requires(notEU), []string{"none", "us-prod"},
 			"2 of 4 clusters chosen; 2 do not match region notin (ap,eu)"},
-		{"the label, whatever its value", requires(labeled), []string{"eu-dev", "eu-prod", "us-prod"},
+		{"operator Exists", requires(labeled), []string{"eu-dev", "eu-prod", "us-prod"},
 			"3 of 4 clusters chosen; 1 does not match region"},
-		{"not the label", requires(bare), []string{"none"}, "1 of 4 clusters chosen; 3 do not match !region"},
-		{"any of the terms", requires(euProd, bare), []string{"eu-prod", "none"},
+		{"operator DoesNotExist", requires(bare), []string{"none"}, "1 of 4 clusters chosen; 3 do not match !region"},
+		{"two terms", requires(euProd, bare), []string{"eu-prod", "none"},
 			"2 of 4 clusters chosen; 2 match none of the 2 required terms"},
 		{"a value that no cluster has", requires(expression("region", metav1.LabelSelectorOpIn, "mars")), nil,
 			"0 of 4 clusters chosen; 4 do not match region in (mars)"},
@@ -99,7 +99,7 @@ func TestRequired(t *testing.T) {
 			require.ElementsMatch(t, test.want, schedulertest.Chosen(result))
 			diagnosis, err := result.Diagnose(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, test.why, diagnosis.String())
+			require.Equal(t, test.message, diagnosis.String())
 		})
 	}
 }
@@ -112,19 +112,19 @@ func TestPreferred(t *testing.T) {
 		want   map[string]float64
 	}{
 		{
-			"all or nothing", []v1alpha1.PreferredTerm{{Weight: 3, Term: eu}},
+			"one preferred term", []v1alpha1.PreferredTerm{{Weight: 3, Term: eu}},
 			map[string]float64{"eu-dev": 100, "eu-prod": 100, "none": 0, "us-prod": 0},
 		},
 		{
-			"in proportion to the weights", []v1alpha1.PreferredTerm{{Weight: 30, Term: eu}, {Weight: 10, Term: prod}},
+			"two preferred terms with weights", []v1alpha1.PreferredTerm{{Weight: 30, Term: eu}, {Weight: 10, Term: prod}},
 			map[string]float64{"eu-dev": 75, "eu-prod": 100, "none": 0, "us-prod": 25},
 		},
 		{
-			"who does not match what is not liked is the best", []v1alpha1.PreferredTerm{{Weight: -5, Term: prod}},
+			"negative weight", []v1alpha1.PreferredTerm{{Weight: -5, Term: prod}},
 			map[string]float64{"eu-dev": 100, "eu-prod": 0, "none": 100, "us-prod": 0},
 		},
 		{
-			"liked and not liked", []v1alpha1.PreferredTerm{{Weight: 60, Term: eu}, {Weight: -40, Term: prod}},
+			"positive and negative weights", []v1alpha1.PreferredTerm{{Weight: 60, Term: eu}, {Weight: -40, Term: prod}},
 			map[string]float64{"eu-dev": 100, "eu-prod": 60, "none": 40, "us-prod": 0},
 		},
 	} {
@@ -141,8 +141,9 @@ func TestPreferred(t *testing.T) {
 	}
 }
 
-// TestScoresDoNotDependOnOthers checks that the score of a cluster does not change if half of the fleet is removed.
-func TestScoresDoNotDependOnOthers(t *testing.T) {
+// TestPreferred_ScoresDoNotDependOnOtherClusters checks that the score of a cluster does not change if half of the
+// fleet is removed.
+func TestPreferred_ScoresDoNotDependOnOtherClusters(t *testing.T) {
 	s := schedulertest.Scheduler(t, clusteraffinity.Name, clusteraffinity.New(), "")
 	request := schedulertest.Request(t, prefers(v1alpha1.PreferredTerm{Weight: 30, Term: eu},
 		v1alpha1.PreferredTerm{Weight: 10, Term: prod}))

@@ -35,17 +35,17 @@ func TestEligibility(t *testing.T) {
 	)
 	s := schedulertest.Scheduler(t, eligibility.Name, eligibility.New, "")
 	for _, test := range []struct {
-		reason string
-		bound  []string
-		want   []string
-		why    string
+		reason  string
+		bound   []string
+		want    []string
+		message string
 	}{
 		{
-			"only what is in the fleet, stays and is well", nil, []string{"well"},
+			"new clusters must be joined, healthy and not leaving", nil, []string{"well"},
 			"1 of 4 clusters chosen; 1 has not joined the fleet, 1 is leaving the fleet, 1 is not known to be healthy",
 		},
 		{
-			"to be ill or not to have joined is no reason to give up what is there, to leave is",
+			"bound clusters stay unless they are leaving",
 			[]string{"away", "going", "ill"}, []string{"away", "ill", "well"}, "3 of 4 clusters chosen; 1 is leaving the fleet",
 		},
 	} {
@@ -55,7 +55,7 @@ func TestEligibility(t *testing.T) {
 			require.Equal(t, test.want, schedulertest.Chosen(result))
 			diagnosis, err := result.Diagnose(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, test.why, diagnosis.String())
+			require.Equal(t, test.message, diagnosis.String())
 		})
 	}
 }

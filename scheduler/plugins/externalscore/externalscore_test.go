@@ -44,12 +44,12 @@ func TestExternalScore(t *testing.T) {
 
 func TestArgs(t *testing.T) {
 	for _, test := range []struct{ reason, args, want string }{
-		{"there is nothing to score by", "", "scores: must have at least one score"},
-		{"a score without a name", `{"scores":[{"weight":1}]}`, "scores[0].name: must not be empty"},
-		{"a weight that is too great", `{"scores":[{"name":"a"},{"name":"b","weight":101}]}`,
+		{"no scores", "", "scores: must have at least one score"},
+		{"score without a name", `{"scores":[{"weight":1}]}`, "scores[0].name: must not be empty"},
+		{"weight is too large", `{"scores":[{"name":"a"},{"name":"b","weight":101}]}`,
 			"scores[1].weight: 101 is not from 1 to 100"},
-		{"a negative weight", `{"scores":[{"name":"a","weight":-1}]}`, "scores[0].weight: -1 is not from 1 to 100"},
-		{"an unknown field", `{"score":[]}`, `unknown field "score"`},
+		{"negative weight", `{"scores":[{"name":"a","weight":-1}]}`, "scores[0].weight: -1 is not from 1 to 100"},
+		{"unknown field", `{"score":[]}`, `unknown field "score"`},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			_, err := externalscore.New(scheduler.Args(test.args), scheduler.Handle{})

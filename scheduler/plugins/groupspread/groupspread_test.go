@@ -125,70 +125,70 @@ func TestSelect(t *testing.T) {
 		bound        []string
 		want         string
 		refused      string
-		why          map[string]string // of clusters that were not chosen
+		reasons      map[string]string // the reasons of clusters that were not chosen
 	}{
 		{
-			name: "a provider is lost", reason: "the clusters of the other one stay, although two groups are wanted",
+			name: "provider is lost", reason: "the clusters of the other provider stay, although two groups are required",
 			policy: pick(4, groups("provider", 2, 0)), fleet: "g1 5 provider=gcp\ng2 5 provider=gcp\ng3 5 provider=gcp",
 			bound: []string{"a1", "a2", "g1", "g2"}, want: "g1 g2",
 			refused: "finds only 1 of the 2 required groups of label provider",
 		},
 		{
-			name: "a provider is lost, and all are wanted", reason: "the clusters of the other one stay",
+			name: "provider is lost with PickAll", reason: "the clusters of the other provider stay",
 			policy: all(groups("provider", 2, 0)), fleet: "g1 5 provider=gcp\ng2 5 provider=gcp\ng3 5 provider=gcp",
 			bound: []string{"a1", "g1", "g2"}, want: "g1 g2",
 			refused: "finds only 1 of the 2 required groups of label provider",
 		},
 		{
-			name: "a better provider joins", reason: "the maximum is for those that come, and the group that is chosen goes on",
+			name: "better provider joins", reason: "new clusters belong to the chosen group because of the maximum",
 			policy: pick(3, groups("provider", 0, 1)), fleet: providers, bound: []string{"g1"}, want: "g1 g2",
-			why: map[string]string{"a1": "GroupSpread: is in provider aws, which was not chosen"},
+			reasons: map[string]string{"a1": "GroupSpread: is in provider aws, which was not chosen"},
 		},
 		{
-			name: "more groups than there may be", reason: "none of them is given up",
+			name: "more bound groups than the maximum", reason: "the clusters of all bound groups stay",
 			policy: pick(4, groups("provider", 0, 1)), fleet: providers, bound: []string{"a1", "g1", "z1"}, want: "a1 a2 g1 z1",
 		},
 		{
-			name: "a group is missing", reason: "the new cluster is of another group, although a2 is better",
+			name: "second group is missing", reason: "the new cluster is of another group, although a2 is better",
 			policy: pick(2, groups("provider", 2, 0)), fleet: providers, bound: []string{"a1"}, want: "a1 g1",
 		},
 		{
-			name: "there is no room for the groups that are missing", reason: "nothing comes, and nothing goes",
+			name: "too few clusters for the missing groups", reason: "no cluster is added or removed",
 			policy: pick(3, groups("provider", 3, 0)), fleet: providers, bound: []string{"a1", "a2"}, want: "a1 a2",
 			refused: "requires clusters of 2 more groups of label provider, and the policy limits the " +
 				"additional clusters to 1",
 		},
 		{
-			name: "no bounds", reason: "all that is asked for is the label",
+			name: "no bounds", reason: "only the label is required",
 			policy: pick(3, groups("provider", 0, 0)), fleet: providers, want: "a1 a2 a3",
-			why: map[string]string{"x1": "GroupSpread: has no label provider", "g1": ": "},
+			reasons: map[string]string{"x1": "GroupSpread: has no label provider", "g1": ": "},
 		},
 		{
-			name: "two groups", reason: "the best of the second group takes the place of the worst",
+			name: "two groups", reason: "the best cluster of the second group replaces the worst one",
 			policy: pick(3, groups("provider", 2, 0)), fleet: providers, want: "a1 a2 g1",
-			why: map[string]string{"a3": "GroupSpread: is in provider aws, which has its share"},
+			reasons: map[string]string{"a3": "GroupSpread: is in provider aws, which has its share"},
 		},
 		{
-			name: "the best do anyway", reason: "there is nothing to change about a choice that has enough groups",
+			name: "best clusters satisfy the minimum", reason: "a choice with enough groups is not changed",
 			policy: pick(4, groups("provider", 2, 0)), fleet: providers, want: "a1 a2 a3 g1",
-			why: map[string]string{"g2": ": "},
+			reasons: map[string]string{"g2": ": "},
 		},
 		{
-			name: "at most one group", reason: "the best cluster of another is not taken",
+			name: "at most one group", reason: "the best cluster of another group is not chosen",
 			policy: pick(2, groups("provider", 0, 1)), fleet: providers, want: "a1 a2",
-			why: map[string]string{"g1": "GroupSpread: is in provider gcp, which was not chosen"},
+			reasons: map[string]string{"g1": "GroupSpread: is in provider gcp, which was not chosen"},
 		},
 		{
-			name: "as many as possible come first", reason: "gcp is better, and only aws has three",
+			name: "number of clusters before scores", reason: "gcp has higher scores, and only aws has three clusters",
 			policy: pick(3, groups("provider", 0, 1)), want: "a1 a2 a3",
 			fleet: "a1 1 provider=aws\na2 1 provider=aws\na3 1 provider=aws\ng1 9 provider=gcp\ng2 9 provider=gcp",
 		},
 		{
-			name: "fewer than are wanted", reason: "the one group that there may be has three",
+			name: "fewer clusters than desired", reason: "the only permitted group has three clusters",
 			policy: pick(5, groups("provider", 0, 1)), fleet: providers, want: "a1 a2 a3",
 		},
 		{
-			name: "the greatest total", reason: "azure ranks last with its one cluster, and goes best with aws",
+			name: "greatest total", reason: "azure ranks last with one cluster, and has the greatest total with aws",
 			policy: pick(3, groups("provider", 0, 2)), want: "a1 a2 z1",
 			fleet: `
 				a1 10 provider=aws
@@ -200,8 +200,8 @@ func TestSelect(t *testing.T) {
 				z1 20 provider=azure`,
 		},
 		{
-			name:   "the greatest total of three groups",
-			reason: "two would do for four clusters, but there have to be three, and azure has the better third",
+			name:   "greatest total of three groups",
+			reason: "three groups are required, and azure is the best third group",
 			policy: pick(4, groups("provider", 3, 3)), want: "a1 a2 g1 z1",
 			fleet: `
 				a1 10 provider=aws
@@ -213,95 +213,96 @@ func TestSelect(t *testing.T) {
 				d2 3 provider=do`,
 		},
 		{
-			name: "the bound group stays", reason: "gcp ranks higher, and is of no more use than azure",
+			name: "bound group stays", reason: "gcp ranks higher, and has the same total as azure",
 			policy: pick(3, groups("provider", 0, 2)), bound: []string{"z1"}, want: "a1 a2 z1",
 			fleet: "a1 10 provider=aws\na2 10 provider=aws\ng1 10 provider=gcp\ng2 5 provider=gcp\nz1 10 provider=azure",
 		},
 		{
-			name: "exactly two groups", reason: "one of them is there for its best cluster alone",
+			name: "exactly two groups", reason: "the second group has only its best cluster",
 			policy: pick(3, groups("provider", 2, 2)), fleet: providers, want: "a1 a2 g1",
-			why: map[string]string{"z1": "GroupSpread: is in provider azure, which was not chosen"},
+			reasons: map[string]string{"z1": "GroupSpread: is in provider azure, which was not chosen"},
 		},
 		{
-			name: "too few groups", reason: "a group that is down altogether is none",
+			name: "too few groups", reason: "a group without healthy clusters does not count",
 			refused: "finds only 2 of the 3 required groups of label provider",
 			policy:  pick(3, groups("provider", 3, 0)), fleet: strings.Replace(providers, "zone=4", "down", 1), want: "",
 		},
 		{
-			name: "fewer clusters than groups", reason: "each would have to be of a group of its own",
+			name: "fewer clusters than groups", reason: "each group needs a cluster",
 			refused: "requires clusters of 3 groups of label provider, but the policy selects only 2 clusters",
 			policy:  pick(2, groups("provider", 3, 0)), fleet: providers, want: "",
 		},
 		{
-			name: "PickAll of two groups", reason: "all of those with the greatest sums",
+			name: "PickAll of two groups", reason: "all clusters of the groups with the greatest sums",
 			policy: all(groups("provider", 0, 2)), fleet: providers, want: "a1 a2 a3 g1 g2",
-			why: map[string]string{"z1": "GroupSpread: is in provider azure, which was not chosen"},
+			reasons: map[string]string{"z1": "GroupSpread: is in provider azure, which was not chosen"},
 		},
 		{
-			name: "PickAll with too few", reason: "a minimum is for PickAll as well",
+			name: "PickAll with too few groups", reason: "the minimum applies to PickAll",
 			refused: "finds only 3 of the 4 required groups of label provider",
 			policy:  all(groups("provider", 4, 0)), fleet: providers, want: "",
 		},
 		{
-			name: "PickAll of equal groups", reason: "the bound one stays where sums are equal",
+			name: "PickAll of equal groups", reason: "the bound group stays if the sums are equal",
 			policy: all(groups("provider", 0, 1)), fleet: "a1 5 provider=aws\ng1 5 provider=gcp", bound: []string{"g1"},
 			want: "g1",
 		},
 		{
-			name: "PickAll, more bound ones", reason: "of equal sums, although the best cluster is of aws",
+			name: "PickAll with more bound clusters", reason: "the sums are equal, although aws has the best cluster",
 			policy: all(groups("provider", 0, 1)), bound: []string{"g1", "g2"}, want: "g1 g2",
 			fleet: "a1 10 provider=aws\na2 0 provider=aws\ng1 5 provider=gcp\ng2 5 provider=gcp",
 		},
 		{
-			name: "PickAll, more clusters", reason: "where nothing else tells groups apart, the one with more is chosen",
+			name: "PickAll with more clusters", reason: "of equal groups, the one with more clusters is chosen",
 			policy: all(groups("provider", 0, 1)), fleet: "a1 0 provider=aws\ng1 0 provider=gcp\ng2 0 provider=gcp",
 			want: "g1 g2",
 		},
 		{
-			name: "the bound one stays", reason: "although aws would be first by name",
+			name: "bound cluster stays", reason: "although aws is first by name",
 			policy: pick(1, groups("provider", 0, 1)), fleet: "a1 5 provider=aws\ng1 5 provider=gcp", bound: []string{"g1"},
 			want: "g1",
 		},
 		{
 			name:   "two constraints",
-			reason: "both minima, and the cluster that serves both comes before better ones that serve one",
+			reason: "a cluster that satisfies both minima takes precedence over better clusters",
 			policy: pick(2, groups("provider", 2, 0), groups("region", 2, 0)), want: "a1 g2",
 			fleet: "g2 1 provider=gcp region=us\na1 9 provider=aws region=eu\ng1 8 provider=gcp region=eu\n" +
 				"a2 7 provider=aws region=us",
 		},
 		{
-			name: "each narrows", reason: "the second has only aws to choose a region from",
+			name: "second constraint after the first", reason: "the second constraint chooses among clusters of aws",
 			policy: pick(2, groups("provider", 0, 1), groups("region", 0, 1)), want: "a1 a2",
 			fleet: "a1 5 provider=aws region=eu\na2 4 provider=aws region=eu\na3 3 provider=aws region=us\n" +
 				"g1 4 provider=gcp region=us\ng2 4 provider=gcp region=us",
-			why: map[string]string{
+			reasons: map[string]string{
 				"g1": "GroupSpread: is in provider gcp, which was not chosen",
 				"a3": "GroupSpread: is in region us, which was not chosen",
 			},
 		},
 		{
-			name: "constraints at odds", reason: "in one region there is one provider",
+			name: "conflicting constraints", reason: "each region has one provider",
 			refused: "finds only 1 of the 2 required groups of label provider, given the other constraints",
 			policy:  all(groups("provider", 2, 0), groups("region", 0, 1)),
 			fleet:   "a1 5 provider=aws region=eu\ng1 4 provider=gcp region=us", want: "",
 		},
 		{
-			name: "constraints at odds with PickN", reason: "in one region there is one provider",
+			name: "conflicting constraints with PickN", reason: "each region has one provider",
 			refused: "finds only 1 of the 2 required groups of label provider, given the other constraints",
 			policy:  pick(2, groups("provider", 2, 0), groups("region", 0, 1)),
 			fleet:   "a1 5 provider=aws region=eu\ng1 4 provider=gcp region=us", want: "",
 		},
 		{
-			name: "with a topology spread", reason: "the groups are chosen here, and of them the clusters there: one zone each",
+			name:   "topology spread within the groups",
+			reason: "GroupSpread chooses the groups, TopologySpread their clusters in two zones",
 			policy: withSpread, fleet: providers, want: "a1 a3",
-			why: map[string]string{
+			reasons: map[string]string{
 				"z1": "GroupSpread: is in provider azure, which was not chosen",
 				"g1": "TopologySpread: is in zone 3, which has its share",
 				"a2": "TopologySpread: is in zone 1, which has its share",
 			},
 		},
 		{
-			name: "room for a topology spread", reason: "all of the groups are left, or there would be one zone only",
+			name: "topology spread has all clusters of the groups", reason: "the best clusters alone are in one zone",
 			policy: roomy, want: "a1 a2 g2",
 			fleet: `
 				a1 9 provider=aws zone=1
@@ -311,14 +312,14 @@ func TestSelect(t *testing.T) {
 				g2 0 provider=gcp zone=2`,
 		},
 		{
-			name: "PickAll with a topology spread", reason: "it leaves nobody out, so the groups do",
+			name: "PickAll with a topology spread", reason: "the topology spread removes no cluster, so the groups decide",
 			policy: allWithSpread, fleet: providers, want: "a1 a2 a3",
 		},
 		{
-			name: "prefixes are left out of reasons", reason: "the reason is for people",
+			name: "reason without the prefix of the label", reason: "the reason names the group without the prefix",
 			policy: pick(1, groups("example.com/provider", 0, 1)),
 			fleet:  "a1 5 example.com/provider=aws\ng1 4 example.com/provider=gcp\nx1 5", want: "a1",
-			why: map[string]string{
+			reasons: map[string]string{
 				"g1": "GroupSpread: is in provider gcp, which was not chosen",
 				"x1": "GroupSpread: has no label example.com/provider",
 			},
@@ -346,7 +347,7 @@ func TestSelect(t *testing.T) {
 				}))
 			}
 			for _, c := range diagnosis.Clusters {
-				if want, asked := test.why[c.Name]; asked {
+				if want, found := test.reasons[c.Name]; found {
 					require.Equal(t, want, c.Plugin+": "+c.Reason, c.Name)
 				}
 			}
@@ -366,14 +367,14 @@ func TestHint(t *testing.T) {
 		event       scheduler.Event
 		want        bool
 	}{
-		{"it may be the group that is missing", one, scheduler.Event{New: in("provider=aws")}, true},
-		{"it has changed groups", one, scheduler.Event{Old: in("provider=gcp"), New: in("provider=aws")}, true},
-		{"it has come to a group", one, scheduler.Event{Old: in(), New: in("provider=aws")}, true},
-		{"it is in no group", one, scheduler.Event{New: in("region=eu")}, false},
-		{"nothing has changed that matters", one, scheduler.Event{Old: in("provider=aws"), New: in("provider=aws", "x=y")},
+		{"new cluster of a group", one, scheduler.Event{New: in("provider=aws")}, true},
+		{"cluster changes its group", one, scheduler.Event{Old: in("provider=gcp"), New: in("provider=aws")}, true},
+		{"cluster gets a group", one, scheduler.Event{Old: in(), New: in("provider=aws")}, true},
+		{"new cluster without a group", one, scheduler.Event{New: in("region=eu")}, false},
+		{"change of another label", one, scheduler.Event{Old: in("provider=aws"), New: in("provider=aws", "x=y")},
 			false},
-		{"fewer clusters are of no help", one, scheduler.Event{Old: in("provider=aws")}, false},
-		{"another group may be chosen, which leaves more for the second constraint", two,
+		{"cluster is removed", one, scheduler.Event{Old: in("provider=aws")}, false},
+		{"removed cluster with two constraints", two,
 			scheduler.Event{Old: in("provider=aws")}, true},
 	} {
 		spec := pick(3, test.constraints...)
@@ -384,7 +385,7 @@ func TestHint(t *testing.T) {
 	}
 }
 
-func TestBadArgs(t *testing.T) {
+func TestNew_UnknownArgument(t *testing.T) {
 	_, err := groupspread.New([]byte(`{"groups": 1}`), scheduler.Handle{})
-	require.ErrorContains(t, err, "groups", "an argument that does not exist is named")
+	require.ErrorContains(t, err, "groups", "the error names the unknown argument")
 }

@@ -46,7 +46,7 @@ func (n *naive) evaluate(set uint) outcome {
 		}
 	}
 	for _, constraint := range n.constraints {
-		seen := map[string]bool{}
+		values := map[string]bool{}
 		for i, c := range n.clusters {
 			if set&(1<<i) == 0 {
 				continue
@@ -55,9 +55,9 @@ func (n *naive) evaluate(set uint) outcome {
 			if !has {
 				return outcome{}
 			}
-			seen[value] = true
+			values[value] = true
 		}
-		if len(seen) < int(constraint.MinGroups) || constraint.MaxGroups > 0 && len(seen) > int(constraint.MaxGroups) {
+		if len(values) < int(constraint.MinGroups) || constraint.MaxGroups > 0 && len(values) > int(constraint.MaxGroups) {
 			return outcome{}
 		}
 	}

@@ -55,7 +55,7 @@ func (n *naive) choose(t *rapid.T, spec v1alpha1.PlacementPolicy) []string {
 	other, err := s.Schedule(t.Context(), snapshot(rapid.Permutation(n.clusters).Draw(t, "order")), request)
 	require.NoError(t, err)
 	if diff := cmp.Diff(names(result), names(other)); diff != "" {
-		t.Fatalf("the order in which clusters come makes a difference:\n%s", diff)
+		t.Fatalf("the result depends on the order of the clusters:\n%s", diff)
 	}
 	return names(result)
 }
@@ -67,7 +67,7 @@ func TestPickN(t *testing.T) {
 		got := n.choose(t, rebalanced(pick(int32(n.wanted), n.constraints...)))
 		want := n.best()
 		if !want.valid {
-			require.Subset(t, n.bound, got, "nothing is possible, so what was chosen stays")
+			require.Subset(t, n.bound, got, "no choice is possible, so the bound clusters stay")
 			return
 		}
 		require.Equal(t, want, n.evaluate(n.setOf(got)), "%v", got)
@@ -86,7 +86,7 @@ func TestPickAll(t *testing.T) {
 				groups[group] = true
 			}
 		}
-		if len(groups) < int(n.constraints[0].MinGroups) { // nothing is possible, so what was chosen stays
+		if len(groups) < int(n.constraints[0].MinGroups) { // no choice is possible, so the bound clusters stay
 			want = n.bound
 		}
 		if diff := cmp.Diff(want, n.choose(t, rebalanced(all(n.constraints...)))); diff != "" {
@@ -104,7 +104,7 @@ func TestSeveralConstraints(t *testing.T) {
 			n.wanted, spec = -1, all(n.constraints...)
 		}
 		if got := n.choose(t, rebalanced(spec)); !isSubset(n.bound, got) {
-			require.True(t, n.evaluate(n.setOf(got)).valid, "a constraint is broken by %v", got)
+			require.True(t, n.evaluate(n.setOf(got)).valid, "%v violates a constraint", got)
 		}
 	})
 }
@@ -133,7 +133,7 @@ func TestChosenClustersStay(t *testing.T) {
 				chosen, was := slices.Contains(got, c.Name), slices.Contains(before, c.Name)
 				if chosen && !was {
 					added = true
-					require.True(t, has, "%s was added, and is in no group", c.Name)
+					require.True(t, has, "%s was added and has no group", c.Name)
 				}
 				groups[group] = groups[group] || has && chosen
 				had[group] = had[group] || has && was
@@ -191,12 +191,12 @@ func TestHighestGroups(t *testing.T) {
 		n := &naive{clusters: clusters, wanted: wanted,
 			constraints: []v1alpha1.GroupSpreadConstraint{groups("provider", 2, 5)}}
 		got := n.choose(t, pick(wanted, n.constraints...))
-		seen := map[string]bool{}
+		values := map[string]bool{}
 		for _, name := range got {
-			seen[name[:2]] = true
+			values[name[:2]] = true
 		}
-		require.LessOrEqual(t, len(seen), 5)
-		require.GreaterOrEqual(t, len(seen), 2)
+		require.LessOrEqual(t, len(values), 5)
+		require.GreaterOrEqual(t, len(values), 2)
 		require.Len(t, got, min(wanted, greatest(sizes, 5)))
 	})
 }

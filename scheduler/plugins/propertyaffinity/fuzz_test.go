@@ -21,7 +21,7 @@ func FuzzCompare(f *testing.F) {
 		f.Add(kind, "1E99", "\xff\x00")
 	}
 	f.Fuzz(func(t *testing.T, kind, a, b string) {
-		holds := func(operator v1alpha1.PropertyOperator, value, other string) (holds, asked bool) {
+		evaluate := func(operator v1alpha1.PropertyOperator, value, other string) (matches, valid bool) {
 			r, err := compile(v1alpha1.PropertyRequirement{Name: "p", Operator: operator, Values: []string{other},
 				Type: v1alpha1.PropertyType(kind)})
 			if err != nil {
@@ -29,24 +29,24 @@ func FuzzCompare(f *testing.F) {
 			}
 			return r[0].Mismatch(property(value)) == "", true
 		}
-		equal, asked := holds(eq, a, b)
-		if !asked {
+		equal, valid := evaluate(eq, a, b)
+		if !valid {
 			return
 		}
-		different, _ := holds(ne, a, b)
+		different, _ := evaluate(ne, a, b)
 		require.False(t, equal && different)
 		if equal {
-			if back, asked := holds(eq, b, a); asked && kind != "" {
+			if back, valid := evaluate(eq, b, a); valid && kind != "" {
 				require.True(t, back)
 			}
 		}
-		if less, asked := holds(lt, a, b); asked {
-			greater, _ := holds(gt, a, b)
-			atLeast, _ := holds(ge, a, b)
+		if less, valid := evaluate(lt, a, b); valid {
+			greater, _ := evaluate(gt, a, b)
+			atLeast, _ := evaluate(ge, a, b)
 			require.Equal(t, different, less != greater)
 			require.Equal(t, greater || equal, atLeast)
 			require.False(t, less && greater)
-			if back, asked := holds(gt, b, a); asked && kind != "" && (less || greater || equal) {
+			if back, valid := evaluate(gt, b, a); valid && kind != "" && (less || greater || equal) {
 				require.Equal(t, less, back)
 			}
 		}

@@ -49,54 +49,56 @@ func TestMismatch(t *testing.T) {
 		property string
 		want     string
 	}{
-		{"quantities are compared by what they are, not by how they are written", found, eq, []string{"0.5"}, "500m", ""},
+		{"equal quantities with different notations", found, eq, []string{"0.5"}, "500m", ""},
 		{"binary and decimal quantities are different", found, eq, []string{"1M"}, "1Mi", "does not match p = 1M"},
-		{"64 bits are not enough for a float", found, gt, []string{"9007199254740992"}, "9007199254740993", ""},
-		{"nor for an int", found, lt, []string{"1e30"}, "999999999999999999999999999999", ""},
-		{"10 is more than 9, unlike text", found, gt, []string{"9"}, "10", ""},
-		{"greater means not equal", found, gt, []string{"9"}, "9.0", "does not match p > 9"},
-		{"greater or equal may be equal", found, ge, []string{"9"}, "9.0", ""},
-		{"greater or equal is not less", found, ge, []string{"9"}, "8", "does not match p >= 9"},
-		{"less", found, lt, []string{"9"}, "-10", ""},
-		{"less means not equal", found, lt, []string{"9"}, "9", "does not match p < 9"},
-		{"less or equal may be equal", found, le, []string{"9"}, "9", ""},
-		{"less or equal is not greater", found, le, []string{"9"}, "9.1", "does not match p <= 9"},
-		{"one of several", found, in, []string{"1", "2"}, "2000m", ""},
-		{"none of several", found, in, []string{"1", "2"}, "3", "does not match p in (1,2)"},
-		{"not the one", found, ne, []string{"1"}, "2", ""},
-		{"the one after all", found, ne, []string{"1"}, "1000m", "does not match p != 1"},
-		{"not any of several", found, notIn, []string{"1", "2"}, "3", ""},
-		{"any of several after all", found, notIn, []string{"1", "2"}, "2", "does not match p notin (1,2)"},
+		{"integer beyond the precision of a float", found, gt, []string{"9007199254740992"}, "9007199254740993", ""},
+		{"integer beyond 64 bits", found, lt, []string{"1e30"}, "999999999999999999999999999999", ""},
+		{"10 is greater than 9", found, gt, []string{"9"}, "10", ""},
+		{"> is false for equal values", found, gt, []string{"9"}, "9.0", "does not match p > 9"},
+		{">= is true for equal values", found, ge, []string{"9"}, "9.0", ""},
+		{">= is false for a lesser value", found, ge, []string{"9"}, "8", "does not match p >= 9"},
+		{"< is true for a lesser value", found, lt, []string{"9"}, "-10", ""},
+		{"< is false for equal values", found, lt, []string{"9"}, "9", "does not match p < 9"},
+		{"<= is true for equal values", found, le, []string{"9"}, "9", ""},
+		{"<= is false for a greater value", found, le, []string{"9"}, "9.1", "does not match p <= 9"},
+		{"in is true for one of the values", found, in, []string{"1", "2"}, "2000m", ""},
+		{"in is false for another value", found, in, []string{"1", "2"}, "3", "does not match p in (1,2)"},
+		{"!= is true for another value", found, ne, []string{"1"}, "2", ""},
+		{"!= is false for an equal value", found, ne, []string{"1"}, "1000m", "does not match p != 1"},
+		{"notin is true for another value", found, notIn, []string{"1", "2"}, "3", ""},
+		{"notin is false for one of the values", found, notIn, []string{"1", "2"}, "2", "does not match p notin (1,2)"},
 
-		{"the 10th patch comes after the 9th", found, gt, []string{"v1.31.9"}, "v1.31.10", ""},
-		{"the v means nothing", found, eq, []string{"v1.31.9"}, "1.31.9", ""},
-		{"a release candidate comes before its release", found, ge, []string{"v1.31.0"}, "v1.31.0-rc.1",
+		{"patch 10 is greater than patch 9", found, gt, []string{"v1.31.9"}, "v1.31.10", ""},
+		{"prefix v of a version is ignored", found, eq, []string{"v1.31.9"}, "1.31.9", ""},
+		{"release candidate is less than the release", found, ge, []string{"v1.31.0"}, "v1.31.0-rc.1",
 			"does not match p >= v1.31.0"},
-		{"a word comes after every number", found, gt, []string{"v1.31.0-9"}, "v1.31.0-1x", ""},
-		{"how it was built does not matter", found, eq, []string{"v1.31.0"}, "v1.31.0+k3s1", ""},
-		{"two numbers alone are a quantity", found, eq, []string{"1.30"}, "1.3", ""},
-		{"unless they are text by their type", text, eq, []string{"1.30"}, "1.3", "does not match p = 1.30"},
-		{"one quantity and one version are text together", found, in, []string{"1", "v1.0.0"}, "1.0",
+		{"identifier with letters is greater than a number", found, gt, []string{"v1.31.0-9"}, "v1.31.0-1x", ""},
+		{"build metadata is ignored", found, eq, []string{"v1.31.0"}, "v1.31.0+k3s1", ""},
+		{"1.30 is a quantity", found, eq, []string{"1.30"}, "1.3", ""},
+		{"1.30 is a string with type String", text, eq, []string{"1.30"}, "1.3", "does not match p = 1.30"},
+		{"a quantity and a version are compared as strings", found, in, []string{"1", "v1.0.0"}, "1.0",
 			"does not match p in (1,v1.0.0)"},
-		{"text", found, eq, []string{"west"}, "west", ""},
-		{"the empty text is a text", text, eq, []string{""}, "", ""},
+		{"equal strings", found, eq, []string{"west"}, "west", ""},
+		{"empty string equals the empty string", text, eq, []string{""}, "", ""},
 
-		{"what is no quantity is not greater", quantity, gt, []string{"1"}, "many",
+		{"> with a property that is not a quantity", quantity, gt, []string{"1"}, "many",
 			`has property p with value "many", which is no quantity`},
-		{"and not in either", found, in, []string{"1"}, "many", `has property p with value "many", which is no quantity`},
-		{"but not different either: nobody knows what was meant", found, ne, []string{"1"}, "many",
+		{"in with a property that is not a quantity", found, in, []string{"1"}, "many",
 			`has property p with value "many", which is no quantity`},
-		{"nor out of a list", found, notIn, []string{"1"}, "many", `has property p with value "many", which is no quantity`},
-		{"two numbers are no semantic version", ver, ge, []string{"1.30.0"}, "1.31",
+		{"!= with a property that is not a quantity", found, ne, []string{"1"}, "many",
+			`has property p with value "many", which is no quantity`},
+		{"notin with a property that is not a quantity", found, notIn, []string{"1"}, "many",
+			`has property p with value "many", which is no quantity`},
+		{"1.31 is not a semantic version", ver, ge, []string{"1.30.0"}, "1.31",
 			`has property p with value "1.31", which is no semantic version`},
-		{"what takes hours to work out is no quantity", found, gt, []string{"1"}, "1e-2000000000",
+		{"quantity with a huge exponent", found, gt, []string{"1"}, "1e-2000000000",
 			`has property p with value "1e-2000000000", which is no quantity`},
-		{"a long story does not become a long reason", found, gt, []string{"1"}, string(make([]byte, 1e6)),
+		{"long value is cut in the reason", found, gt, []string{"1"}, string(make([]byte, 1e6)),
 			fmt.Sprintf("has property p with value %q, which is no quantity", make([]byte, 64))},
 
-		{"any value will do", found, exists, nil, "many", ""},
-		{"no value will do", found, existsNot, nil, "many", "has property p"},
-		{"a type changes nothing about that", quantity, exists, nil, "many", ""},
+		{"exists with a value", found, exists, nil, "many", ""},
+		{"doesnotexist with a value", found, existsNot, nil, "many", "has property p"},
+		{"exists ignores the type", quantity, exists, nil, "many", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -133,27 +135,27 @@ func TestCompileErrors(t *testing.T) {
 		spec   v1alpha1.PropertyRequirement
 		want   string
 	}{
-		{"a property has a name", v1alpha1.PropertyRequirement{Operator: exists},
+		{"missing name", v1alpha1.PropertyRequirement{Operator: exists},
 			"policy.affinity.required[0].properties[0].name: must be"},
-		{"operators are known", v1alpha1.PropertyRequirement{Name: "p", Operator: "Like", Values: []string{"1"}},
+		{"unknown operator", v1alpha1.PropertyRequirement{Name: "p", Operator: "Like", Values: []string{"1"}},
 			`properties[0].operator: operator "Like" is not supported`},
-		{"types are known", v1alpha1.PropertyRequirement{Name: "p", Operator: eq, Type: "Date", Values: []string{"1"}},
+		{"unknown type", v1alpha1.PropertyRequirement{Name: "p", Operator: eq, Type: "Date", Values: []string{"1"}},
 			`properties[0].type: type "Date" is not supported`},
-		{"there is something to compare with", v1alpha1.PropertyRequirement{Name: "p", Operator: eq},
+		{"= without a value", v1alpha1.PropertyRequirement{Name: "p", Operator: eq},
 			"properties[0].values: operator Eq does not allow this number of values: 0"},
-		{"one thing", v1alpha1.PropertyRequirement{Name: "p", Operator: gt, Values: []string{"1", "2"}},
+		{"> with two values", v1alpha1.PropertyRequirement{Name: "p", Operator: gt, Values: []string{"1", "2"}},
 			"properties[0].values: operator Gt does not allow this number of values: 2"},
-		{"one of nothing is nothing", v1alpha1.PropertyRequirement{Name: "p", Operator: in},
+		{"in without values", v1alpha1.PropertyRequirement{Name: "p", Operator: in},
 			"properties[0].values: operator In does not allow this number of values: 0"},
-		{"to be there has no value", v1alpha1.PropertyRequirement{Name: "p", Operator: exists, Values: []string{"1"}},
+		{"exists with a value", v1alpha1.PropertyRequirement{Name: "p", Operator: exists, Values: []string{"1"}},
 			"properties[0].values: operator Exists does not allow this number of values: 1"},
-		{"values are of the type", v1alpha1.PropertyRequirement{Name: "p", Operator: in, Type: quantity,
+		{"value is not a quantity", v1alpha1.PropertyRequirement{Name: "p", Operator: in, Type: quantity,
 			Values: []string{"1", "many"}}, `properties[0].values[1]: parse quantity "many"`},
-		{"versions too", v1alpha1.PropertyRequirement{Name: "p", Operator: eq, Type: ver, Values: []string{"1.31"}},
+		{"value is not a version", v1alpha1.PropertyRequirement{Name: "p", Operator: eq, Type: ver, Values: []string{"1.31"}},
 			`properties[0].values[0]: parse version "1.31"`},
-		{"text has no order", v1alpha1.PropertyRequirement{Name: "p", Operator: gt, Values: []string{"many"}},
+		{"> with a string", v1alpha1.PropertyRequirement{Name: "p", Operator: gt, Values: []string{"many"}},
 			`properties[0].values[0]: "many" has no order`},
-		{"even if it looks as if it had", v1alpha1.PropertyRequirement{Name: "p", Operator: le, Type: text,
+		{"<= with a string of digits", v1alpha1.PropertyRequirement{Name: "p", Operator: le, Type: text,
 			Values: []string{"1"}}, `properties[0].values[0]: "1" has no order`},
 	}
 	for _, test := range tests {
@@ -196,7 +198,7 @@ func drawCluster(t *rapid.T, name string) *scheduler.Cluster {
 	return &scheduler.Cluster{Name: name, Properties: properties}
 }
 
-func TestRetainAgreesWithMismatch(t *testing.T) {
+func TestRetain_AgreesWithMismatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cache := &scheduler.Cache{}
 		requirements := make([]clusteraffinity.Requirement, 4)
@@ -227,7 +229,7 @@ func TestRetainAgreesWithMismatch(t *testing.T) {
 	})
 }
 
-func TestRetainAsksOnlyForWhatHasChanged(t *testing.T) {
+func TestRetain_EvaluatesOnlyChangedClusters(t *testing.T) {
 	cache := &scheduler.Cache{}
 	for i := range 1000 {
 		cache.Update(&scheduler.Cluster{Name: fmt.Sprintf("c%03d", i), Properties: map[string]string{"p": fmt.Sprint(i)}})
@@ -238,7 +240,7 @@ func TestRetainAsksOnlyForWhatHasChanged(t *testing.T) {
 	r.Retain(snapshot, left)
 	require.Equal(t, 500, left.Len())
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { r.Retain(snapshot, left) }), 8.0,
-		"the clusters were asked already")
+		"unchanged clusters are not evaluated again")
 }
 
 func TestConcurrentUse(t *testing.T) {

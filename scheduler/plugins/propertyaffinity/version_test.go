@@ -35,7 +35,7 @@ func TestCompareVersions(t *testing.T) {
 		version.MustParseSemantic("1.0.0+b")))
 }
 
-func TestVersionsHaveAnOrder(t *testing.T) {
+func TestCompareVersions_IsAnOrder(t *testing.T) {
 	identifier := rapid.SampledFrom([]string{"0", "9", "10", "1x", "x", "-", "-1", "99999999999999999999", "a", "A"})
 	drawn := rapid.Custom(func(t *rapid.T) *version.Version {
 		number := rapid.IntRange(0, 2)
@@ -56,9 +56,9 @@ func TestVersionsHaveAnOrder(t *testing.T) {
 	})
 }
 
-// TestQuantitiesHaveTheOrderOfTheirNumbers compares quantities with exact fractions. This includes transitivity and
+// TestMismatch_OrderOfQuantities compares quantities with exact fractions. This includes transitivity and
 // antisymmetry.
-func TestQuantitiesHaveTheOrderOfTheirNumbers(t *testing.T) {
+func TestMismatch_OrderOfQuantities(t *testing.T) {
 	suffixes := map[string]*big.Rat{"": big.NewRat(1, 1), "m": big.NewRat(1, 1e3), "u": big.NewRat(1, 1e6),
 		"n": big.NewRat(1, 1e9), "k": big.NewRat(1e3, 1),
 		"M": big.NewRat(1e6, 1), "Ki": big.NewRat(1<<10, 1), "Mi": big.NewRat(1<<20, 1), "e3": big.NewRat(1e3, 1),

@@ -80,29 +80,29 @@ func TestScores(t *testing.T) {
 		reason   string
 		sorters  []v1alpha1.PropertySorter
 		clusters []*scheduler.Cluster
-		want     []string // in the order in which they are chosen
+		want     []string // names and scores in the order of the choice
 	}{
-		{"the greatest gets all, the least nothing, and the others are in proportion", []v1alpha1.PropertySorter{byCost},
+		{"descending: scores in proportion to the values", []v1alpha1.PropertySorter{byCost},
 			[]*scheduler.Cluster{cost("a", "10"), cost("b", "20"), cost("c", "17500m")}, []string{"b 100", "c 75", "a 0"}},
-		{"the other way around", []v1alpha1.PropertySorter{cheapest},
+		{"ascending: scores in proportion to the values", []v1alpha1.PropertySorter{cheapest},
 			[]*scheduler.Cluster{cost("a", "10"), cost("b", "20"), cost("c", "17500m")}, []string{"a 100", "c 25", "b 0"}},
-		{"those that cannot be chosen have no part in it", []v1alpha1.PropertySorter{byCost},
+		{"infeasible clusters do not affect the scores", []v1alpha1.PropertySorter{byCost},
 			[]*scheduler.Cluster{cost("a", "10"), cost("b", "20"), cost("c", "15"), out(cost("d", "1000")),
 				out(cost("e", "-1000"))}, []string{"b 100", "c 50", "a 0"}},
-		{"all the same is all as good", []v1alpha1.PropertySorter{byCost},
+		{"equal values", []v1alpha1.PropertySorter{byCost},
 			[]*scheduler.Cluster{cost("a", "0.3"), cost("b", "300m")}, []string{"a 100", "b 100"}},
-		{"one alone is the best there is", []v1alpha1.PropertySorter{cheapest}, []*scheduler.Cluster{cost("a", "10")},
+		{"single cluster", []v1alpha1.PropertySorter{cheapest}, []*scheduler.Cluster{cost("a", "10")},
 			[]string{"a 100"}},
-		{"not to know is the worst, and no reason to give up", []v1alpha1.PropertySorter{cheapest},
+		{"missing and invalid values have score 0", []v1alpha1.PropertySorter{cheapest},
 			[]*scheduler.Cluster{{Name: "a"}, cost("b", "many"), cost("c", "7"), cost("d", "8")},
 			[]string{"c 100", "a 0", "b 0", "d 0"}},
-		{"nobody knows", []v1alpha1.PropertySorter{byCost}, []*scheduler.Cluster{{Name: "a"}, cost("b", "many")},
+		{"no cluster has a value", []v1alpha1.PropertySorter{byCost}, []*scheduler.Cluster{{Name: "a"}, cost("b", "many")},
 			[]string{"a 0", "b 0"}},
-		{"what is beyond all bounds is at the end of them", []v1alpha1.PropertySorter{byCost},
+		{"values beyond the bounds", []v1alpha1.PropertySorter{byCost},
 			[]*scheduler.Cluster{cost("a", "-9e99"), cost("b", "0"), cost("c", "9e99")}, []string{"c 100", "b 50", "a 0"}},
-		{"below zero", []v1alpha1.PropertySorter{byCost}, []*scheduler.Cluster{cost("a", "-1"), cost("b", "-3"),
+		{"negative values", []v1alpha1.PropertySorter{byCost}, []*scheduler.Cluster{cost("a", "-1"), cost("b", "-3"),
 			cost("c", "-2")}, []string{"a 100", "c 50", "b 0"}},
-		{"several by their weights", []v1alpha1.PropertySorter{{Name: "cost", Weight: 3, Order: v1alpha1.Ascending},
+		{"two sorters with weights", []v1alpha1.PropertySorter{{Name: "cost", Weight: 3, Order: v1alpha1.Ascending},
 			{Name: "available/cpu"}},
 			[]*scheduler.Cluster{
 				{Name: "a", Properties: map[string]string{"cost": "1"},
@@ -117,7 +117,7 @@ func TestScores(t *testing.T) {
 			[]*scheduler.Cluster{cpu("a", "4", "2", "0"), cpu("b", "8", "1", "0")}, []string{"a 100", "b 0"}},
 		{"available", []v1alpha1.PropertySorter{{Name: "available/cpu"}},
 			[]*scheduler.Cluster{cpu("a", "4", "2", "100m"), cpu("b", "8", "1", "0.2")}, []string{"b 100", "a 0"}},
-		{"a property may have a slash of its own", []v1alpha1.PropertySorter{{Name: "example.com/cost"}},
+		{"property name with a slash", []v1alpha1.PropertySorter{{Name: "example.com/cost"}},
 			[]*scheduler.Cluster{{Name: "a"}, {Name: "b", Properties: map[string]string{"example.com/cost": "1"}}},
 			[]string{"b 100", "a 0"}},
 	}
@@ -135,7 +135,7 @@ func TestScores(t *testing.T) {
 	}
 }
 
-func TestNothingToSort(t *testing.T) {
+func TestPreScore_SkipsWithoutSorters(t *testing.T) {
 	plugin, err := propertysorter.New(nil, scheduler.Handle{})
 	require.NoError(t, err)
 	status := plugin.(scheduler.PreScorePlugin).PreScore(context.Background(), nil, &scheduler.Request{Policy: policy(t)},
@@ -143,7 +143,7 @@ func TestNothingToSort(t *testing.T) {
 	require.Equal(t, scheduler.Skip, status.Code())
 
 	_, err = propertysorter.New(scheduler.Args(`{"order": "Ascending"}`), scheduler.Handle{})
-	require.ErrorContains(t, err, "order", "it takes no arguments")
+	require.ErrorContains(t, err, "order", "arguments are rejected")
 }
 
 // numbers generates quantities, including some that are impossible in a policy or a property.
@@ -171,7 +171,8 @@ func drawCluster(t *rapid.T, name string) *scheduler.Cluster {
 	return c
 }
 
-// TestScoreAgreesWithScoreAll also checks that scores have the order of the exact quantities, while clusters change.
+// TestScoreAgreesWithScoreAll checks that Score and ScoreAll agree, and that scores have the order of the exact
+// quantities, while clusters change.
 func TestScoreAgreesWithScoreAll(t *testing.T) {
 	made, err := propertysorter.New(nil, scheduler.Handle{})
 	require.NoError(t, err)

@@ -21,12 +21,12 @@ func clusters() []*scheduler.Cluster {
 			schedulertest.Resource("memory", "10Gi", "8Gi")),
 		schedulertest.Cluster("idle", schedulertest.Resource("cpu", "10", "10"),
 			schedulertest.Resource("memory", "10Gi", "10Gi")),
-		schedulertest.Cluster("odd", schedulertest.Resource("cpu", "0", "4")), // more than it has
+		schedulertest.Cluster("odd", schedulertest.Resource("cpu", "0", "4")), // more than the allocatable amount
 		schedulertest.Cluster("unknown"),
 	}
 }
 
-func asks(n int32, cpu string) v1alpha1.PlacementPolicy {
+func requesting(n int32, cpu string) v1alpha1.PlacementPolicy {
 	return v1alpha1.PlacementPolicy{
 		Type: v1alpha1.PickN, NumberOfClusters: &n,
 		Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 		`{"strategy": "MostAllocated", "resources": [{"name": "cpu", "weight": 2}, {"name": "memory"}]}`} {
 		schedulertest.Conformance(t, schedulertest.Plugin{
 			Name: resourcefit.Name, Factory: resourcefit.New, Args: args,
-			Policies: []v1alpha1.PlacementPolicy{asks(2, "2"), asks(2, "0"), asks(2, "5000m")},
+			Policies: []v1alpha1.PlacementPolicy{requesting(2, "2"), requesting(2, "0"), requesting(2, "5000m")},
 			Clusters: clusters(),
 		})
 	}
@@ -46,49 +46,49 @@ func TestConformance(t *testing.T) {
 
 func TestResourceFit(t *testing.T) {
 	for _, test := range []struct {
-		reason string
-		args   string
-		cpu    string
-		bound  []string
-		want   map[string]float64
-		why    string
+		reason  string
+		args    string
+		cpu     string
+		bound   []string
+		want    map[string]float64
+		message string
 	}{
 		{
-			reason: "clusters with less are left out, and those with more come first", cpu: "2",
-			want: map[string]float64{"idle": 80, "half": 30, "odd": 0},
-			why:  "3 of 5 clusters chosen, but 5 are desired; 2 have less than 2 of cpu available",
+			reason: "clusters with more available resources first", cpu: "2",
+			want:    map[string]float64{"idle": 80, "half": 30, "odd": 0},
+			message: "3 of 5 clusters chosen, but 5 are desired; 2 have less than 2 of cpu available",
 		},
 		{
-			reason: "exactly as much is enough", cpu: "5000m",
-			want: map[string]float64{"idle": 50, "half": 0},
-			why:  "2 of 5 clusters chosen, but 5 are desired; 3 have less than 5 of cpu available",
+			reason: "exactly the requested amount is available", cpu: "5000m",
+			want:    map[string]float64{"idle": 50, "half": 0},
+			message: "2 of 5 clusters chosen, but 5 are desired; 3 have less than 5 of cpu available",
 		},
 		{
-			reason: "the fullest first", cpu: "2", args: `{"strategy":"MostAllocated"}`,
-			want: map[string]float64{"odd": 100, "half": 70, "idle": 20},
-			why:  "3 of 5 clusters chosen, but 5 are desired; 2 have less than 2 of cpu available",
+			reason: "strategy MostAllocated", cpu: "2", args: `{"strategy":"MostAllocated"}`,
+			want:    map[string]float64{"odd": 100, "half": 70, "idle": 20},
+			message: "3 of 5 clusters chosen, but 5 are desired; 2 have less than 2 of cpu available",
 		},
 		{
-			reason: "what is there needs no more room", cpu: "2", bound: []string{"full"},
-			want: map[string]float64{"idle": 80, "half": 30, "full": 10, "odd": 0},
-			why:  "4 of 5 clusters chosen, but 5 are desired; 1 has less than 2 of cpu available",
+			reason: "bound cluster needs no additional resources", cpu: "2", bound: []string{"full"},
+			want:    map[string]float64{"idle": 80, "half": 30, "full": 10, "odd": 0},
+			message: "4 of 5 clusters chosen, but 5 are desired; 1 has less than 2 of cpu available",
 		},
 		{
-			reason: "the arguments say which resources count", cpu: "2",
-			args: `{"resources":[{"name":"cpu","weight":3},{"name":"memory"}]}`,
-			want: map[string]float64{"idle": 85, "half": 42.5, "odd": 0},
-			why:  "3 of 5 clusters chosen, but 5 are desired; 2 have less than 2 of cpu available",
+			reason: "resources and weights of the arguments", cpu: "2",
+			args:    `{"resources":[{"name":"cpu","weight":3},{"name":"memory"}]}`,
+			want:    map[string]float64{"idle": 85, "half": 42.5, "odd": 0},
+			message: "3 of 5 clusters chosen, but 5 are desired; 2 have less than 2 of cpu available",
 		},
 		{
-			reason: "nothing is asked for", cpu: "0",
-			want: map[string]float64{"full": 0, "half": 0, "idle": 0, "odd": 0, "unknown": 0},
-			why:  "5 of 5 clusters chosen",
+			reason: "request of zero", cpu: "0",
+			want:    map[string]float64{"full": 0, "half": 0, "idle": 0, "odd": 0, "unknown": 0},
+			message: "5 of 5 clusters chosen",
 		},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			s := schedulertest.Scheduler(t, resourcefit.Name, resourcefit.New, test.args)
 			result, err := s.Schedule(t.Context(), schedulertest.Snapshot(clusters()...),
-				schedulertest.Request(t, asks(5, test.cpu), test.bound...))
+				schedulertest.Request(t, requesting(5, test.cpu), test.bound...))
 			require.NoError(t, err)
 			got := map[string]float64{}
 			for _, choice := range result.Chosen {
@@ -97,17 +97,17 @@ func TestResourceFit(t *testing.T) {
 			require.InDeltaMapValues(t, test.want, got, 1e-9)
 			diagnosis, err := result.Diagnose(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, test.why, diagnosis.String())
+			require.Equal(t, test.message, diagnosis.String())
 		})
 	}
 }
 
 func TestArgs(t *testing.T) {
 	for _, test := range []struct{ reason, args, want string }{
-		{"a strategy that does not exist", `{"strategy":"Best"}`,
+		{"unknown strategy", `{"strategy":"Best"}`,
 			`strategy: "Best" is neither LeastAllocated nor MostAllocated`},
-		{"a resource without a name", `{"resources":[{"weight":1}]}`, "resources[0].name: must not be empty"},
-		{"a weight that is too great", `{"resources":[{"name":"cpu","weight":101}]}`,
+		{"resource without a name", `{"resources":[{"weight":1}]}`, "resources[0].name: must not be empty"},
+		{"weight is too large", `{"resources":[{"name":"cpu","weight":101}]}`,
 			"resources[0].weight: 101 is not from 1 to 100"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {

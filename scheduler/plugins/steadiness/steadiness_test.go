@@ -27,9 +27,9 @@ func TestSteadiness(t *testing.T) {
 		bound  []string
 		want   []scheduler.Choice
 	}{
-		{"what is there stays", []string{"c", "gone"}, []scheduler.Choice{{Cluster: at(snapshot, "c"), Score: 100},
+		{"bound cluster first", []string{"c", "gone"}, []scheduler.Choice{{Cluster: at(snapshot, "c"), Score: 100},
 			{Cluster: at(snapshot, "a")}}},
-		{"nothing is there, and nothing has a score", nil,
+		{"no bound cluster", nil,
 			[]scheduler.Choice{{Cluster: at(snapshot, "a")}, {Cluster: at(snapshot, "b")}}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {

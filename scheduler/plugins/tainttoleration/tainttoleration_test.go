@@ -63,7 +63,7 @@ func TestTaintToleration(t *testing.T) {
 	exists := func(key string, effect corev1.TaintEffect, seconds *int64) v1alpha1.Toleration {
 		return v1alpha1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect, TolerationSeconds: seconds}
 	}
-	everybody := []string{"clean", "down", "down-and-full", "down-undated", "full", "slow", "slow-twice"}
+	allNames := []string{"clean", "down", "down-and-full", "down-undated", "full", "slow", "slow-twice"}
 	for _, test := range []struct {
 		reason string
 		spec   v1alpha1.PlacementPolicy
@@ -71,58 +71,59 @@ func TestTaintToleration(t *testing.T) {
 		want   []string
 		until  time.Time
 	}{
-		{reason: "nothing is tolerated", want: []string{"clean", "slow", "slow-twice"}},
+		{reason: "no toleration", want: []string{"clean", "slow", "slow-twice"}},
 		{
-			reason: "what is there stays in spite of NoSchedule, and goes for NoExecute",
-			bound:  everybody, want: []string{"clean", "full", "slow", "slow-twice"},
+			reason: "bound clusters stay with NoSchedule and are removed with NoExecute",
+			bound:  allNames, want: []string{"clean", "full", "slow", "slow-twice"},
 		},
 		{
-			reason: "all is tolerated", spec: tolerating(v1alpha1.Toleration{Operator: corev1.TolerationOpExists}),
-			want: everybody,
+			reason: "toleration of all taints", spec: tolerating(v1alpha1.Toleration{Operator: corev1.TolerationOpExists}),
+			want: allNames,
 		},
 		{
-			reason: "the value must be the same", spec: tolerating(v1alpha1.Toleration{Key: "full", Value: "no"}),
+			reason: "toleration with another value", spec: tolerating(v1alpha1.Toleration{Key: "full", Value: "no"}),
 			want: []string{"clean", "slow", "slow-twice"},
 		},
 		{
-			reason: "the same key and value",
+			reason: "toleration with equal key and value",
 			spec:   tolerating(v1alpha1.Toleration{Key: "full", Operator: corev1.TolerationOpEqual, Value: "yes"}),
 			want:   []string{"clean", "full", "slow", "slow-twice"},
 		},
 		{
-			reason: "another effect", spec: tolerating(exists("unreachable", noSchedule, nil)),
+			reason: "toleration with another effect", spec: tolerating(exists("unreachable", noSchedule, nil)),
 			want: []string{"clean", "slow", "slow-twice"},
 		},
 		{
-			reason: "each taint needs a toleration", spec: tolerating(exists("unreachable", noExecute, nil)),
+			reason: "one of two taints is tolerated", spec: tolerating(exists("unreachable", noExecute, nil)),
 			want: []string{"clean", "down", "down-undated", "slow", "slow-twice"},
 		},
 		{
-			reason: "seconds let nobody in anew", spec: tolerating(exists("unreachable", noExecute, new(int64(300)))),
+			reason: "tolerationSeconds add no cluster", spec: tolerating(exists("unreachable", noExecute, new(int64(300)))),
 			want: []string{"clean", "slow", "slow-twice"},
 		},
 		{
-			reason: "seconds count from when the taint was put on",
+			reason: "tolerationSeconds begin when the taint was added",
 			spec:   tolerating(exists("unreachable", noExecute, new(int64(300)))),
-			bound:  everybody, want: everybody, until: schedulertest.Now.Add(4 * time.Minute),
+			bound:  allNames, want: allNames, until: schedulertest.Now.Add(4 * time.Minute),
 		},
 		{
-			reason: "they are over", spec: tolerating(exists("unreachable", noExecute, new(int64(60)))),
-			bound: everybody, want: []string{"clean", "down-undated", "full", "slow", "slow-twice"},
+			reason: "tolerationSeconds have elapsed", spec: tolerating(exists("unreachable", noExecute, new(int64(60)))),
+			bound: allNames, want: []string{"clean", "down-undated", "full", "slow", "slow-twice"},
 		},
 		{
-			reason: "the longest of several counts",
+			reason: "longest of several tolerations applies",
 			spec: tolerating(exists("unreachable", "", new(int64(60))), exists("unreachable", noExecute, new(int64(120))),
 				exists("", noExecute, new(int64(90)))),
-			bound: everybody, want: everybody, until: schedulertest.Now.Add(time.Minute),
+			bound: allNames, want: allNames, until: schedulertest.Now.Add(time.Minute),
 		},
 		{
-			reason: "and for ever is longer", spec: tolerating(exists("unreachable", noExecute, new(int64(120))),
+			reason: "toleration without seconds is the longest", spec: tolerating(exists("unreachable", noExecute,
+				new(int64(120))),
 				exists("", noExecute, nil)),
-			bound: everybody, want: everybody,
+			bound: allNames, want: allNames,
 		},
 		{
-			reason: "a person has named them", spec: v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed,
+			reason: "PickFixed ignores taints", spec: v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed,
 				ClusterNames: []string{"down", "full"}},
 			want: []string{"down", "full"},
 		},
@@ -161,14 +162,14 @@ func TestHealthTaints(t *testing.T) {
 		want     []string
 		until    time.Time
 	}{
-		{reason: "nothing new comes to them", want: []string{"clean"}},
-		{reason: "what is there stays, but for a user's taint", bound: everything,
+		{reason: "no new cluster with a health taint", want: []string{"clean"}},
+		{reason: "bound clusters stay unless a user has added a taint", bound: everything,
 			want: []string{"clean", "not-ready", "unreachable"}},
-		{reason: "a toleration with seconds is for a failover", spec: minute, bound: everything,
+		{reason: "toleration with seconds without failover", spec: minute, bound: everything,
 			want: []string{"clean", "not-ready", "unreachable"}},
-		{reason: "a failover leaves them", bound: everything, failover: true, want: []string{"clean"}},
+		{reason: "failover removes the clusters", bound: everything, failover: true, want: []string{"clean"}},
 		{
-			reason: "after the seconds of the toleration", spec: minute, bound: everything, failover: true,
+			reason: "failover after the seconds of the toleration", spec: minute, bound: everything, failover: true,
 			want: []string{"clean", "unreachable"}, until: schedulertest.Now.Add(time.Minute),
 		},
 	} {

@@ -25,25 +25,25 @@ func TestExtend(t *testing.T) {
 			return append(label("zone", zones.Draw(t, "zone")), label("tier", tiers.Draw(t, "tier"))...)
 		}, constraints...)
 		if len(n.bound) == 0 || len(n.bound) > n.wanted {
-			t.Skip("nothing is added to what was chosen")
+			t.Skip("no cluster is added to the bound ones")
 		}
 		got := n.extend(t, n.bound)
 		if missing := slices.DeleteFunc(slices.Clone(n.bound), func(name string) bool {
 			return slices.Contains(got, name)
 		}); len(missing) > 0 {
-			t.Fatalf("%v were chosen, and are not in %v", missing, got)
+			t.Fatalf("bound clusters %v are not in %v", missing, got)
 		}
 		if len(got) > n.wanted {
-			t.Fatalf("%d are wanted, got %v", n.wanted, got)
+			t.Fatalf("want at most %d clusters, got %v", n.wanted, got)
 		}
 		for _, c := range n.clusters {
 			chosen, before := slices.Contains(got, c.Name), slices.Contains(n.bound, c.Name)
 			switch {
-			case chosen && !before && !n.admits(slices.DeleteFunc(slices.Clone(got), func(name string) bool {
+			case chosen && !before && !n.permits(slices.DeleteFunc(slices.Clone(got), func(name string) bool {
 				return name == c.Name
 			}), c):
-				t.Fatalf("%s was added to %v, and breaks a constraint: %v", c.Name, n.bound, got)
-			case !chosen && len(got) < n.wanted && n.admits(got, c):
+				t.Fatalf("%s was added to %v and violates a constraint: %v", c.Name, n.bound, got)
+			case !chosen && len(got) < n.wanted && n.permits(got, c):
 				t.Fatalf("%s could be added to %v", c.Name, got)
 			}
 		}
@@ -63,13 +63,13 @@ func (n *naive) extend(t *rapid.T, bound []string) []string {
 	return names(result)
 }
 
-// admits reports whether the constraints permit adding a cluster to others.
-func (n *naive) admits(others []string, added *scheduler.Cluster) bool {
+// permits reports whether the constraints permit adding a cluster to others.
+func (n *naive) permits(others []string, added *scheduler.Cluster) bool {
 	for _, constraint := range n.constraints {
 		if constraint.WhenUnsatisfiable == v1alpha1.ScheduleAnyway {
 			continue
 		}
-		of, has := added.Labels[constraint.TopologyKey]
+		domain, has := added.Labels[constraint.TopologyKey]
 		if !has {
 			return false
 		}
@@ -91,7 +91,7 @@ func (n *naive) admits(others []string, added *scheduler.Cluster) bool {
 		if constraint.MinDomains != nil && len(counts) < int(*constraint.MinDomains) {
 			fewest = 0
 		}
-		if counts[of]-fewest > int(constraint.MaxSkew) {
+		if counts[domain]-fewest > int(constraint.MaxSkew) {
 			return false
 		}
 	}

@@ -17,10 +17,10 @@ func TestEndsPlus(t *testing.T) {
 		}
 		part := rapid.IntRange(1, len(taken)-1).Draw(t, "part")
 		before := a.ends(taken)
-		guess := before.plus(taken[part])
+		sum := before.plus(taken[part])
 		taken[part]++
 		after := a.ends(taken)
-		require.Equal(t, []int{after.most, after.fewest}, []int{guess.most, guess.fewest}, "%v, one more in part %d",
+		require.Equal(t, []int{after.most, after.fewest}, []int{sum.most, sum.fewest}, "%v, one more cluster in part %d",
 			before, part)
 	})
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// hasty is the plugin with a limited number of steps.
-type hasty struct {
+// limitedPlugin is the plugin with a limited number of steps.
+type limitedPlugin struct {
 	plugin
 	steps int
 }
 
-func (h hasty) Select(
+func (h limitedPlugin) Select(
 	ctx context.Context, state *scheduler.CycleState, request *scheduler.Request, candidates *scheduler.Candidates,
 ) *scheduler.Status {
 	constraints, err := h.compiled(request)
@@ -33,11 +33,11 @@ func (h hasty) Select(
 	return nil
 }
 
-// TestCutShort checks that a search that ends early at any step satisfies the constraints, and that no further cluster
-// could be added.
-func TestCutShort(t *testing.T) {
+// TestSelect_LimitedSteps checks that a search that ends early at any step satisfies the constraints, and that no
+// further cluster could be added.
+func TestSelect_LimitedSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := hasty{steps: rapid.IntRange(0, 2000).Draw(t, "steps")}
+		h := limitedPlugin{steps: rapid.IntRange(0, 2000).Draw(t, "steps")}
 		s, err := scheduler.New(scheduler.Options{
 			Registry: scheduler.Registry{Name: func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) {
 				return h,
@@ -77,7 +77,7 @@ func TestCutShort(t *testing.T) {
 				counts[key][c.Labels[key]] += change
 			}
 		}
-		keeps := func() bool {
+		satisfied := func() bool {
 			for key, skew := range skews {
 				most, fewest := 0, 1000
 				for _, n := range counts[key] {
@@ -93,13 +93,13 @@ func TestCutShort(t *testing.T) {
 			count(choice.Cluster, +1)
 			chosen[choice.Cluster.Name] = true
 		}
-		require.True(t, keeps(), "%v", counts)
+		require.True(t, satisfied(), "%v", counts)
 		for _, c := range all {
 			if chosen[c.Name] || len(chosen) == int(wanted) {
 				continue
 			}
 			count(c, +1)
-			require.False(t, keeps(), "%s could have been chosen besides %v", c.Name, chosen)
+			require.False(t, satisfied(), "%s could be added to %v", c.Name, chosen)
 			count(c, -1)
 		}
 	})

@@ -11,7 +11,7 @@ import (
 
 // naive is a reference implementation that evaluates every set of clusters as doc.go specifies.
 type naive struct {
-	clusters    []*scheduler.Cluster // that can be chosen
+	clusters    []*scheduler.Cluster // the feasible clusters
 	wanted      int
 	constraints []v1alpha1.TopologySpreadConstraint
 	bound       []string

@@ -43,7 +43,7 @@ func check(t *rapid.T, n *naive, evaluate func(got []string)) {
 	other, err := s.Schedule(t.Context(), snapshot(rapid.Permutation(n.clusters).Draw(t, "order")), request)
 	require.NoError(t, err)
 	if diff := cmp.Diff(names(result), names(other)); diff != "" {
-		t.Fatalf("the order in which clusters come makes a difference:\n%s", diff)
+		t.Fatalf("the result depends on the order of the clusters:\n%s", diff)
 	}
 }
 
@@ -63,7 +63,7 @@ func (n *naive) mustChoose(t *rapid.T) func(got []string) {
 	return func(got []string) {
 		set, _ := n.best()
 		if diff := cmp.Diff(n.names(set), got); diff != "" {
-			t.Fatalf("best of all %+v, chosen %+v (-want +got):\n%s", n.evaluate(set), n.evaluate(n.setOf(got)), diff)
+			t.Fatalf("best outcome %+v, chosen outcome %+v (-want +got):\n%s", n.evaluate(set), n.evaluate(n.setOf(got)), diff)
 		}
 	}
 }
@@ -109,8 +109,8 @@ func TestCrossingConstraints(t *testing.T) {
 			constraints = append(constraints, drawConstraint(t, "account"))
 		}
 		n := drawNaive(t, func(int) (labels []string) {
-			for _, of := range places {
-				labels = append(labels, strings.Fields(rapid.SampledFrom(of).Draw(t, "place"))...)
+			for _, values := range places {
+				labels = append(labels, strings.Fields(rapid.SampledFrom(values).Draw(t, "place"))...)
 			}
 			return labels
 		}, rapid.Permutation(constraints).Draw(t, "constraints")...)
@@ -147,7 +147,7 @@ func TestChoiceIsStable(t *testing.T) {
 		n.bound = n.names(set)
 		check(t, n, func(got []string) {
 			if !slices.Equal(n.bound, got) {
-				t.Fatalf("chosen before %v, now %v", n.bound, got)
+				t.Fatalf("first choice %v, second choice %v", n.bound, got)
 			}
 		})
 	})
@@ -164,7 +164,7 @@ func label(key, value string) []string {
 // from.
 func TestManyLevels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		of := rapid.SampledFrom([]string{"a", "b"})
+		values := rapid.SampledFrom([]string{"a", "b"})
 		n := &naive{wanted: rapid.IntRange(3, 9).Draw(t, "wanted")}
 		keys := []string{"zone", "tier"}[:rapid.IntRange(1, 2).Draw(t, "keys")]
 		for _, key := range keys {
@@ -173,7 +173,7 @@ func TestManyLevels(t *testing.T) {
 		for i := range rapid.IntRange(8, 10).Draw(t, "clusters") {
 			var labels []string
 			for _, key := range keys {
-				labels = append(labels, label(key, of.Draw(t, key))...)
+				labels = append(labels, label(key, values.Draw(t, key))...)
 			}
 			n.clusters = append(n.clusters, cluster(fmt.Sprintf("c%02d", i), float64(rapid.IntRange(0, 100).Draw(t, "score")),
 				labels...))

@@ -124,85 +124,85 @@ func TestSelect(t *testing.T) {
 		fleet        string
 		bound        []string
 		want         string
-		why          map[string]string // of clusters that were not chosen
+		reasons      map[string]string // the reasons of clusters that were not chosen
 	}{
 		{
-			name: "one of each", reason: "the best of each zone, although others are better",
+			name: "one cluster of each zone", reason: "the best cluster of each zone, although others have higher scores",
 			policy: pick(3, spread("zone", 1)), fleet: threeZones, want: "a1 b1 c1",
-			why: map[string]string{"a2": "is in zone a, which has its share", "b2": "is in zone b, which has its share"},
+			reasons: map[string]string{"a2": "is in zone a, which has its share", "b2": "is in zone b, which has its share"},
 		},
 		{
-			name: "the rest by score", reason: "what maxSkew leaves open goes to the best",
+			name: "remaining clusters by score", reason: "within maxSkew the best clusters are chosen",
 			policy: pick(4, spread("zone", 2)), fleet: threeZones, want: "a1 a2 b1 b2",
 		},
 		{
-			name: "level 1 beats level 0", reason: "with no cluster of c, a and b may have one only",
+			name: "level 1 before level 0", reason: "without a cluster of zone c, zones a and b may have only one",
 			policy: pick(5, spread("zone", 1)), fleet: threeZones, want: "a1 a2 b1 b2 c1",
 		},
 		{
-			name: "no more than fit", reason: "a sixth would break the skew, so one is missing",
+			name: "fewer clusters than desired", reason: "a sixth cluster violates the skew",
 			policy: pick(6, spread("zone", 1)), fleet: threeZones, want: "a1 a2 b1 b2 c1",
-			why: map[string]string{"a3": "is in zone a, which has its share"},
+			reasons: map[string]string{"a3": "is in zone a, which has its share"},
 		},
 		{
-			name: "a greater skew", reason: "a third of a is two ahead of c",
+			name: "larger skew", reason: "a third cluster of zone a is two ahead of zone c",
 			policy: pick(6, spread("zone", 2)), fleet: threeZones, want: "a1 a2 a3 b1 b2 c1",
 		},
 		{
 			name:   "domains are counted among candidates only",
-			reason: "a zone that is down altogether must not block the others",
+			reason: "a zone without healthy clusters must not block the others",
 			policy: pick(4, spread("zone", 1)), fleet: threeZones + "d1 9 zone=d down", want: "a1 a2 b1 c1",
 		},
 		{
-			name: "no label", reason: "a cluster in no domain is not chosen, however good",
+			name: "no label", reason: "a cluster without a domain is not chosen regardless of its score",
 			policy: pick(6, spread("zone", 1)), fleet: threeZones + "x1 99 other=x", want: "a1 a2 b1 b2 c1",
-			why: map[string]string{"x1": "has no label zone"},
+			reasons: map[string]string{"x1": "has no label zone"},
 		},
 		{
 			name: "no label at all", reason: "there is no domain to choose from",
 			policy: pick(1, spread("zone", 1)), fleet: "x1 9", want: "",
-			why: map[string]string{"x1": "has no label zone"},
+			reasons: map[string]string{"x1": "has no label zone"},
 		},
 		{
-			name: "too few domains", reason: "below minDomains the fewest is 0, so no zone may have two",
+			name: "too few domains", reason: "below minDomains the minimum is 0, so no zone may have two",
 			policy: pick(5, minDomains), fleet: threeZones, want: "a1 b1 c1",
 		},
 		{
-			name: "anyway takes all that are wanted", reason: "the skew is broken by no more than has to be",
+			name: "ScheduleAnyway chooses the desired number", reason: "the skew is exceeded as little as possible",
 			policy: pick(6, anyway("zone", 1)), fleet: threeZones + "a4 9 zone=a", want: "a1 a2 a4 b1 b2 c1",
-			why: map[string]string{"a3": "is in zone a, which has its share"},
+			reasons: map[string]string{"a3": "is in zone a, which has its share"},
 		},
 		{
-			name: "anyway, without need", reason: "where the skew can be kept it is",
+			name: "ScheduleAnyway with a possible skew", reason: "the skew is satisfied",
 			policy: pick(3, anyway("zone", 1)), fleet: threeZones, want: "a1 b1 c1",
 		},
 		{
-			name: "anyway, no label", reason: "a cluster in no domain comes after all that are in one",
+			name: "ScheduleAnyway without a label", reason: "clusters without a domain rank last",
 			policy: pick(6, anyway("zone", 1)), fleet: threeZones + "x1 99\nx2 98", want: "a1 a2 a3 b1 b2 c1",
-			why: map[string]string{"x1": "has no label zone"},
+			reasons: map[string]string{"x1": "has no label zone"},
 		},
 		{
-			name: "anyway, last resort", reason: "and is still better than nothing",
+			name: "ScheduleAnyway with too few labeled clusters", reason: "a cluster without a domain is chosen last",
 			policy: pick(7, anyway("zone", 1)), fleet: threeZones + "x1 99\nx2 98", want: "a1 a2 a3 b1 b2 c1 x1",
-			why: map[string]string{"x2": "has no label zone"},
+			reasons: map[string]string{"x2": "has no label zone"},
 		},
 		{
-			name: "fewer than are wanted, anyway", reason: "there is nothing to leave out",
+			name: "ScheduleAnyway with too few clusters", reason: "all clusters are chosen",
 			policy: pick(9, anyway("zone", 1)), fleet: threeZones + "x1 99", want: "a1 a2 a3 b1 b2 c1 x1",
 		},
 		{
-			name: "the bound one stays", reason: "of two that are as good as each other",
+			name: "bound clusters stay", reason: "of equal clusters the bound ones are chosen",
 			policy: pick(2, spread("zone", 1)), fleet: "a1 5 zone=a\na2 5 zone=a\nb1 5 zone=b\nb2 5 zone=b",
 			bound: []string{"a2", "b2"}, want: "a2 b2",
 		},
 		{
-			name: "bound ones stay, uneven as they are", reason: "an even choice is worth no more, and would move one",
+			name: "bound clusters stay with an uneven spread", reason: "an even spread has no higher value and moves a cluster",
 			policy: pick(4, spread("zone", 2)), fleet: "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a\nb1 5 zone=b\nb2 5 zone=b",
 			bound: []string{"a1", "a2", "a3", "b2"}, want: "a1 a2 a3 b2",
 		},
 		{
-			name:   "as many as possible stay",
-			reason: "a3 is better than b2 and c2, and d1 worse: it comes to the same, and two are bound",
+			name:   "maximum number of bound clusters stays",
+			reason: "a choice with a3 and d1 has the same total, and b2 and c2 are bound",
 			policy: pick(6, spread("zone", 2)), bound: []string{"b2", "c2"}, want: "a1 a2 b1 b2 c1 c2",
 			fleet: `
 				a1 50 zone=a
@@ -215,68 +215,68 @@ func TestSelect(t *testing.T) {
 				d1 0 zone=d`,
 		},
 		{
-			name: "a better one moves in", reason: "the policy rebalances, and the score comes before what was",
+			name: "better cluster with rebalancing", reason: "the score takes precedence over the bound cluster",
 			policy: rebalanced(pick(1, spread("zone", 1))), fleet: "a1 5 zone=a\na2 6 zone=a", bound: []string{"a1"}, want: "a2",
 		},
 		{
-			name: "a better one stays out", reason: "the chosen one stays",
+			name: "better cluster without rebalancing", reason: "the bound cluster stays",
 			policy: pick(1, spread("zone", 1)), fleet: "a1 5 zone=a\na2 6 zone=a", bound: []string{"a1"}, want: "a1",
 		},
 		{
-			name: "two of a zone are lost", reason: "a constraint is no reason to drop a healthy cluster",
+			name: "two clusters of a zone are lost", reason: "a constraint is no reason to drop a healthy cluster",
 			policy: pick(6, spread("zone", 1)), fleet: "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a\nb1 5 zone=b",
 			bound: []string{"a1", "a2", "a3", "b1", "b2", "b3"}, want: "a1 a2 a3 b1",
 		},
 		{
-			name: "a zone is lost but for a cluster that takes no more", reason: "nothing is added to the zone that is ahead",
+			name: "zone is lost except for one bound cluster", reason: "no cluster is added to the zone that is ahead",
 			policy: pick(6, spread("zone", 1)), fleet: "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a\na4 9 zone=a\nb1 5 zone=b",
 			bound: []string{"a1", "a2", "a3", "b1", "b2", "b3"}, want: "a1 a2 a3 b1",
-			why: map[string]string{"a4": "is in zone a, which has its share"},
+			reasons: map[string]string{"a4": "is in zone a, which has its share"},
 		},
 		{
-			name: "the zone that is behind gets what is missing", reason: "one after the other, until it is even",
+			name: "missing clusters are added to the zone that is behind", reason: "clusters are added until the spread is even",
 			policy: pick(6, spread("zone", 1)),
 			fleet:  "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a\na4 9 zone=a\nb1 5 zone=b\nb2 5 zone=b\nb3 5 zone=b",
 			bound:  []string{"a1", "a2", "a3"}, want: "a1 a2 a3 b1 b2 b3",
 		},
 		{
-			name: "a zone joins", reason: "nothing moves there, although no zone of one cluster could be ahead by four",
+			name: "zone joins", reason: "no cluster moves, although the skew is exceeded",
 			policy: pick(4, spread("zone", 1)), fleet: "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a\na4 5 zone=a\nb1 9 zone=b",
 			bound: []string{"a1", "a2", "a3", "a4"}, want: "a1 a2 a3 a4",
 		},
 		{
-			name: "a zone joins and the policy rebalances", reason: "the constraint comes first then",
+			name: "zone joins with rebalancing", reason: "the constraint takes precedence over bound clusters",
 			policy: rebalanced(pick(4, spread("zone", 1))),
 			fleet:  "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a\na4 5 zone=a\nb1 9 zone=b",
 			bound:  []string{"a1", "a2", "a3", "a4"}, want: "a1 a2 b1",
 		},
 		{
-			name: "there are fewer domains than there must be", reason: "that keeps new clusters away, and drops none",
+			name: "fewer domains than minDomains", reason: "no cluster is added or removed",
 			policy: pick(3, minDomains), fleet: "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a", bound: []string{"a1", "a2"},
 			want: "a1 a2",
 		},
 		{
-			name: "a cluster has lost its label", reason: "it stays, and is in no zone",
+			name: "bound cluster without a label", reason: "the cluster stays and has no zone",
 			policy: pick(2, spread("zone", 1)), fleet: "a1 5\na2 5 zone=a\na3 5 zone=a", bound: []string{"a1"}, want: "a1 a2",
 		},
 		{
-			name: "an uneven choice with ScheduleAnyway", reason: "nothing moves, and the zone that is behind gets the new one",
+			name: "uneven spread with ScheduleAnyway", reason: "no cluster moves, and the new one is in the zone that is behind",
 			policy: pick(4, anyway("zone", 1)),
 			fleet:  "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a\na4 9 zone=a\nb1 1 zone=b\nb2 1 zone=b",
 			bound:  []string{"a1", "a2", "a3"}, want: "a1 a2 a3 b1",
 		},
 		{
-			name: "fewer are wanted", reason: "of the chosen ones those stay that spread best",
+			name: "fewer desired clusters", reason: "the bound clusters with the best spread stay",
 			policy: pick(2, spread("zone", 1)), fleet: "a1 9 zone=a\na2 9 zone=a\nb1 5 zone=b\nb2 9 zone=b",
 			bound: []string{"a1", "a2", "b1"}, want: "a1 b1",
 		},
 		{
-			name: "fewer are wanted, and an unhealthy one is chosen", reason: "it goes first",
+			name: "fewer desired clusters with an unhealthy one", reason: "the unhealthy cluster is removed first",
 			policy: pick(2, spread("zone", 1)), fleet: "a1 9 zone=a\na2 9 zone=a\nb1 5 zone=b down=yes",
 			bound: []string{"a1", "a2", "b1"}, want: "a1 a2",
 		},
 		{
-			name: "scores count to the millionth", reason: "what is less is an error of computing, and moves nobody",
+			name: "scores are compared to the millionth", reason: "smaller differences are rounding errors and move no cluster",
 			policy: pick(2, spread("zone", 1), spread("tier", 1)), bound: []string{"a2", "b2"}, want: "a2 b2",
 			fleet: `
 				a1 5.00000000001 zone=a tier=1
@@ -285,14 +285,14 @@ func TestSelect(t *testing.T) {
 				b2 5 zone=b tier=2`,
 		},
 		{
-			name: "prefixes are left out of reasons", reason: "the reason is for people",
+			name: "reason without the prefix of the label", reason: "the reason names the domain without the prefix",
 			policy: pick(1, spread("topology.kubernetes.io/zone", 1)), want: "a1",
 			fleet: "a1 5 topology.kubernetes.io/zone=a\na2 4 topology.kubernetes.io/zone=a\nx1 5",
-			why: map[string]string{"a2": "is in zone a, which has its share",
+			reasons: map[string]string{"a2": "is in zone a, which has its share",
 				"x1": "has no label topology.kubernetes.io/zone"},
 		},
 		{
-			name: "region and zone", reason: "the zones of eu are better, and its share is two all the same",
+			name: "region and zone", reason: "the zones of eu have higher scores, and its share is two",
 			policy: pick(4, spread("region", 1), spread("zone", 1)), want: "e1 e3 u1 u2",
 			fleet: `
 				e1 9 region=eu zone=e-a
@@ -301,10 +301,11 @@ func TestSelect(t *testing.T) {
 				e4 6 region=eu zone=e-c
 				u1 2 region=us zone=u-a
 				u2 1 region=us zone=u-b`,
-			why: map[string]string{"e2": "is in zone e-a, which has its share", "e4": "is in region eu, which has its share"},
+			reasons: map[string]string{"e2": "is in zone e-a, which has its share",
+				"e4": "is in region eu, which has its share"},
 		},
 		{
-			name: "region and zone, with reasons", reason: "of two constraints that are in the way, the first is named",
+			name: "region and zone, with reasons", reason: "the reason names the first of two violated constraints",
 			policy: pick(3, spread("region", 1), spread("zone", 1)), want: "e1 e3 u1",
 			fleet: `
 				e1 9 region=eu zone=e-a
@@ -312,10 +313,10 @@ func TestSelect(t *testing.T) {
 				e3 7 region=eu zone=e-b
 				u1 2 region=us zone=u-a
 				u2 1 region=us zone=u-b`,
-			why: map[string]string{"e2": "is in region eu, which has its share"},
+			reasons: map[string]string{"e2": "is in region eu, which has its share"},
 		},
 		{
-			name: "region, and rack anyway", reason: "there are only two, since regions are missing: then the racks can be even",
+			name: "region, and rack with ScheduleAnyway", reason: "missing regions permit only two clusters, in two racks",
 			policy: pick(4, tooFew, anyway("rack", 1)), want: "c1 c5",
 			fleet: `
 				c1 5 region=eu rack=1
@@ -325,7 +326,7 @@ func TestSelect(t *testing.T) {
 				c5 5 region=eu rack=2`,
 		},
 		{
-			name: "region, and zone anyway", reason: "us has one zone, so that the zones cannot be even",
+			name: "region, and zone with ScheduleAnyway", reason: "us has one zone, so that the zones cannot be even",
 			policy: pick(4, spread("region", 1), anyway("zone", 1)), want: "e1 e3 u1 u2",
 			fleet: `
 				e1 9 region=eu zone=e-a
@@ -335,7 +336,7 @@ func TestSelect(t *testing.T) {
 				u2 1 region=us zone=u-a`,
 		},
 		{
-			name: "region and provider", reason: "domains that cross: two of each, though the best four are of one region",
+			name: "region and provider", reason: "two of each domain, although the best clusters are of one region",
 			policy: pick(4, spread("region", 1), spread("provider", 1)), want: "e1 e3 u2 u3",
 			fleet: `
 				e1 9 region=eu provider=aws
@@ -358,7 +359,7 @@ func TestSelect(t *testing.T) {
 			diagnosis, err := result.Diagnose(t.Context())
 			require.NoError(t, err)
 			for _, c := range diagnosis.Clusters {
-				if want, asked := test.why[c.Name]; asked {
+				if want, found := test.reasons[c.Name]; found {
 					require.Equal(t, scheduler.Feasible, c.Outcome, c.Name)
 					require.Equal(t, topologyspread.Name+": "+want, c.Plugin+": "+c.Reason, c.Name)
 				}
@@ -367,7 +368,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-func TestSelectWithPickAll(t *testing.T) {
+func TestSelect_PickAll(t *testing.T) {
 	policy, err := scheduler.NewPolicy(&v1alpha1.PlacementPolicy{
 		Type: v1alpha1.PickAll, TopologySpread: []v1alpha1.TopologySpreadConstraint{anyway("zone", 1)},
 	})
@@ -375,10 +376,10 @@ func TestSelectWithPickAll(t *testing.T) {
 	result, err := newScheduler(t).Schedule(t.Context(), snapshot(fleet(t, threeZones+"x1 0")),
 		&scheduler.Request{Policy: policy})
 	require.NoError(t, err)
-	require.Len(t, result.Chosen, 7, "PickAll leaves nobody out")
+	require.Len(t, result.Chosen, 7, "PickAll chooses all clusters")
 }
 
-func TestSelectOfNone(t *testing.T) {
+func TestSelect_ZeroClusters(t *testing.T) {
 	spec := pick(0, spread("zone", 1))
 	policy, err := scheduler.NewPolicy(&spec)
 	require.NoError(t, err)
@@ -387,7 +388,7 @@ func TestSelectOfNone(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, result.Chosen)
 	_, err = result.Diagnose(t.Context())
-	require.NoError(t, err, "the plugin is asked for reasons all the same")
+	require.NoError(t, err, "Diagnose calls the plugin nevertheless")
 }
 
 func TestHint(t *testing.T) {
@@ -408,22 +409,22 @@ func TestHint(t *testing.T) {
 		event  scheduler.Event
 		want   bool
 	}{
-		{"it may be what a zone lacks", scheduler.Event{New: in(nil, "zone=a")}, true},
-		{"it may have been all of a zone, which is none any more", scheduler.Event{Old: in(nil, "zone=a")}, true},
-		{"it is in another zone", scheduler.Event{Old: in(nil, "zone=a"), New: in(nil, "zone=b")}, true},
-		{"it is in another region", scheduler.Event{Old: in(nil, "zone=a"), New: in(nil, "zone=a", "region=eu")}, true},
-		{"it is in no domain", scheduler.Event{New: in(nil, "other=a")}, false},
-		{"what it has available changes all the time",
+		{"new cluster of a zone", scheduler.Event{New: in(nil, "zone=a")}, true},
+		{"cluster of a zone is removed", scheduler.Event{Old: in(nil, "zone=a")}, true},
+		{"cluster changes its zone", scheduler.Event{Old: in(nil, "zone=a"), New: in(nil, "zone=b")}, true},
+		{"cluster gets a region", scheduler.Event{Old: in(nil, "zone=a"), New: in(nil, "zone=a", "region=eu")}, true},
+		{"new cluster without a domain", scheduler.Event{New: in(nil, "other=a")}, false},
+		{"available resources change",
 			scheduler.Event{Old: in(nil, "zone=a"), New: in(func(c *scheduler.Cluster) {
 				c.Available = corev1.ResourceList{}
 			}, "zone=a")}, false},
-		{"its zone may be none any more", scheduler.Event{Old: in(nil, "zone=a"), New: in(func(c *scheduler.Cluster) {
+		{"cluster becomes unhealthy", scheduler.Event{Old: in(nil, "zone=a"), New: in(func(c *scheduler.Cluster) {
 			c.Healthy = false
 		}, "zone=a")}, true},
-		{"a taint may take it out", scheduler.Event{Old: in(nil, "zone=a"), New: in(func(c *scheduler.Cluster) {
+		{"cluster gets a taint", scheduler.Event{Old: in(nil, "zone=a"), New: in(func(c *scheduler.Cluster) {
 			c.Taints = []corev1.Taint{{Key: "down"}}
 		}, "zone=a")}, true},
-		{"it may not match the policy any more", scheduler.Event{Old: in(nil, "zone=a", "env=prod"), New: in(nil, "zone=a")},
+		{"cluster loses another label", scheduler.Event{Old: in(nil, "zone=a", "env=prod"), New: in(nil, "zone=a")},
 			true},
 	} {
 		require.Equal(t, test.want, made.(scheduler.HintPlugin).Hint(&scheduler.Request{Policy: policy}, test.event),
@@ -431,17 +432,17 @@ func TestHint(t *testing.T) {
 	}
 }
 
-func TestBadUse(t *testing.T) {
+func TestInvalidArgumentsAndPolicy(t *testing.T) {
 	_, err := topologyspread.New([]byte(`{"skew": 1}`), scheduler.Handle{})
-	require.ErrorContains(t, err, "skew", "an argument that does not exist is named")
+	require.ErrorContains(t, err, "skew", "the error names the unknown argument")
 
 	spec := pick(1, spread("a", 1), spread("b", 1), spread("c", 1), spread("d", 1), spread("e", 1))
 	policy, err := scheduler.NewPolicy(&spec)
 	if err != nil {
-		return // found out even before
+		return // NewPolicy rejects the policy
 	}
 	_, err = newScheduler(t).Schedule(t.Context(), snapshot(fleet(t, threeZones)), &scheduler.Request{Policy: policy})
 	var failure *scheduler.PluginError
-	require.ErrorAs(t, err, &failure, "more constraints than there can be")
+	require.ErrorAs(t, err, &failure, "too many constraints")
 	require.ErrorContains(t, err, "policy.topologySpread")
 }
