@@ -42,37 +42,37 @@ var recoverySteps = joined(
 		}},
 		{"the PlacementDecision is created again from the backup", func(_ *fleetModel, f *fleet) bool {
 			return f.again(reapplyDecision, func() {
-				if d := f.backup.decision; d.there && !f.hub.decision.there {
-					f.hub.decision = decisionRecord{there: true, clusters: d.clusters}
+				if d := f.backup.decision; d.exists && !f.hub.decision.exists {
+					f.hub.decision = decisionRecord{exists: true, clusters: d.clusters}
 					f.changedDecision()
 				}
 			})
 		}},
 		{"users create the Placement again", func(_ *fleetModel, f *fleet) bool {
-			return when(f.wantsPlacement && !f.hub.placement.there, func() {
-				f.hub.placement = placementRecord{there: true, uid: f.freshPlacement(), policy: f.policy, behind: true}
+			return when(f.wantsPlacement && !f.hub.placement.exists, func() {
+				f.hub.placement = placementRecord{exists: true, uid: f.freshPlacement(), policy: f.policy, behind: true}
 			})
 		}},
 		{"users create the WorkSet again", func(_ *fleetModel, f *fleet) bool {
-			return when(f.wantsSet && !f.hub.set.there, func() {
-				f.hub.set = setRecord{there: true, uid: f.freshSet()}
+			return when(f.wantsSet && !f.hub.set.exists, func() {
+				f.hub.set = setRecord{exists: true, uid: f.freshSet()}
 			})
 		}},
 	},
 	perCluster("the Work of cluster %s is created again from the backup", func(_ *fleetModel, f *fleet, i int) bool {
 		return f.again(reapplyWorks<<i, func() {
-			if w := f.backup.works[i]; w.there && !f.hub.works[i].there {
-				f.hub.works[i] = workRecord{there: true, uid: f.freshWork(i), by: w.by, requested: w.requested}
+			if w := f.backup.works[i]; w.exists && !f.hub.works[i].exists {
+				f.hub.works[i] = workRecord{exists: true, uid: f.freshWork(i), by: w.by, requested: w.requested}
 				f.changedWork(i)
 			}
 		})
 	}),
 	perCluster("the MemberCluster of cluster %s is created again", func(_ *fleetModel, f *fleet, i int) bool {
-		return when(f.in.has(i) && !f.hub.members[i].there, func() { f.join(i) })
+		return when(f.in.has(i) && !f.hub.members[i].exists, func() { f.join(i) })
 	}),
 	perCluster("the agent of cluster %s joins again", func(_ *fleetModel, f *fleet, i int) bool {
 		m := &f.hub.members[i]
-		return when(m.there && !m.leaving && !m.joined, func() { m.joined = true })
+		return when(m.exists && !m.leaving && !m.joined, func() { m.joined = true })
 	}),
 	perCluster("the hub accepts the agent of cluster %s again", func(_ *fleetModel, f *fleet, i int) bool {
 		return when(f.foreign.has(i), func() { f.foreign &^= bit(i) })
@@ -82,7 +82,7 @@ var recoverySteps = joined(
 	}),
 	perCluster("cluster %s is healthy again", func(_ *fleetModel, f *fleet, i int) bool {
 		m := &f.hub.members[i]
-		return when(m.there && m.unhealthy, func() { m.unhealthy = false })
+		return when(m.exists && m.unhealthy, func() { m.unhealthy = false })
 	}),
 )
 
@@ -98,7 +98,7 @@ func (f *fleet) again(part uint8, do func()) bool {
 
 // join creates the MemberCluster of a cluster.
 func (f *fleet) join(i int) {
-	f.hub.members[i] = memberRecord{there: true}
+	f.hub.members[i] = memberRecord{exists: true}
 	f.placer.removed &^= bit(i)
 	f.left &^= bit(i)
 }
@@ -119,7 +119,7 @@ func byFault(do func(m *fleetModel, f *fleet) bool) func(*fleetModel, *fleet) bo
 // setPolicy is a change of the Placement's policy.
 func (f *fleet) setPolicy(to policyKind) bool {
 	p := &f.hub.placement
-	return when(p.there && p.policy != to, func() {
+	return when(p.exists && p.policy != to, func() {
 		p.policy, p.behind, p.failed, f.policy, f.placer.fresh = to, true, false, to, false
 		if f.wantsSet { // a cluster that the Placement has left already is kept when the Placement selects it again
 			f.keep(to.names() & f.hub.decision.clusters)
@@ -136,26 +136,26 @@ var userSteps = joined(
 	[]fleetStep{
 		{"a user deletes the WorkSet", byUser(func(f *fleet) bool {
 			set := &f.hub.set
-			return when(set.there && !set.deleting, func() {
+			return when(set.exists && !set.deleting, func() {
 				f.ask(allClusters)
 				set.deleting, f.wantsSet = true, false
 			})
 		})},
 		{"a user creates the WorkSet", byUser(func(f *fleet) bool {
-			return when(!f.wantsSet && !f.hub.set.there, func() {
-				f.wantsSet, f.hub.set = true, setRecord{there: true, uid: f.freshSet()}
+			return when(!f.wantsSet && !f.hub.set.exists, func() {
+				f.wantsSet, f.hub.set = true, setRecord{exists: true, uid: f.freshSet()}
 				f.keep(f.wanted())
 			})
 		})},
 		{"a user deletes the Placement", byUser(func(f *fleet) bool {
-			return when(f.hub.placement.there, func() {
+			return when(f.hub.placement.exists, func() {
 				f.hub.placement, f.wantsPlacement = placementRecord{}, false
 			})
 		})},
 		{"a user creates the Placement", byUser(func(f *fleet) bool {
-			return when(!f.wantsPlacement && !f.hub.placement.there, func() {
+			return when(!f.wantsPlacement && !f.hub.placement.exists, func() {
 				f.wantsPlacement = true
-				f.hub.placement = placementRecord{there: true, uid: f.freshPlacement(), policy: f.policy, behind: true}
+				f.hub.placement = placementRecord{exists: true, uid: f.freshPlacement(), policy: f.policy, behind: true}
 			})
 		})},
 		{"a user places on all clusters", byUser(func(f *fleet) bool { return f.setPolicy(pickAll) })},
@@ -166,7 +166,7 @@ var userSteps = joined(
 	perCluster("a user has cluster %s leave", func(_ *fleetModel, f *fleet, i int) bool {
 		return byUser(func(f *fleet) bool {
 			m := &f.hub.members[i]
-			return when(m.there && !m.leaving, func() {
+			return when(m.exists && !m.leaving, func() {
 				m.leaving, f.in = true, f.in&^bit(i)
 				f.asked |= bit(i)
 			})
@@ -174,7 +174,7 @@ var userSteps = joined(
 	}),
 	perCluster("a user has cluster %s join", func(_ *fleetModel, f *fleet, i int) bool {
 		return byUser(func(f *fleet) bool {
-			return when(!f.in.has(i) && !f.hub.members[i].there, func() {
+			return when(!f.in.has(i) && !f.hub.members[i].exists, func() {
 				f.in |= bit(i)
 				f.join(i)
 				// The Placement left it on request. The request ends when the Placement selects it again.
@@ -185,7 +185,7 @@ var userSteps = joined(
 	perCluster("a user releases the orphaned object on cluster %s", func(_ *fleetModel, f *fleet, i int) bool {
 		return byUser(func(f *fleet) bool {
 			inventory := &f.inventory[i]
-			return when(inventory.there && inventory.orphaned && !inventory.released, func() {
+			return when(inventory.exists && inventory.orphaned && !inventory.released, func() {
 				inventory.released = true
 				f.asked |= bit(i)
 			})
@@ -215,14 +215,14 @@ var faultSteps = joined(
 		})},
 		{"the decision fails, and the status reports the failure", func(_ *fleetModel, f *fleet) bool {
 			p := &f.hub.placement
-			return when(f.faults > 0 && p.there && p.behind && !p.failed, func() { p.failed = true })
+			return when(f.faults > 0 && p.exists && p.behind && !p.failed, func() { p.failed = true })
 		}},
 		{"the controller of Placements restarts", func(_ *fleetModel, f *fleet) bool {
 			return when(f.placer != placerMemory{}, func() { f.placer = placerMemory{} })
 		}},
 		{"the leader of Placements is paused before it writes", byFault(func(m *fleetModel, f *fleet) bool {
-			return when(f.hub.placement.there && !f.paused.there, func() {
-				f.paused = pausedPlacer{there: true, uid: f.hub.placement.uid, clusters: m.decide(f)}
+			return when(f.hub.placement.exists && !f.paused.exists, func() {
+				f.paused = pausedPlacer{exists: true, uid: f.hub.placement.uid, clusters: m.decide(f)}
 				f.placer = placerMemory{}
 			})
 		})},
@@ -231,8 +231,8 @@ var faultSteps = joined(
 			for i := range clusterCount {
 				clusters, certain := m.selection(f.hub.placement, f.hub.decision)
 				w := f.hub.works[i]
-				unselected := w.there && !w.deleted && !clusters.has(i)
-				if f.hub.set.there && !f.hub.set.deleting && unselected && m.mayWithdraw(f, i, certain) {
+				unselected := w.exists && !w.deleted && !clusters.has(i)
+				if f.hub.set.exists && !f.hub.set.deleting && unselected && m.mayWithdraw(f, i, certain) {
 					f.deletes |= bit(i)
 				}
 			}
@@ -242,17 +242,17 @@ var faultSteps = joined(
 			return when(!f.cache.lags, func() { f.cache = fleetCache{true, f.hub.placement, f.hub.decision} })
 		})},
 		{"the Placement vanishes", byFault(func(_ *fleetModel, f *fleet) bool {
-			return when(f.hub.placement.there, func() { f.hub.placement = placementRecord{} })
+			return when(f.hub.placement.exists, func() { f.hub.placement = placementRecord{} })
 		})},
 		{"the PlacementDecision vanishes", byFault(func(_ *fleetModel, f *fleet) bool {
-			return when(f.hub.decision.there, func() { f.hub.decision = decisionRecord{}; f.changedDecision() })
+			return when(f.hub.decision.exists, func() { f.hub.decision = decisionRecord{}; f.changedDecision() })
 		})},
 		{"the WorkSet loses its finalizer and vanishes", byFault(func(_ *fleetModel, f *fleet) bool {
-			return when(f.hub.set.there, func() { f.hub.set = setRecord{} })
+			return when(f.hub.set.exists, func() { f.hub.set = setRecord{} })
 		})},
 		{"the definition of WorkSets is removed", byFault(func(_ *fleetModel, f *fleet) bool {
 			set := &f.hub.set
-			return when(set.there && !set.deleting, func() { set.deleting, set.withDefinition = true, true })
+			return when(set.exists && !set.deleting, func() { set.deleting, set.withDefinition = true, true })
 		})},
 		{"the definition of Works is removed", byFault(func(_ *fleetModel, f *fleet) bool {
 			return when(f.worksOn() != 0, func() {
@@ -270,17 +270,17 @@ var faultSteps = joined(
 	},
 	perCluster("the Work of cluster %s loses its finalizer and vanishes", func(m *fleetModel, f *fleet, i int) bool {
 		return byFault(func(_ *fleetModel, f *fleet) bool {
-			return when(f.hub.works[i].there, func() { f.hub.works[i] = workRecord{}; f.changedWork(i) })
+			return when(f.hub.works[i].exists, func() { f.hub.works[i] = workRecord{}; f.changedWork(i) })
 		})(m, f)
 	}),
 	perCluster("the namespace of cluster %s is deleted", func(m *fleetModel, f *fleet, i int) bool {
 		return byFault(func(_ *fleetModel, f *fleet) bool {
-			return when(f.hub.works[i].there && !f.hub.works[i].deleted, func() { f.deleteByHand(i) })
+			return when(f.hub.works[i].exists && !f.hub.works[i].deleted, func() { f.deleteByHand(i) })
 		})(m, f)
 	}),
 	perCluster("the MemberCluster of cluster %s vanishes", func(m *fleetModel, f *fleet, i int) bool {
 		return byFault(func(_ *fleetModel, f *fleet) bool {
-			return when(f.hub.members[i].there, func() {
+			return when(f.hub.members[i].exists, func() {
 				if f.hub.members[i].leaving { // as the controller of Placements observes it
 					f.placer.removed |= bit(i)
 				}
@@ -291,18 +291,18 @@ var faultSteps = joined(
 	perCluster("the hub rejects cluster %s, which gets the credential of another hub",
 		func(m *fleetModel, f *fleet, i int) bool {
 			return byFault(func(_ *fleetModel, f *fleet) bool {
-				return when(f.hub.members[i].there && !f.foreign.has(i), func() { f.foreign |= bit(i) })
+				return when(f.hub.members[i].exists && !f.foreign.has(i), func() { f.foreign |= bit(i) })
 			})(m, f)
 		}),
 	perCluster("cluster %s is not healthy", func(m *fleetModel, f *fleet, i int) bool {
 		return byFault(func(_ *fleetModel, f *fleet) bool {
 			r := &f.hub.members[i]
-			return when(r.there && !r.unhealthy, func() { r.unhealthy = true })
+			return when(r.exists && !r.unhealthy, func() { r.unhealthy = true })
 		})(m, f)
 	}),
 	perCluster("the AppliedWork of cluster %s vanishes", func(m *fleetModel, f *fleet, i int) bool {
 		return byFault(func(_ *fleetModel, f *fleet) bool {
-			return when(f.inventory[i].there, func() {
+			return when(f.inventory[i].exists, func() {
 				f.inventory[i] = inventoryRecord{}
 				f.unknown |= f.live & bit(i)
 			})
@@ -317,7 +317,7 @@ var fairSteps = joined(recoverySteps, controllerSteps)
 
 // deleteByHand deletes a generated Work without a request.
 func (f *fleet) deleteByHand(i int) {
-	if w := &f.hub.works[i]; w.there && !w.deleted {
+	if w := &f.hub.works[i]; w.exists && !w.deleted {
 		w.deleted = true
 		f.changedWork(i)
 	}
@@ -331,17 +331,17 @@ func (f *fleet) restart() {
 // restored sets the users' intent to the contents of a backup. A request in the backup counts as a request.
 func (f *fleet) restored(b fleetHub) {
 	f.backup, f.backedUp, f.reapply = b, true, 0
-	ends := b.set.there && b.set.deleting && !b.set.withDefinition
-	f.wantsPlacement, f.wantsSet, f.policy = b.placement.there, b.set.there && !ends, b.placement.policy
+	ends := b.set.exists && b.set.deleting && !b.set.withDefinition
+	f.wantsPlacement, f.wantsSet, f.policy = b.placement.exists, b.set.exists && !ends, b.placement.policy
 	f.in = 0
 	for i := range clusterCount {
-		if b.members[i].there && !b.members[i].leaving {
+		if b.members[i].exists && !b.members[i].leaving {
 			f.in |= bit(i)
 		}
 	}
 	f.left &^= f.in
 	selected := b.decision.clusters
-	if b.placement.there && b.placement.policy != pickOne {
+	if b.placement.exists && b.placement.policy != pickOne {
 		selected = b.placement.policy.names()
 	}
 	if f.wantsSet && f.wantsPlacement {
@@ -349,9 +349,9 @@ func (f *fleet) restored(b fleetHub) {
 	}
 	for i := range clusterCount {
 		w := b.works[i]
-		unselected := b.placement.there && !selected.has(i) &&
-			(b.placement.policy != pickOne || w.there && w.by == b.set.uid)
-		several := b.placement.there && b.placement.policy == pickOne && b.decision.clusters.count() > 1
+		unselected := b.placement.exists && !selected.has(i) &&
+			(b.placement.policy != pickOne || w.exists && w.by == b.set.uid)
+		several := b.placement.exists && b.placement.policy == pickOne && b.decision.clusters.count() > 1
 		if unselected || several || ends || b.members[i].leaving || w.deleted && w.requested {
 			f.asked |= bit(i)
 		}
@@ -361,12 +361,12 @@ func (f *fleet) restored(b fleetHub) {
 // resumePlacer lets the paused leader of Placements write its decision.
 func (m *fleetModel) resumePlacer(f *fleet) bool {
 	p := f.paused
-	if !p.there {
+	if !p.exists {
 		return false
 	}
 	f.paused = pausedPlacer{}
-	expired := f.hub.decision.there && m.mutant != placerNotFenced // the confirmation is too old by then
-	if p.conflict || !f.hub.placement.there || f.hub.placement.uid != p.uid || expired {
+	expired := f.hub.decision.exists && m.mutant != placerNotFenced // the confirmation is too old by then
+	if p.conflict || !f.hub.placement.exists || f.hub.placement.uid != p.uid || expired {
 		return true
 	}
 	f.write(p.clusters)
@@ -382,7 +382,7 @@ func (m *fleetModel) resumeWorkSets(f *fleet) bool {
 	f.deletes, f.conflicts = 0, 0
 	if m.mutant == workSetsNotFenced { // otherwise its confirmation is too old by then
 		for i := range clusterCount {
-			if w := f.hub.works[i]; doomed.has(i) && w.there && !w.deleted {
+			if w := f.hub.works[i]; doomed.has(i) && w.exists && !w.deleted {
 				m.withdraw(f, i, 0)
 			}
 		}

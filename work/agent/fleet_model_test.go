@@ -84,10 +84,10 @@ func (p policyKind) names() clusterSet {
 
 type (
 	memberRecord struct {
-		there, leaving, joined, unhealthy bool
+		exists, leaving, joined, unhealthy bool
 	}
 	placementRecord struct {
-		there    bool
+		exists   bool
 		uid      uint8
 		policy   policyKind
 		behind   bool // the status is about an earlier generation
@@ -96,17 +96,17 @@ type (
 		selected uint8
 	}
 	decisionRecord struct {
-		there    bool
+		exists   bool
 		owner    uint8 // the UID of the Placement; 0: none
 		clusters clusterSet
 	}
 	setRecord struct {
-		there, deleting, withDefinition bool
-		uid                             uint8
+		exists, deleting, withDefinition bool
+		uid                              uint8
 	}
 	workRecord struct {
-		there, deleted, requested bool
-		uid, by                   uint8 // by is the UID of the WorkSet
+		exists, deleted, requested bool
+		uid, by                    uint8 // by is the UID of the WorkSet
 	}
 )
 
@@ -132,7 +132,7 @@ type placerMemory struct {
 
 // pausedPlacer is a leader that has decided, and is paused before it writes.
 type pausedPlacer struct {
-	there    bool
+	exists   bool
 	uid      uint8 // of the Placement
 	clusters clusterSet
 	conflict bool // the PlacementDecision has changed since
@@ -147,8 +147,8 @@ type fleetCache struct {
 
 // inventoryRecord is an AppliedWork with one object.
 type inventoryRecord struct {
-	there, orphaned, released, request bool
-	uid                                uint8 // of the Work
+	exists, orphaned, released, request bool
+	uid                                 uint8 // of the Work
 }
 
 // fleet is a state of the model.
@@ -185,10 +185,10 @@ func startOfFleet(policy policyKind, users, faults uint8) fleet {
 	f := fleet{users: users, faults: faults, in: allClusters, wantsPlacement: true, wantsSet: true, policy: policy}
 	f.asked = allClusters &^ policy.names()
 	for i := range clusterCount {
-		f.hub.members[i] = memberRecord{there: true, joined: true}
+		f.hub.members[i] = memberRecord{exists: true, joined: true}
 	}
-	f.hub.placement = placementRecord{there: true, uid: 1, behind: true, policy: policy}
-	f.hub.set = setRecord{there: true, uid: 1}
+	f.hub.placement = placementRecord{exists: true, uid: 1, behind: true, policy: policy}
+	f.hub.set = setRecord{exists: true, uid: 1}
 	return f
 }
 
@@ -249,10 +249,10 @@ func newFleetModel(t testing.TB, mutant fleetMutant) *fleetModel {
 }
 
 // remove deletes objects from members.
-func (m *fleetModel) remove(f *fleet, clusters clusterSet, why string) {
+func (m *fleetModel) remove(f *fleet, clusters clusterSet, reason string) {
 	clusters &= f.live
 	if bad := clusters &^ f.asked; bad != 0 && m.violation == "" {
-		m.violation = fmt.Sprintf("the objects on clusters %02b were deleted without a request: %s", bad, why)
+		m.violation = fmt.Sprintf("the objects on clusters %02b were deleted without a request: %s", bad, reason)
 	}
 	f.live &^= clusters
 }
@@ -265,7 +265,7 @@ func (f *fleet) keep(clusters clusterSet) {
 	clusters &= f.in
 	for i := range clusterCount {
 		w, inventory := f.hub.works[i], f.inventory[i]
-		begun := w.there && w.deleted && w.requested || inventory.request || inventory.released
+		begun := w.exists && w.deleted && w.requested || inventory.request || inventory.released
 		if clusters.has(i) && !begun {
 			f.asked &^= bit(i)
 		}
@@ -274,7 +274,7 @@ func (f *fleet) keep(clusters clusterSet) {
 
 func (f *fleet) worksOn() (on clusterSet) {
 	for i := range clusterCount {
-		if f.hub.works[i].there {
+		if f.hub.works[i].exists {
 			on |= bit(i)
 		}
 	}
@@ -288,7 +288,7 @@ func (f *fleet) wanted() clusterSet {
 		return 0
 	case f.policy == pickOne:
 		p, chosen := f.hub.placement, f.hub.decision.clusters
-		if !p.there || p.behind || chosen.count() > 1 { // it is not chosen yet
+		if !p.exists || p.behind || chosen.count() > 1 { // it is not chosen yet
 			return 0
 		}
 		return f.in & chosen
@@ -298,7 +298,7 @@ func (f *fleet) wanted() clusterSet {
 }
 
 // changedDecision notifies paused leaders and records that the PlacementDecision was written.
-func (f *fleet) changedDecision() { f.paused.conflict, f.hub.later = f.paused.there, 0 }
+func (f *fleet) changedDecision() { f.paused.conflict, f.hub.later = f.paused.exists, 0 }
 
 func (f *fleet) changedWork(i int) { f.conflicts |= bit(i) & f.deletes }
 
@@ -357,7 +357,7 @@ func (m *fleetModel) choose(k choiceKey) clusterSet {
 	var names []string
 	for i, record := range k.members {
 		switch on := k.on.has(i); {
-		case record.there:
+		case record.exists:
 			member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName(i)}}
 			for condition, is := range map[string]bool{
 				membershipv1alpha1.ConditionJoined:  record.joined,
@@ -423,9 +423,9 @@ func (r placementRecord) object() *placementv1alpha1.Placement {
 
 // owned returns the clusters of the PlacementDecision of the Placement. A PlacementDecision without an owner is
 // adopted.
-func (f *fleet) owned() (clusters clusterSet, there bool) {
+func (f *fleet) owned() (clusters clusterSet, exists bool) {
 	d := f.hub.decision
-	if !d.there || d.owner != f.hub.placement.uid && d.owner != 0 {
+	if !d.exists || d.owner != f.hub.placement.uid && d.owner != 0 {
 		return 0, false
 	}
 	return d.clusters, true
@@ -438,15 +438,15 @@ func (m *fleetModel) decide(f *fleet) clusterSet {
 	}
 	on := f.placer.clusters
 	if !f.placer.decided {
-		clusters, there := f.owned()
+		clusters, exists := f.owned()
 		decisions := 0
-		if there {
+		if exists {
 			on, decisions = clusters, 1
 		}
-		refers := f.hub.set.there && !f.hub.set.deleting && m.mutant != decidedAnew
+		refers := f.hub.set.exists && !f.hub.set.deleting && m.mutant != decidedAnew
 		if refers && withdrawal.Undocumented(&f.hub.placement.object().Status, decisions) {
 			for i := range clusterCount {
-				if w := f.hub.works[i]; w.there && !w.deleted {
+				if w := f.hub.works[i]; w.exists && !w.deleted {
 					on |= bit(i)
 				}
 			}
@@ -454,7 +454,7 @@ func (m *fleetModel) decide(f *fleet) clusterSet {
 	}
 	removed := f.placer.removed
 	for i := range clusterCount {
-		unexplained := on.has(i) && !f.hub.members[i].there && !removed.has(i)
+		unexplained := on.has(i) && !f.hub.members[i].exists && !removed.has(i)
 		if unexplained && f.hub.removals.has(i) && f.removedAfter(i, m.mutant) {
 			removed |= bit(i)
 		}
@@ -467,7 +467,7 @@ func (f *fleet) removedAfter(i int, mutant fleetMutant) bool {
 	if mutant == oldRemovalCounts {
 		return true
 	}
-	if _, there := f.owned(); !there {
+	if _, exists := f.owned(); !exists {
 		return false
 	}
 	written := metav1.Unix(100, 0)
@@ -482,8 +482,8 @@ func (f *fleet) removedAfter(i int, mutant fleetMutant) bool {
 
 // write writes a decision.
 func (f *fleet) write(clusters clusterSet) {
-	want := decisionRecord{there: clusters != 0, owner: f.hub.placement.uid, clusters: clusters}
-	if !want.there {
+	want := decisionRecord{exists: clusters != 0, owner: f.hub.placement.uid, clusters: clusters}
+	if !want.exists {
 		want = decisionRecord{}
 	}
 	if f.hub.decision != want {
@@ -494,7 +494,7 @@ func (f *fleet) write(clusters clusterSet) {
 
 // place is a reconcile of the Placement. The status is written by another step.
 func (m *fleetModel) place(f *fleet) bool {
-	if !f.hub.placement.there {
+	if !f.hub.placement.exists {
 		f.placer = placerMemory{removed: f.placer.removed}
 		return true
 	}
@@ -512,7 +512,7 @@ func (m *fleetModel) place(f *fleet) bool {
 // report writes the status of the Placement.
 func (m *fleetModel) report(f *fleet) bool {
 	p := &f.hub.placement
-	if !p.there || !f.placer.fresh || f.placer.uid != p.uid {
+	if !p.exists || !f.placer.fresh || f.placer.uid != p.uid {
 		return false
 	}
 	if clusters, _ := f.owned(); clusters != f.placer.clusters {
@@ -529,10 +529,10 @@ func (m *fleetModel) report(f *fleet) bool {
 
 // selection returns the clusters that the WorkSet observes as selected by its Placement.
 func (m *fleetModel) selection(p placementRecord, d decisionRecord) (clusters clusterSet, certain bool) {
-	if !p.there {
+	if !p.exists {
 		return 0, m.mutant == missingPlacementEmpty
 	}
-	if d.there && d.owner == p.uid {
+	if d.exists && d.owner == p.uid {
 		clusters = d.clusters
 	}
 	object := p.object()
@@ -545,8 +545,8 @@ func (m *fleetModel) selection(p placementRecord, d decisionRecord) (clusters cl
 // distribute is a reconcile of the WorkSet, for one cluster.
 func (m *fleetModel) distribute(f *fleet, i int) bool {
 	set, w := &f.hub.set, &f.hub.works[i]
-	if !set.there {
-		if m.mutant == unclaimedWorksDeleted && w.there && !w.deleted {
+	if !set.exists {
+		if m.mutant == unclaimedWorksDeleted && w.exists && !w.deleted {
 			m.withdraw(f, i, set.uid)
 			return true
 		}
@@ -561,14 +561,14 @@ func (m *fleetModel) distribute(f *fleet, i int) bool {
 	}
 	selected, certain := m.selection(observed.placement, observed.decision)
 	record := f.hub.members[i]
-	writable := record.there && !record.leaving
+	writable := record.exists && !record.leaving
 	switch {
 	case selected.has(i):
 		switch {
-		case !writable || w.there && w.deleted:
+		case !writable || w.exists && w.deleted:
 			return false
-		case !w.there:
-			*w = workRecord{there: true, uid: f.freshWork(i), by: set.uid}
+		case !w.exists:
+			*w = workRecord{exists: true, uid: f.freshWork(i), by: set.uid}
 		case w.by != set.uid:
 			w.by, w.requested = set.uid, false
 		default:
@@ -576,7 +576,7 @@ func (m *fleetModel) distribute(f *fleet, i int) bool {
 		}
 		f.changedWork(i)
 		return true
-	case !w.there || w.deleted:
+	case !w.exists || w.deleted:
 		return false
 	}
 	return m.mayWithdraw(f, i, certain) && m.withdraw(f, i, set.uid)
@@ -587,7 +587,7 @@ func (m *fleetModel) mayWithdraw(f *fleet, i int, certain bool) bool {
 	set, w, record := &f.hub.set, &f.hub.works[i], f.hub.members[i]
 	live, alive := m.selection(f.hub.placement, f.hub.decision)
 	u := withdrawal.Unselected{
-		Certain: certain, InFleet: record.there && !record.leaving, Claimed: w.by == set.uid,
+		Certain: certain, InFleet: record.exists && !record.leaving, Claimed: w.by == set.uid,
 		Confirmed: alive && !live.has(i) && !set.deleting,
 	}
 	switch m.mutant {
@@ -609,7 +609,7 @@ func (m *fleetModel) withdraw(f *fleet, i int, by uint8) bool {
 // end is a reconcile of a WorkSet that is being deleted.
 func (m *fleetModel) end(f *fleet) bool {
 	set := &f.hub.set
-	if !set.there || !set.deleting {
+	if !set.exists || !set.deleting {
 		return false
 	}
 	state := definition.Served
@@ -618,7 +618,7 @@ func (m *fleetModel) end(f *fleet) bool {
 	}
 	if deletion.OfGenerator(true, time.Unix(1, 0), state) {
 		for i := range clusterCount {
-			if w := &f.hub.works[i]; w.there && (!w.deleted || !w.requested) {
+			if w := &f.hub.works[i]; w.exists && (!w.deleted || !w.requested) {
 				m.withdraw(f, i, set.uid)
 			}
 		}
@@ -631,11 +631,11 @@ func (m *fleetModel) end(f *fleet) bool {
 func (m *fleetModel) leave(f *fleet, i int) bool {
 	record, w := &f.hub.members[i], &f.hub.works[i]
 	switch {
-	case !record.there || !record.leaving:
+	case !record.exists || !record.leaving:
 		return false
-	case w.there && (!w.deleted || !w.requested):
+	case w.exists && (!w.deleted || !w.requested):
 		return m.withdraw(f, i, 0)
-	case w.there, f.foreign.has(i), f.late.has(i): // the hub waits for the agent
+	case w.exists, f.foreign.has(i), f.late.has(i): // the hub waits for the agent
 		return false
 	}
 	m.remove(f, bit(i), "the member left") // orphaned objects are deleted as well
@@ -682,7 +682,7 @@ func (m *fleetModel) askOtherHub(f *fleet, i int) bool {
 
 // collect runs the garbage collector.
 func (m *fleetModel) collect(f *fleet) bool {
-	if d := f.hub.decision; !d.there || d.owner == 0 || f.hub.placement.there && d.owner == f.hub.placement.uid {
+	if d := f.hub.decision; !d.exists || d.owner == 0 || f.hub.placement.exists && d.owner == f.hub.placement.uid {
 		return false
 	}
 	f.hub.decision = decisionRecord{}
@@ -708,7 +708,7 @@ type agentResult struct {
 var theObject = manifestsOf(1)
 
 func (r inventoryRecord) object() *v1alpha1.AppliedWork {
-	if !r.there {
+	if !r.exists {
 		return nil
 	}
 	applied := &v1alpha1.AppliedWork{
@@ -734,7 +734,7 @@ func recordOf(applied *v1alpha1.AppliedWork, uid uint8) (r inventoryRecord) {
 	}
 	o := applied.Status.Resources[0]
 	return inventoryRecord{
-		there: true, uid: uid, orphaned: o.OrphanedTime != nil, released: o.Released,
+		exists: true, uid: uid, orphaned: o.OrphanedTime != nil, released: o.Released,
 		request: applied.Status.DeletionRequest != nil && applied.Status.DeletionRequest.WorkUID == uidOf(uid),
 	}
 }
@@ -798,30 +798,30 @@ func (m *fleetModel) agent(k agentKey) (r agentResult) {
 		applied.Status.Resources = apply.Ahead(applied.Status.Resources, theObject)
 		r.unknown = false
 	}
-	if k.work.there && !k.work.deleted {
+	if k.work.exists && !k.work.deleted {
 		open()
 		r.inventory, r.live = recordOf(applied, uid), true
 		return r
 	}
 	if applied == nil {
-		if k.work.there && k.live {
+		if k.work.exists && k.live {
 			open()
 			r.inventory = recordOf(applied, uid)
-		} else if k.work.there {
+		} else if k.work.exists {
 			r.work = workRecord{}
 		}
 		return r
 	}
-	ended := k.inventory.request && (!k.work.there || k.work.uid == k.inventory.uid)
+	ended := k.inventory.request && (!k.work.exists || k.work.uid == k.inventory.uid)
 	if !ended {
 		observed := deletion.Work{
-			Found: k.work.there, Generated: m.mutant != handDeletedPrunes, Requested: k.work.requested,
+			Found: k.work.exists, Generated: m.mutant != handDeletedPrunes, Requested: k.work.requested,
 		}
 		if k.work.deleted {
 			observed.Deleted = time.Unix(5, 0)
 		}
 		reason := deletion.OfWork(observed, deletion.Hub{Definition: definition.Served})
-		ended = reason == deletion.Requested || m.mutant == missingWorkPrunes && !k.work.there
+		ended = reason == deletion.Requested || m.mutant == missingWorkPrunes && !k.work.exists
 		if !ended {
 			orphan(applied, func(v1alpha1.AppliedResource) bool { return false }, reason, now)
 		}
@@ -829,7 +829,7 @@ func (m *fleetModel) agent(k agentKey) (r agentResult) {
 	gone, _, _ := due(applied, ended, 0, now)
 	recorded := k.inventory.request && k.inventory.uid == k.work.uid
 	switch {
-	case len(gone) > 0 && ended && k.work.there && !recorded:
+	case len(gone) > 0 && ended && k.work.exists && !recorded:
 		r.inventory = recordOf(applied, k.work.uid)
 		r.inventory.request = true // recorded before anything is deleted
 		return r
@@ -838,7 +838,7 @@ func (m *fleetModel) agent(k agentKey) (r agentResult) {
 	default:
 		r.inventory = recordOf(applied, uid)
 	}
-	if k.work.there {
+	if k.work.exists {
 		r.work = workRecord{}
 	}
 	return r
@@ -863,14 +863,14 @@ func (m *fleetModel) settle(f *fleet) string {
 			}
 		}
 		if *f == before {
-			return f.wrong()
+			return f.finalViolation()
 		}
 	}
 	return "the controllers do not converge"
 }
 
-// wrong returns the violation in a state in which no other step is possible.
-func (f *fleet) wrong() string {
+// finalViolation returns the violation in a state in which no other step is possible.
+func (f *fleet) finalViolation() string {
 	want := f.wanted()
 	one := f.hub.decision.clusters
 	if !f.damaged { // otherwise a fault may have destroyed the request to leave the chosen cluster
@@ -889,7 +889,7 @@ func (f *fleet) wrong() string {
 		if !f.damaged {
 			return fmt.Sprintf("the request to delete the object on cluster %s was not carried out", clusterName(i))
 		}
-		if !f.inventory[i].orphaned && !f.hub.works[i].there && !f.unknown.has(i) {
+		if !f.inventory[i].orphaned && !f.hub.works[i].exists && !f.unknown.has(i) {
 			return fmt.Sprintf("the object on cluster %s is kept, and not reported", clusterName(i))
 		}
 	}
@@ -947,9 +947,9 @@ func (m *fleetModel) walk(bound fleetBound, limit int) (reached int, problem str
 		rest.users, rest.faults = 0, 0
 		if !rests[rest] {
 			rests[rest] = true
-			if wrong := m.settle(&rest); wrong != "" {
+			if finalViolation := m.settle(&rest); finalViolation != "" {
 				const format = "%s\n%s\nwhen nothing else happens\n%+v\nends in\n%+v"
-				return len(w.states), fmt.Sprintf(format, wrong, w.trace(i), f, rest)
+				return len(w.states), fmt.Sprintf(format, finalViolation, w.trace(i), f, rest)
 			}
 		}
 		for n, s := range fleetSteps {

@@ -140,10 +140,10 @@ func copyOf[T any](p *T) *T {
 }
 
 // remove deletes objects from the member.
-func (m *model) remove(objects objectSet, why string) {
+func (m *model) remove(objects objectSet, reason string) {
 	objects &= m.live
 	if bad := objects &^ m.requested; bad != 0 && m.violation == "" {
-		m.violation = fmt.Sprintf("objects %b were deleted without a request: %s", bad, why)
+		m.violation = fmt.Sprintf("objects %b were deleted without a request: %s", bad, reason)
 	}
 	m.live &^= objects
 	m.requested &^= objects
