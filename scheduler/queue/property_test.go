@@ -107,8 +107,9 @@ func TestQueueAgreesWithNaive(t *testing.T) {
 	})
 }
 
-// TestHeap removes entries from any position of a heap that is deep enough for a moved entry to move up.
-func TestHeap(t *testing.T) {
+// TestHeap_RemoveAnyPosition removes entries from any position of a heap that is deep enough for a moved entry to move
+// up.
+func TestHeap_RemoveAnyPosition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h heap[int]
 		var entries []*entry[int]

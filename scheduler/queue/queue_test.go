@@ -124,7 +124,7 @@ func runScenarios(t *testing.T, scenarios []scenario) {
 	}
 }
 
-func TestOrder(t *testing.T) {
+func TestPop_Order(t *testing.T) {
 	runScenarios(t, []scenario{
 		{"by priority", "keys with a higher priority are popped first, including negative priorities", func(p *play) {
 			p.Add("low", -5)
@@ -393,7 +393,7 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-func TestDurations(t *testing.T) {
+func TestOptions_Durations(t *testing.T) {
 	tests := []struct {
 		name    string
 		reason  string

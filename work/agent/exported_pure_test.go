@@ -10,9 +10,9 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestWithoutCluster checks which fields are removed from an exported manifest. A removed field that the cluster has
-// allocated is ignored, so an object that was applied with the field keeps it.
-func TestWithoutCluster(t *testing.T) {
+// TestExported_WithoutClusterFields checks which fields are removed from an exported manifest. A removed field that the
+// cluster has allocated is ignored, so an object that was applied with the field keeps it.
+func TestExported_WithoutClusterFields(t *testing.T) {
 	object := func(kind string, spec map[string]any) apply.Object {
 		return apply.Object{Manifest: &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "a", "namespace": "b"}, "spec": spec,

@@ -98,8 +98,8 @@ func (w *world) healed() (notes []string) {
 	return notes
 }
 
-// TestHealWithoutHub checks that the agent corrects a member while its hub is unreachable, and deletes nothing.
-func TestHealWithoutHub(t *testing.T) {
+// TestHeal_HubUnreachable checks that the agent corrects a member while its hub is unreachable, and deletes nothing.
+func TestHeal_HubUnreachable(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{"cut", "stall"} {
 		t.Run(fault, func(t *testing.T) {

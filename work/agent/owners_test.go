@@ -80,8 +80,8 @@ func TestSharedFieldOwner(t *testing.T) {
 			"apply.fieldOwner in one of the Works.\nConfigMap NS/a: Applied=False/Conflict Available=True/Ready")
 }
 
-// TestTwoHubs checks a member of two hubs, each with a Work of the same name in a namespace of the same name.
-func TestTwoHubs(t *testing.T) {
+// TestMember_OfTwoHubs checks a member of two hubs, each with a Work of the same name in a namespace of the same name.
+func TestMember_OfTwoHubs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	own := ownHub(t)

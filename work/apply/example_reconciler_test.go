@@ -93,8 +93,8 @@ func ExampleEngine_Sync() {
 	// Output: apply_test.bundles
 }
 
-// TestBundles runs the reconciler of the example.
-func TestBundles(t *testing.T) {
+// TestExample_Bundles runs the reconciler of the example.
+func TestExample_Bundles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := bundles{w.admin, apply.New(w.admin, apply.Options{})}

@@ -143,7 +143,7 @@ func covers(set *fieldpath.Set, content map[string]any) bool {
 	return fieldCoverage{func() *fieldpath.Set { return fieldpath.NewSet() }}.covers(set, content)
 }
 
-func TestCovers_Empty(t *testing.T) {
+func TestCovers_EmptyListsAndMaps(t *testing.T) {
 	t.Parallel()
 	ours := fieldpath.NewSet(
 		fieldpath.MakePathOrDie("spec", "volumes", fieldpath.KeyByFields("name", "d"), "name"),

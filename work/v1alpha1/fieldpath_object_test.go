@@ -33,7 +33,7 @@ const object = `{
 	"metadata": {"annotations": {"example.com/note": "n"}}
 }`
 
-func TestGet(t *testing.T) {
+func TestFieldPath_Get(t *testing.T) {
 	for _, test := range []struct {
 		reason, path string
 		want         any
@@ -73,7 +73,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-func TestSet(t *testing.T) {
+func TestFieldPath_Set(t *testing.T) {
 	for _, test := range []struct {
 		reason, object, path string
 		value                any
@@ -122,7 +122,7 @@ func TestSet(t *testing.T) {
 	}
 }
 
-func TestRemove(t *testing.T) {
+func TestFieldPath_Remove(t *testing.T) {
 	for _, test := range []struct{ reason, object, path, want string }{
 		{"field", `{"a": 1, "b": 2}`, ".a", `{"b": 2}`},
 		{"field with value null", `{"a": null}`, ".a", `{}`},
@@ -154,9 +154,9 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestRemove_SharedListIsNotChanged checks that Remove does not write to a list that another object shares, for example
-// after a shallow copy.
-func TestRemove_SharedListIsNotChanged(t *testing.T) {
+// TestFieldPath_RemoveDoesNotModifySharedList checks that Remove does not write to a list that another object shares,
+// for example after a shallow copy.
+func TestFieldPath_RemoveDoesNotModifySharedList(t *testing.T) {
 	shared := []any{"a", "b", "c"}
 	parsed(t, ".l[0]").Remove(map[string]any{"l": shared})
 	if diff := cmp.Diff([]any{"a", "b", "c"}, shared); diff != "" {
@@ -203,7 +203,7 @@ func anyObject() *rapid.Generator[map[string]any] {
 	return rapid.MapOfN(names, value(3), 1, 4)
 }
 
-func TestGetSetRemove(t *testing.T) {
+func TestFieldPath_GetSetRemove(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		object := anyObject().Draw(t, "object")
 		walk(nil, object, func(path v1alpha1.FieldPath, intoMap bool) {
@@ -244,7 +244,7 @@ func TestGetSetRemove(t *testing.T) {
 	})
 }
 
-func TestSet_GetReturnsTheValue(t *testing.T) {
+func TestFieldPath_SetThenGet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		path, object := anyPath().Draw(t, "path"), anyObject().Draw(t, "object")
 		before := runtime.DeepCopyJSON(object)
@@ -263,7 +263,7 @@ func TestSet_GetReturnsTheValue(t *testing.T) {
 	})
 }
 
-func TestExpand(t *testing.T) {
+func TestFieldPath_Expand(t *testing.T) {
 	web := decoded(t, `{"spec": {"containers": [{"name": "a", "env": [{"name": "X"}, {"name": "Y"}]}, {"name": "b"}], `+
 		`"args": ["x", {}], "labels": {"k.l": 1}}}`)
 	other := decoded(t, `{"spec": {"containers": [{"name": "c"}, {"name": "a"}]}}`)

@@ -14,7 +14,7 @@ import (
 var web = v1alpha1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments",
 	Namespace: "shop", Name: "web"}
 
-func TestSelects(t *testing.T) {
+func TestManifestSelector_Selects(t *testing.T) {
 	node := v1alpha1.ResourceIdentifier{Version: "v1", Kind: "Node", Name: "n"}
 	for _, test := range []struct {
 		reason   string
@@ -47,7 +47,7 @@ func TestSelects(t *testing.T) {
 	}
 }
 
-func TestOptionsFor(t *testing.T) {
+func TestWorkSpec_OptionsFor(t *testing.T) {
 	all, other := v1alpha1.ManifestSelector{Kind: "Deployment"}, v1alpha1.ManifestSelector{Name: "api"}
 	defaults := v1alpha1.EffectiveOptions{
 		Mode: v1alpha1.ServerSideApply, Takeover: v1alpha1.TakeoverNever, Drift: v1alpha1.DriftCorrect,
@@ -130,7 +130,7 @@ func TestOptionsFor(t *testing.T) {
 	}
 }
 
-func TestOrphan(t *testing.T) {
+func TestWorkSpec_Orphan(t *testing.T) {
 	for _, test := range []struct {
 		reason  string
 		spec    v1alpha1.WorkSpec
@@ -149,7 +149,7 @@ func TestOrphan(t *testing.T) {
 	}
 }
 
-func TestWaveTimeout(t *testing.T) {
+func TestWavePolicy_Timeout(t *testing.T) {
 	for seconds, want := range map[int32]time.Duration{0: 10 * time.Minute, 1: time.Second, 86400: 24 * time.Hour} {
 		if got := (v1alpha1.WavePolicy{TimeoutSeconds: seconds}).Timeout(); got != want {
 			t.Errorf("%d: want %s, got %s", seconds, want, got)
