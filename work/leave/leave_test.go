@@ -192,8 +192,8 @@ func TestForce_GateNotCalled(t *testing.T) {
 		resources membershipv1alpha1.ResourcePolicy
 		kept      bool
 	}{
-		"uncalled-delete": {"resource policy Delete deletes the objects", membershipv1alpha1.DeleteResources, false},
-		"uncalled-orphan": {"resource policy Orphan keeps the objects", membershipv1alpha1.OrphanResources, true},
+		"unasked-delete": {"resource policy Delete deletes the objects", membershipv1alpha1.DeleteResources, false},
+		"unasked-orphan": {"resource policy Orphan keeps the objects", membershipv1alpha1.OrphanResources, true},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
