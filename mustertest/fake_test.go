@@ -13,7 +13,7 @@ import (
 // spy is a testing.TB that records failures instead of failing the real test.
 type spy struct {
 	testing.TB
-	said     []string
+	failures []string
 	cleanups []func()
 }
 
@@ -21,7 +21,7 @@ func (s *spy) Helper()          {}
 func (s *spy) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
 
 func (s *spy) Errorf(format string, args ...any) {
-	s.said = append(s.said, fmt.Sprintf(format, args...))
+	s.failures = append(s.failures, fmt.Sprintf(format, args...))
 }
 
 func (s *spy) Fatalf(format string, args ...any) {
@@ -29,8 +29,8 @@ func (s *spy) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// watch runs a test until it returns or calls a fatal method, and returns its messages.
-func watch(t *testing.T, test func(testing.TB)) []string {
+// failuresOf runs a test until it returns or calls a fatal method, and returns its messages.
+func failuresOf(t *testing.T, test func(testing.TB)) []string {
 	s, done := &spy{TB: t}, make(chan struct{})
 	go func() {
 		defer close(done)
@@ -42,25 +42,25 @@ func watch(t *testing.T, test func(testing.TB)) []string {
 		test(s)
 	}()
 	<-done
-	return s.said
+	return s.failures
 }
 
-// server is an HTTP server that answers every request and counts the requests.
+// server is an HTTP server that responds to every request and counts the requests.
 type server int
 
 func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	*s++
-	answer := httptest.NewRecorder()
+	response := httptest.NewRecorder()
 	if r.Method == http.MethodPost {
-		answer.WriteHeader(http.StatusCreated)
+		response.WriteHeader(http.StatusCreated)
 	}
-	return answer.Result(), nil
+	return response.Result(), nil
 }
 
 // send sends a request such as "GET /api/v1/pods", and reports whether it received a response.
-func send(t *testing.T, over http.RoundTripper, request string) bool {
+func send(t *testing.T, transport http.RoundTripper, request string) bool {
 	t.Helper()
-	response, err := over.RoundTrip(requestOf(t, request))
+	response, err := transport.RoundTrip(requestOf(t, request))
 	if err == nil {
 		require.NoError(t, response.Body.Close())
 	}

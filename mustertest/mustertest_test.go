@@ -22,31 +22,31 @@ func TestAttributes(t *testing.T) {
 		reason, request string
 		want            mustertest.Attributes
 	}{
-		{"many", "GET /api/v1/pods", mustertest.Attributes{Verb: "list", Resource: "pods"}},
-		{"many of a namespace", "GET /apis/work.muster.dev/v1alpha1/namespaces/a/works?limit=500",
+		{"list", "GET /api/v1/pods", mustertest.Attributes{Verb: "list", Resource: "pods"}},
+		{"list in a namespace", "GET /apis/work.muster.dev/v1alpha1/namespaces/a/works?limit=500",
 			mustertest.Attributes{Verb: "list", Group: "work.muster.dev", Resource: "works", Namespace: "a"}},
-		{"for ever", "GET /apis/work.muster.dev/v1alpha1/works?watch=true", mustertest.Attributes{Verb: "watch",
+		{"watch=true", "GET /apis/work.muster.dev/v1alpha1/works?watch=true", mustertest.Attributes{Verb: "watch",
 			Group: "work.muster.dev", Resource: "works"}},
-		{"as some clients say it", "GET /api/v1/pods?watch=1", mustertest.Attributes{Verb: "watch", Resource: "pods"}},
-		{"one", "GET /apis/apps/v1/namespaces/a/deployments/b", mustertest.Attributes{Verb: "get", Group: "apps",
+		{"watch=1", "GET /api/v1/pods?watch=1", mustertest.Attributes{Verb: "watch", Resource: "pods"}},
+		{"get", "GET /apis/apps/v1/namespaces/a/deployments/b", mustertest.Attributes{Verb: "get", Group: "apps",
 			Resource: "deployments", Namespace: "a", Name: "b"}},
-		{"a part of one", "PATCH /apis/work.muster.dev/v1alpha1/namespaces/a/works/b/status",
+		{"subresource", "PATCH /apis/work.muster.dev/v1alpha1/namespaces/a/works/b/status",
 			mustertest.Attributes{Verb: "patch", Group: "work.muster.dev", Resource: "works/status", Namespace: "a", Name: "b"}},
-		{"a new one", "POST /api/v1/namespaces/a/events", mustertest.Attributes{Verb: "create", Resource: "events",
+		{"create", "POST /api/v1/namespaces/a/events", mustertest.Attributes{Verb: "create", Resource: "events",
 			Namespace: "a"}},
-		{"another instead", "PUT /api/v1/nodes/b", mustertest.Attributes{Verb: "update", Resource: "nodes", Name: "b"}},
-		{"one less", "DELETE /api/v1/nodes/b", mustertest.Attributes{Verb: "delete", Resource: "nodes", Name: "b"}},
-		{"all at once", "DELETE /api/v1/namespaces/a/pods", mustertest.Attributes{Verb: "deletecollection", Resource: "pods",
-			Namespace: "a"}},
-		{"namespaces", "GET /api/v1/namespaces", mustertest.Attributes{Verb: "list", Resource: "namespaces"}},
-		{"a namespace is in itself, as in RBAC", "DELETE /api/v1/namespaces/a", mustertest.Attributes{Verb: "delete",
-			Resource: "namespaces", Namespace: "a", Name: "a"}},
-		{"and so is a part of it", "PUT /api/v1/namespaces/a/finalize", mustertest.Attributes{Verb: "update",
-			Resource: "namespaces/finalize", Namespace: "a", Name: "a"}},
+		{"update", "PUT /api/v1/nodes/b", mustertest.Attributes{Verb: "update", Resource: "nodes", Name: "b"}},
+		{"delete", "DELETE /api/v1/nodes/b", mustertest.Attributes{Verb: "delete", Resource: "nodes", Name: "b"}},
+		{"deletecollection", "DELETE /api/v1/namespaces/a/pods",
+			mustertest.Attributes{Verb: "deletecollection", Resource: "pods", Namespace: "a"}},
+		{"list of namespaces", "GET /api/v1/namespaces", mustertest.Attributes{Verb: "list", Resource: "namespaces"}},
+		{"the namespace of a Namespace is its name, as in RBAC", "DELETE /api/v1/namespaces/a",
+			mustertest.Attributes{Verb: "delete", Resource: "namespaces", Namespace: "a", Name: "a"}},
+		{"the namespace of a subresource of a Namespace is its name", "PUT /api/v1/namespaces/a/finalize",
+			mustertest.Attributes{Verb: "update", Resource: "namespaces/finalize", Namespace: "a", Name: "a"}},
 		{"discovery", "GET /apis", mustertest.Attributes{}},
 		{"discovery of a version", "GET /apis/apps/v1", mustertest.Attributes{}},
 		{"discovery of the core", "GET /api/v1", mustertest.Attributes{}},
-		{"neither", "GET /openapi/v3", mustertest.Attributes{}},
+		{"a path outside of the APIs", "GET /openapi/v3", mustertest.Attributes{}},
 		{"the root", "GET /", mustertest.Attributes{}},
 	} {
 		require.Equal(t, test.want, mustertest.AttributesOf(requestOf(t, test.request)), "%s: %s", test.reason, test.request)
@@ -56,17 +56,18 @@ func TestAttributes(t *testing.T) {
 func TestRequestCounter(t *testing.T) {
 	var served server
 	w := &mustertest.RequestCounter{}
-	over := w.Wrap(&served)
-	require.Empty(t, w.Writes(), "nothing has gone over it")
+	transport := w.Wrap(&served)
+	require.Empty(t, w.Writes(), "no request was sent")
 	for _, request := range []string{
 		"GET /api/v1/pods", "GET /api/v1/pods", "POST /api/v1/namespaces/a/pods", "PATCH /api/v1/namespaces/a/pods/b/status",
 		"POST /api/v1/namespaces/a/events",
 	} {
-		require.True(t, send(t, over, request))
+		require.True(t, send(t, transport, request))
 	}
 	require.EqualValues(t, 5, served)
 	require.Equal(t, 2, w.Count("GET pods"))
-	require.Equal(t, map[string]int{"POST pods": 1, "PATCH pods/status": 1}, w.Writes(), "reads and Events are none")
+	require.Equal(t, map[string]int{"POST pods": 1, "PATCH pods/status": 1}, w.Writes(),
+		"reads and Events are not counted as writes")
 	w.Reset()
 	require.Zero(t, w.Count("GET pods"))
 	require.Empty(t, w.Writes())
@@ -77,22 +78,22 @@ func TestCrash(t *testing.T) {
 	for _, test := range []struct {
 		reason string
 		at     int
-		how    mustertest.Loss
+		loss   mustertest.Loss
 		served server
 	}{
-		{"whose answer is lost, that was carried out", 2, mustertest.ResponseLost, 5},
-		{"a request that is not sent has no effect", 2, mustertest.RequestLost, 4},
-		{"who never ends does all", 0, mustertest.RequestLost, 8},
+		{"a write whose response is lost has an effect", 2, mustertest.ResponseLost, 5},
+		{"a write whose request is lost has no effect", 2, mustertest.RequestLost, 4},
+		{"a client without a crash sends all requests", 0, mustertest.RequestLost, 8},
 	} {
 		var served server
-		c := mustertest.NewCrash(test.at, test.how)
-		over := c.Wrap(&served)
+		c := mustertest.NewCrash(test.at, test.loss)
+		transport := c.Wrap(&served)
 		for _, request := range []string{get, patch, event, get} {
-			require.True(t, send(t, over, request), test.reason)
+			require.True(t, send(t, transport, request), test.reason)
 		}
 		require.Empty(t, c.Request(), test.reason)
 		for _, request := range []string{patch, get, event, patch} {
-			require.Equal(t, test.at == 0, send(t, over, request), "%s: %s", test.reason, request)
+			require.Equal(t, test.at == 0, send(t, transport, request), "%s: %s", test.reason, request)
 		}
 		require.Equal(t, test.served, served, test.reason)
 		require.Equal(t, test.at, c.At())
@@ -109,18 +110,18 @@ func TestCrash(t *testing.T) {
 func TestEventually(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started, calls := time.Now(), 0
-		said := watch(t, func(t testing.TB) {
+		failures := failuresOf(t, func(t testing.TB) {
 			mustertest.Eventually(t, time.Minute, "the shop is open", func() error {
 				calls++
 				return errors.New("the shop is closed")
 			})
 		})
-		require.Less(t, calls, 500, "not every 20 ms for a minute")
-		require.Equal(t, []string{"expected within 1m0s: the shop is open: the shop is closed"}, said)
+		require.Less(t, calls, 500, "Eventually polls less often than every 100 ms")
+		require.Equal(t, []string{"expected within 1m0s: the shop is open: the shop is closed"}, failures)
 		require.Less(t, time.Since(started), time.Minute+time.Second)
 
 		started = time.Now()
-		said = watch(t, func(t testing.TB) {
+		failures = failuresOf(t, func(t testing.TB) {
 			mustertest.Eventually(t, time.Minute, "the shop is open", func() error {
 				if time.Since(started) < 10*time.Second {
 					return errors.New("the shop is closed")
@@ -128,7 +129,7 @@ func TestEventually(t *testing.T) {
 				return nil
 			})
 		})
-		require.Empty(t, said)
+		require.Empty(t, failures)
 		require.Less(t, time.Since(started), 10*time.Second+200*time.Millisecond)
 	})
 }
@@ -136,56 +137,56 @@ func TestEventually(t *testing.T) {
 func TestQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := time.Now()
-		said := watch(t, func(t testing.TB) {
+		failures := failuresOf(t, func(t testing.TB) {
 			mustertest.Quiet(t, time.Second, func() int { return int(min(time.Since(started), 5*time.Second)) })
 		})
-		require.Empty(t, said)
+		require.Empty(t, failures)
 		require.Greater(t, time.Since(started), 6*time.Second, "a second after the last change")
 
 		started = time.Now()
-		said = watch(t, func(t testing.TB) {
+		failures = failuresOf(t, func(t testing.TB) {
 			mustertest.Quiet(t, time.Second, func() bool { return time.Since(started)%time.Second < time.Second/2 })
 		})
-		require.Len(t, said, 1)
-		require.Contains(t, said[0], "expected within 1m0s: no change for 1s")
+		require.Len(t, failures, 1)
+		require.Contains(t, failures[0], "expected within 1m0s: no change for 1s")
 	})
 }
 
-func TestRun(t *testing.T) {
+func TestRun_EndOfFunctions(t *testing.T) {
 	untilEnd := func(ctx context.Context) error { <-ctx.Done(); return nil }
 	for _, test := range []struct {
 		reason string
 		starts []func(context.Context) error
 		want   []string
 	}{
-		{"all end when they are told", []func(context.Context) error{untilEnd, untilEnd}, nil},
-		{"one ends with an error", []func(context.Context) error{untilEnd, func(context.Context) error {
+		{"all functions end with their context", []func(context.Context) error{untilEnd, untilEnd}, nil},
+		{"a function ends with an error", []func(context.Context) error{untilEnd, func(context.Context) error {
 			return errors.New("no power")
 		}}, []string{"the shop ended with an error: no power"}},
-		{"one never ends", []func(context.Context) error{func(ctx context.Context) error {
+		{"a function does not end in time", []func(context.Context) error{func(ctx context.Context) error {
 			<-ctx.Done()
 			<-time.After(time.Hour)
 			return nil
 		}}, []string{"the shop did not end within 2m0s"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			said := watch(t, func(t testing.TB) {
+			failures := failuresOf(t, func(t testing.TB) {
 				stop := mustertest.Run(t, "the shop", test.starts...)
 				stop()
-				stop() // and with the test once more
+				stop() // The end of the test calls stop again.
 			})
-			require.Equal(t, test.want, said, test.reason)
-			<-time.After(2 * time.Hour) // what does not end in time ends at last
+			require.Equal(t, test.want, failures, test.reason)
+			<-time.After(2 * time.Hour) // The function that does not end in time ends after an hour.
 		})
 		synctest.Test(t, func(t *testing.T) {
-			require.Equal(t, test.want, watch(t, func(t testing.TB) { mustertest.Run(t, "the shop", test.starts...) }),
-				"%s, with the test", test.reason)
+			require.Equal(t, test.want, failuresOf(t, func(t testing.TB) { mustertest.Run(t, "the shop", test.starts...) }),
+				"%s, at the end of the test", test.reason)
 			<-time.After(2 * time.Hour)
 		})
 	}
 }
 
-func TestGrant(t *testing.T) {
+func TestGrantFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "role.yaml")
 	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
 	admin := fake.NewClientBuilder().WithScheme(mustertest.Scheme()).Build()
@@ -202,10 +203,10 @@ func TestGrant(t *testing.T) {
 	require.NoError(t, admin.Get(t.Context(), named("stock", "keeper-shop"), &binding))
 	require.Equal(t, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "shop"}, binding.RoleRef)
 	require.Equal(t, keeper, binding.Subjects)
-	var everywhere rbacv1.ClusterRoleBinding
-	require.NoError(t, admin.Get(t.Context(), named("", "keeper-shop"), &everywhere))
-	require.Equal(t, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "shop"}, everywhere.RoleRef)
-	require.Equal(t, keeper, everywhere.Subjects)
+	var clusterBinding rbacv1.ClusterRoleBinding
+	require.NoError(t, admin.Get(t.Context(), named("", "keeper-shop"), &clusterBinding))
+	require.Equal(t, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "shop"}, clusterBinding.RoleRef)
+	require.Equal(t, keeper, clusterBinding.Subjects)
 
 	for text, want := range map[string]string{
 		"kind: Secret":                          `contains a "Secret"`,
@@ -224,7 +225,7 @@ func named(namespace, name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: namespace, Name: name}
 }
 
-func TestClock(t *testing.T) {
+func TestClock_Move(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c mustertest.Clock
 		started := c.Now()

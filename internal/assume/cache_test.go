@@ -99,7 +99,7 @@ func TestCache(t *testing.T) {
 			c.Observe(object("u", "6"))
 			c.Replace(known, object("u", "2"))
 		}, "u@6", 1},
-		{"versions that cannot be compared: the last one counts", func(c *cache) {
+		{"of versions that are not numbers, the last one is kept", func(c *cache) {
 			c.Observe(object("u", "x"))
 			c.Observe(object("u", "b"))
 			c.BeginWrite(name)(object("u", "a"))

@@ -25,7 +25,7 @@ func TestVersions(t *testing.T) {
 	v.Record(object("u", "6"))
 	require.True(t, v.Lacks(object("u", "5"), now.Add(assume.MaxWait)), "another write has a wait of its own")
 	require.False(t, v.Lacks(object("u", "6"), now), "the cache contains the version")
-	require.False(t, v.Lacks(object("u", "5"), now), "a version that was seen is not waited for again")
+	require.False(t, v.Lacks(object("u", "5"), now), "an observed version is not waited for again")
 
 	v.Record(object("u", "7"))
 	v.Forget(name)

@@ -145,14 +145,14 @@ func TestAttack_Agent_OversizedStatus(t *testing.T) {
 	for i := range many {
 		many[i] = v1alpha1.Property{Name: fmt.Sprintf("example.com/p%d", i), Value: strings.Repeat("v", 100)}
 	}
-	for what, change := range map[string]func(*v1alpha1.Membership){
+	for name, change := range map[string]func(*v1alpha1.Membership){
 		"many properties": func(m *v1alpha1.Membership) { m.Status.Properties = many },
 		"a long property": func(m *v1alpha1.Membership) {
 			m.Status.Properties = []v1alpha1.Property{{Name: "example.com/a", Value: strings.Repeat("v", 1<<20)}}
 		},
 	} {
 		err := report(change)
-		require.True(t, apierrors.IsInvalid(err), "%s: %v", what, err)
+		require.True(t, apierrors.IsInvalid(err), "%s: %v", name, err)
 	}
 }
 

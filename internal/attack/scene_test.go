@@ -79,7 +79,7 @@ func (s *scene) create(objects ...client.Object) {
 	}
 }
 
-// temporary creates objects that are deleted when the test ends, and not waited for.
+// temporary creates objects that are deleted when the test ends. It does not wait for the deletion.
 func (s *scene) temporary(objects ...client.Object) {
 	s.t.Helper()
 	for _, object := range objects {
@@ -176,14 +176,14 @@ func changingStatus[T client.Object](object T, change func(T)) attempt {
 }
 
 // forbidden checks that the API server forbids each attempt of the attacker, and accepts the same request from an
-// administrator: an attempt that is invalid for another reason shows nothing.
+// administrator: an attempt that is invalid for another reason proves nothing.
 func (s *scene) forbidden(attacker client.Client, attempts map[string]attempt) {
 	s.t.Helper()
-	for what, try := range attempts {
+	for action, try := range attempts {
 		err := try(s.t.Context(), attacker)
-		require.True(s.t, apierrors.IsForbidden(err), "%s: %v", what, err)
+		require.True(s.t, apierrors.IsForbidden(err), "%s: %v", action, err)
 		require.NoError(s.t, client.IgnoreAlreadyExists(try(s.t.Context(), s.admin, client.DryRunAll)),
-			"the administrator: %s", what)
+			"the administrator: %s", action)
 	}
 }
 
@@ -214,8 +214,8 @@ func (s *scene) token(name string, spec v1alpha1.JoinTokenSpec) *registration.Bo
 	return bootstrap
 }
 
-// asker is a program that holds a bootstrap credential and sends a JoinRequest.
-type asker struct {
+// requester is a program with a bootstrap credential that sends a JoinRequest.
+type requester struct {
 	bootstrap *registration.Bootstrap
 	client    client.Client
 	claim     *registration.ClaimKey
@@ -223,9 +223,9 @@ type asker struct {
 	request   *v1alpha1.JoinRequest
 }
 
-// newAsker returns an asker whose request is signed and not sent yet.
-func (s *scene) newAsker(bootstrap *registration.Bootstrap, name, clusterID string,
-	change ...func(*v1alpha1.JoinRequestSpec)) *asker {
+// newRequester returns a requester whose request is signed and not sent yet.
+func (s *scene) newRequester(bootstrap *registration.Bootstrap, name, clusterID string,
+	change ...func(*v1alpha1.JoinRequestSpec)) *requester {
 	s.t.Helper()
 	claim, err := registration.NewClaimKey()
 	require.NoError(s.t, err)
@@ -239,11 +239,11 @@ func (s *scene) newAsker(bootstrap *registration.Bootstrap, name, clusterID stri
 		c(&request.Spec)
 	}
 	require.NoError(s.t, registration.Sign(request, claim, bootstrap))
-	return &asker{bootstrap, s.client(bootstrap.RESTConfig()), claim, private, request}
+	return &requester{bootstrap, s.client(bootstrap.RESTConfig()), claim, private, request}
 }
 
 // send creates the request. The API server counts requests in the status of a ResourceQuota, and reports conflicts.
-func (s *scene) send(a *asker) error {
+func (s *scene) send(a *requester) error {
 	for {
 		err := a.client.Create(s.t.Context(), a.request.DeepCopy())
 		if !apierrors.IsConflict(err) {
@@ -252,15 +252,15 @@ func (s *scene) send(a *asker) error {
 	}
 }
 
-// ask sends the request and waits until the hub has an answer that is one of those.
-func (s *scene) ask(a *asker, answers ...v1alpha1.JoinAnswer) *v1alpha1.JoinRequest {
+// request sends the request and waits until its answer is one of answers.
+func (s *scene) request(a *requester, answers ...v1alpha1.JoinAnswer) *v1alpha1.JoinRequest {
 	s.t.Helper()
 	require.NoError(s.t, client.IgnoreAlreadyExists(s.send(a)))
-	return s.answered(a, answers...)
+	return s.waitForAnswer(a, answers...)
 }
 
-// answered waits until the hub has an answer to the request that is one of those.
-func (s *scene) answered(a *asker, answers ...v1alpha1.JoinAnswer) *v1alpha1.JoinRequest {
+// waitForAnswer waits until the answer to the request is one of answers.
+func (s *scene) waitForAnswer(a *requester, answers ...v1alpha1.JoinAnswer) *v1alpha1.JoinRequest {
 	s.t.Helper()
 	s.t.Cleanup(func() { _ = s.admin.Delete(context.Background(), a.request) })
 	got := &v1alpha1.JoinRequest{}
@@ -281,9 +281,9 @@ func (s *scene) answered(a *asker, answers ...v1alpha1.JoinAnswer) *v1alpha1.Joi
 // joined lets a member join, and returns a client with the credential of its agent.
 func (s *scene) joined(name string) (agent client.Client, member *v1alpha1.MemberCluster) {
 	s.t.Helper()
-	a := s.newAsker(s.hub.Bootstrap(), name, "id-"+name)
-	answered := s.ask(a, v1alpha1.AnswerIssued)
-	material, err := token.Method{}.Open(a.claim, a.private, *answered.Status.Credential)
+	a := s.newRequester(s.hub.Bootstrap(), name, "id-"+name)
+	issued := s.request(a, v1alpha1.AnswerIssued)
+	material, err := token.Method{}.Open(a.claim, a.private, *issued.Status.Credential)
 	require.NoError(s.t, err)
 	config, err := material.Config(a.bootstrap.RESTConfig(), a.claim)
 	require.NoError(s.t, err)

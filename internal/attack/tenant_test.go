@@ -65,7 +65,7 @@ func in(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-// grant adds a member to the tenant's set.
+// grant adds a member to the ClusterSet of the tenant.
 func (x *tenancy) grant(member string) {
 	x.t.Helper()
 	mustertest.Change(x.t, x.admin, x.member(member), func(m *v1alpha1.MemberCluster) {
@@ -106,10 +106,10 @@ func (x *tenancy) place(name string, members ...string) *placementv1alpha1.Place
 	return p
 }
 
-// chosen returns the clusters of a Placement when it is decided.
-func (x *tenancy) chosen(p *placementv1alpha1.Placement, want ...string) {
+// waitForDecision waits until a Placement is decided and has selected exactly these clusters.
+func (x *tenancy) waitForDecision(p *placementv1alpha1.Placement, want ...string) {
 	x.t.Helper()
-	x.eventually(fmt.Sprintf("Placement %s has chosen %v", p.Name, want), func() error {
+	x.eventually(fmt.Sprintf("Placement %s has selected %v", p.Name, want), func() error {
 		var list placementv1alpha1.PlacementDecisionList
 		if err := x.admin.List(x.t.Context(), &list, client.InNamespace(p.Namespace),
 			client.MatchingLabels{placementv1alpha1.PlacementLabel: p.Name}); err != nil {
@@ -125,7 +125,7 @@ func (x *tenancy) chosen(p *placementv1alpha1.Placement, want ...string) {
 			return err
 		}
 		if p.Status.DecidedGeneration != p.Generation || fmt.Sprint(got) != fmt.Sprint(want) {
-			return fmt.Errorf("the Placement has chosen %v: %+v", got, p.Status.Conditions)
+			return fmt.Errorf("the Placement has selected %v: %+v", got, p.Status.Conditions)
 		}
 		return nil
 	})
@@ -211,7 +211,7 @@ func TestAttack_Tenant_Permissions(t *testing.T) {
 			m.Labels = map[string]string{x.label: "yes"}
 		}),
 		"create a JoinToken":    creation(&v1alpha1.JoinToken{ObjectMeta: in(membership.RegistrationNamespace, "x")}),
-		"request to join":       creation(x.newAsker(x.hub.Bootstrap(), "x", "id-x").request),
+		"request to join":       creation(x.newRequester(x.hub.Bootstrap(), "x", "id-x").request),
 		"list the JoinRequests": listing(&v1alpha1.JoinRequestList{}, membership.RegistrationNamespace),
 	})
 }
@@ -223,11 +223,11 @@ func TestAttack_Tenant_UnboundSets(t *testing.T) {
 	x.runAgent("unbound-mine")
 	x.runAgent("unbound-theirs")
 	x.grant("unbound-mine")
-	x.chosen(x.place("both", "unbound-mine", "unbound-theirs"), "unbound-mine")
+	x.waitForDecision(x.place("both", "unbound-mine", "unbound-theirs"), "unbound-mine")
 	all := &placementv1alpha1.Placement{ObjectMeta: in(x.namespace, "all")}
 	all.Spec.Policy.Type = placementv1alpha1.PickAll
 	x.asTenant(all)
-	x.chosen(all, "unbound-mine")
+	x.waitForDecision(all, "unbound-mine")
 
 	// The tenant may create bindings, and has the verb bind on another set.
 	writer := &rbacv1.ClusterRole{ObjectMeta: in("", "binder-"+x.namespace), Rules: []rbacv1.PolicyRule{
@@ -260,7 +260,7 @@ func TestAttack_Tenant_UnboundSets(t *testing.T) {
 			b.Spec.ServiceAccount.Namespace = "kube-system"
 		}),
 	})
-	x.chosen(all, "unbound-mine")
+	x.waitForDecision(all, "unbound-mine")
 }
 
 // TestAttack_Tenant_OtherNamespacesSecrets checks that a WorkSet copies no object of another namespace to a cluster of
@@ -272,7 +272,7 @@ func TestAttack_Tenant_OtherNamespacesSecrets(t *testing.T) {
 	x.temporary(
 		&corev1.Secret{ObjectMeta: in(x.bank, "vault"), StringData: map[string]string{"pin": "4711"}},
 		&corev1.Secret{ObjectMeta: in(x.namespace, "own"), StringData: map[string]string{"pin": "1"}})
-	x.chosen(x.place("mine", "secrets-mine"), "secrets-mine")
+	x.waitForDecision(x.place("mine", "secrets-mine"), "secrets-mine")
 	distribute := func(name string, resources ...placementv1alpha1.ResourceSelector) {
 		x.asTenant(&placementv1alpha1.WorkSet{ObjectMeta: in(x.namespace, name), Spec: placementv1alpha1.WorkSetSpec{
 			Placements: []placementv1alpha1.PlacementReference{{Name: "mine"}}, Resources: resources}})
@@ -320,7 +320,7 @@ func TestAttack_Tenant_Executor(t *testing.T) {
 		require.NoError(t, client.IgnoreAlreadyExists(member.Create(t.Context(), object)))
 		t.Cleanup(func() { _ = member.Delete(context.Background(), object) })
 	}
-	x.chosen(x.place("mine", name), name)
+	x.waitForDecision(x.place("mine", name), name)
 	distribute := func(set string, executor *workv1alpha1.Executor, objects ...runtime.Object) {
 		w := &placementv1alpha1.WorkSet{ObjectMeta: in(x.namespace, set)}
 		w.Spec.Placements = []placementv1alpha1.PlacementReference{{Name: "mine"}}

@@ -21,7 +21,7 @@ import (
 // notIssued are the answers without a credential.
 var notIssued = []v1alpha1.JoinAnswer{v1alpha1.AnswerHeld, v1alpha1.AnswerDenied}
 
-// conditions returns the messages of an answer.
+// conditions returns the messages of the conditions of a request.
 func conditions(request *v1alpha1.JoinRequest) string {
 	var all []string
 	for _, c := range request.Status.Conditions {
@@ -48,13 +48,13 @@ func TestAttack_StolenToken_Reads(t *testing.T) {
 		"create a MemberCluster":              creation(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}),
 		"accept a member":                     changing(member, changeClaim),
 		"create a JoinToken":                  creation(&v1alpha1.JoinToken{ObjectMeta: x}),
-		"write a JoinRequest elsewhere":       creation(s.newAsker(s.hub.Bootstrap(), "x", "id-x").in("default")),
+		"write a JoinRequest elsewhere":       creation(s.newRequester(s.hub.Bootstrap(), "x", "id-x").in("default")),
 		"use the connections of push members": listing(&corev1.SecretList{}, membership.ConnectionNamespace),
 	})
 }
 
 // in returns the request in another namespace.
-func (a *asker) in(namespace string) *v1alpha1.JoinRequest {
+func (a *requester) in(namespace string) *v1alpha1.JoinRequest {
 	request := a.request.DeepCopy()
 	request.Namespace = namespace
 	return request
@@ -69,7 +69,7 @@ func TestAttack_StolenToken_NameSquatting(t *testing.T) {
 	open := s.token("squat-open", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	waiting := s.token("squat-waiting", v1alpha1.JoinTokenSpec{})
 
-	request := s.ask(s.newAsker(open, "squatted", "id-thief"), notIssued...)
+	request := s.request(s.newRequester(open, "squatted", "id-thief"), notIssued...)
 	require.Nil(t, request.Status.Credential)
 	require.Contains(t, conditions(request), "belongs to another cluster")
 	now := s.member("squatted")
@@ -79,12 +79,12 @@ func TestAttack_StolenToken_NameSquatting(t *testing.T) {
 
 	s.temporary(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "reserved"},
 		Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)}})
-	request = s.ask(s.newAsker(waiting, "reserved", "id-thief-2"), notIssued...)
+	request = s.request(s.newRequester(waiting, "reserved", "id-thief-2"), notIssued...)
 	require.Nil(t, request.Status.Credential)
 	require.Empty(t, s.member("reserved").Spec.Claim)
 
 	// The thief was first. The administrator denies it, and the rightful cluster joins with its own name.
-	s.ask(s.newAsker(waiting, "wanted", "id-thief-3"), v1alpha1.AnswerHeld)
+	s.request(s.newRequester(waiting, "wanted", "id-thief-3"), v1alpha1.AnswerHeld)
 	s.eventually("the administrator removes the request of the thief", func() error {
 		return s.admin.Delete(t.Context(), s.member("wanted"))
 	})
@@ -93,7 +93,7 @@ func TestAttack_StolenToken_NameSquatting(t *testing.T) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("the name is taken: %w", err)
+		return fmt.Errorf("the name is in use: %w", err)
 	})
 	_, wanted := s.joined("wanted")
 	require.Equal(t, "id-wanted", wanted.Spec.ClusterID)
@@ -106,16 +106,16 @@ func TestAttack_StolenToken_GuessedClusterID(t *testing.T) {
 	agent, member := s.joined("guessed")
 	open := s.token("guess-open", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	bound := s.token("guess-bound", v1alpha1.JoinTokenSpec{AutoAccept: true, ClusterID: "id-other"})
-	for what, a := range map[string]*asker{
-		"the member's name and ID": s.newAsker(open, "guessed", member.Spec.ClusterID),
-		"the member's ID":          s.newAsker(open, "guessed-thief", member.Spec.ClusterID),
-		"the member's UID": s.newAsker(open, "guessed-thief", member.Spec.ClusterID,
+	for name, a := range map[string]*requester{
+		"the member's name and ID": s.newRequester(open, "guessed", member.Spec.ClusterID),
+		"the member's ID":          s.newRequester(open, "guessed-thief", member.Spec.ClusterID),
+		"the member's UID": s.newRequester(open, "guessed-thief", member.Spec.ClusterID,
 			func(r *v1alpha1.JoinRequestSpec) { r.MemberUID = member.UID }),
-		"the token of another cluster": s.newAsker(bound, "guessed-thief-2", "id-thief"),
+		"the token of another cluster": s.newRequester(bound, "guessed-thief-2", "id-thief"),
 	} {
-		request := s.ask(a, notIssued...)
-		require.Nil(t, request.Status.Credential, what)
-		require.Equal(t, member.Spec, s.member("guessed").Spec, what)
+		request := s.request(a, notIssued...)
+		require.Nil(t, request.Status.Credential, name)
+		require.Equal(t, member.Spec, s.member("guessed").Spec, name)
 	}
 	require.NoError(t, agent.List(t.Context(), &v1alpha1.MembershipList{}, client.InNamespace(member.Status.Namespace)))
 	for _, name := range []string{"guessed-thief", "guessed-thief-2"} {
@@ -145,7 +145,7 @@ func TestAttack_StolenToken_LabelSteering(t *testing.T) {
 		return func(r *v1alpha1.JoinRequestSpec) { r.Labels = map[string]string{"attack.example.com/team": value} }
 	}
 	for _, value := range []string{"payments", "other"} {
-		request := s.ask(s.newAsker(open, "steered", "id-steered-"+value, with(value)), v1alpha1.AnswerDenied)
+		request := s.request(s.newRequester(open, "steered", "id-steered-"+value, with(value)), v1alpha1.AnswerDenied)
 		require.Contains(t, conditions(request), "spec.allowedLabels")
 	}
 	require.True(t, apierrors.IsNotFound(s.admin.Get(t.Context(), client.ObjectKey{Name: "steered"},
@@ -154,7 +154,7 @@ func TestAttack_StolenToken_LabelSteering(t *testing.T) {
 	// The labels of a request have no effect on a member that exists.
 	agent, member := s.joined("steered-later")
 	before := member.DeepCopy()
-	s.ask(s.newAsker(open, "steered-later", member.Spec.ClusterID, with("payments")), notIssued...)
+	s.request(s.newRequester(open, "steered-later", member.Spec.ClusterID, with("payments")), notIssued...)
 	require.Equal(t, before.Labels, s.member("steered-later").Labels)
 	s.forbidden(agent, map[string]attempt{
 		"an agent changes the labels of its member": changing(s.member("steered-later"), func(m *v1alpha1.MemberCluster) {
@@ -187,7 +187,7 @@ func TestAttack_StolenToken_Flood(t *testing.T) {
 	made := 0
 	for i := 0; ; i++ {
 		require.Less(t, i, 10*limit, "the API server accepts every request")
-		a := s.newAsker(stolen, fmt.Sprintf("flood-%d", i), fmt.Sprintf("id-flood-%d", i))
+		a := s.newRequester(stolen, fmt.Sprintf("flood-%d", i), fmt.Sprintf("id-flood-%d", i))
 		err := s.send(a)
 		if apierrors.IsForbidden(err) {
 			require.ErrorContains(t, err, "exceeded quota")
@@ -195,7 +195,7 @@ func TestAttack_StolenToken_Flood(t *testing.T) {
 		}
 		require.NoError(t, err)
 		t.Cleanup(func() { s.remove(a.request.Spec.Name) })
-		s.answered(a, v1alpha1.AnswerIssued, v1alpha1.AnswerHeld, v1alpha1.AnswerDenied)
+		s.waitForAnswer(a, v1alpha1.AnswerIssued, v1alpha1.AnswerHeld, v1alpha1.AnswerDenied)
 		made++
 	}
 	require.LessOrEqual(t, made, limit)

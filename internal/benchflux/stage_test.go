@@ -25,7 +25,7 @@ import (
 
 const deadline = time.Minute
 
-// stage is the control plane that all ways act on.
+// stage is the control plane to which all candidates apply.
 type stage struct {
 	config     *rest.Config
 	admin      client.Client
@@ -40,15 +40,15 @@ func newStage(b *testing.B) *stage {
 	s.admin, _ = s.newClient(b)
 	require.NoError(b, crds.InstallOnMember(b.Context(), s.admin))
 	s.watch = newWatch(b, s.config)
-	s.take(b, s.enter(b, "floor")) // an API server that has just started is slow
+	s.measure(b, s.newRun(b, "floor")) // An API server that has just started is slow.
 	return s
 }
 
-// requests counts what goes to the API server.
+// requests counts requests to the API server.
 type requests struct{ n atomic.Int64 }
 
-// take returns how many there were since the last take.
-func (r *requests) take() int64 { return r.n.Swap(0) }
+// reset returns the number of requests since the last reset.
+func (r *requests) reset() int64 { return r.n.Swap(0) }
 
 func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
@@ -75,37 +75,37 @@ func (s *stage) newClient(b *testing.B) (client.Client, *requests) {
 	return c, counted
 }
 
-// enter gives a way a namespace and a client of its own.
-func (s *stage) enter(b *testing.B, name string) *turn {
+// newRun creates a candidate with its own namespace and client.
+func (s *stage) newRun(b *testing.B, name string) *run {
 	b.Helper()
 	s.namespaces++
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", name, s.namespaces)}}
 	require.NoError(b, s.admin.Create(b.Context(), namespace))
-	// The controller-manager puts one there, and is not to do it while the clock runs.
+	// The kube-controller-manager creates this ConfigMap in each namespace, and must not create it in the measured time.
 	require.Eventually(b, func() bool {
 		return s.admin.Get(b.Context(), client.ObjectKey{Namespace: namespace.Name, Name: "kube-root-ca.crt"},
 			&corev1.ConfigMap{}) == nil
 	}, deadline, 10*time.Millisecond)
-	t := &turn{namespace: namespace.Name}
-	t.way, t.requests = s.newWay(b, name, namespace.Name)
+	t := &run{namespace: namespace.Name}
+	t.candidate, t.requests = s.newCandidate(b, name, namespace.Name)
 	return t
 }
 
-// settle has each way apply everything once, and waits until the watch has noticed.
-func (s *stage) settle(b *testing.B, names []string) map[string]*turn {
+// applyAll runs each candidate once, and waits until the watch has observed the objects.
+func (s *stage) applyAll(b *testing.B, names []string) map[string]*run {
 	b.Helper()
-	observed := map[string]*turn{}
+	observed := map[string]*run{}
 	for _, name := range names {
-		t := s.enter(b, name)
-		s.take(b, t)
-		s.watch.knows(b, s.list(b, t.namespace))
+		t := s.newRun(b, name)
+		s.measure(b, t)
+		s.watch.waitFor(b, s.list(b, t.namespace))
 		observed[name] = t
 	}
 	return observed
 }
 
-// edit changes one ConfigMap in a hundred, others each round, and waits until the watch has noticed.
-func (s *stage) edit(b *testing.B, t *turn, round int) {
+// edit changes one ConfigMap in a hundred, other ones in each round, and waits until the watch has observed them.
+func (s *stage) edit(b *testing.B, t *run, round int) {
 	b.Helper()
 	t.edited = nil
 	var edited []corev1.ConfigMap
@@ -115,10 +115,10 @@ func (s *stage) edit(b *testing.B, t *turn, round int) {
 		require.NoError(b, s.admin.Patch(b.Context(), &object, patch, client.FieldOwner("editor")))
 		t.edited, edited = append(t.edited, i), append(edited, object)
 	}
-	s.watch.knows(b, edited)
+	s.watch.waitFor(b, edited)
 }
 
-// check fails unless the ConfigMaps are as they are wanted.
+// check fails unless all ConfigMaps have the desired value.
 func (s *stage) check(b *testing.B, namespace string) {
 	b.Helper()
 	found := 0
@@ -128,7 +128,7 @@ func (s *stage) check(b *testing.B, namespace string) {
 			found++
 		}
 	}
-	require.Equal(b, count, found, "ConfigMaps as they are wanted in %s", namespace)
+	require.Equal(b, count, found, "ConfigMaps with the desired value in namespace %s", namespace)
 }
 
 func (s *stage) list(b *testing.B, namespace string) []corev1.ConfigMap {
@@ -138,7 +138,7 @@ func (s *stage) list(b *testing.B, namespace string) []corev1.ConfigMap {
 	return list.Items
 }
 
-// manifests are what is wanted in a namespace, made for one way alone.
+// manifests returns new desired objects of a namespace. Candidates do not share objects, because they change them.
 func manifests(namespace string) []*unstructured.Unstructured {
 	objects := make([]*unstructured.Unstructured, count)
 	for i := range objects {

@@ -17,7 +17,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// watch is an [apply.Metadata]: of all ConfigMaps that muster applied, wherever they are, as the agent watches them.
+// watch is an [apply.Metadata] of the ConfigMaps that muster has applied in all namespaces, as in the agent.
 type watch struct{ informer cache.SharedIndexInformer }
 
 func newWatch(b *testing.B, config *rest.Config) watch {
@@ -50,8 +50,8 @@ func (w watch) Lookup(kind schema.GroupVersionKind, key client.ObjectKey) *metav
 	return item.(*metav1.PartialObjectMetadata)
 }
 
-// knows waits until the watch has these versions of those objects that it is of.
-func (w watch) knows(b *testing.B, objects []corev1.ConfigMap) {
+// waitFor waits until the watch has observed the versions of those objects that muster has applied.
+func (w watch) waitFor(b *testing.B, objects []corev1.ConfigMap) {
 	b.Helper()
 	require.Eventually(b, func() bool {
 		for i := range objects {

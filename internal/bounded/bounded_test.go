@@ -13,12 +13,12 @@ import (
 
 func TestText(t *testing.T) {
 	for _, test := range []struct{ reason, text, want string }{
-		{"what is short stays", "12345678", "12345678"},
-		{"what is longer says that it was cut", "123456789", "12345…"},
-		{"no character is cut in two", "1234éé9", "1234…"},
-		{"what is no UTF-8 comes back from the API as something else", "a\xffb", "a\uFFFDb"},
-		{"nothing but the middle of characters", strings.Repeat("\x80", 20), "\uFFFD"},
-		{"four bytes each", "😀😀😀", "😀…"},
+		{"a text within the limit is unchanged", "12345678", "12345678"},
+		{"a longer text ends in an ellipsis", "123456789", "12345…"},
+		{"a character of two bytes is not split", "1234éé9", "1234…"},
+		{"invalid UTF-8 is replaced, as the API server does", "a\xffb", "a\uFFFDb"},
+		{"continuation bytes only", strings.Repeat("\x80", 20), "\uFFFD"},
+		{"characters of four bytes", "😀😀😀", "😀…"},
 	} {
 		require.Equal(t, test.want, bounded.Text(test.text, 8), test.reason)
 	}
@@ -36,12 +36,13 @@ func TestMetadata(t *testing.T) {
 		reason    string
 		all, want map[string]string
 	}{
-		{"nothing", nil, nil},
+		{"no entries", nil, nil},
 		{"entries of muster stay", map[string]string{"muster.dev/a": "1", "work.muster.dev/b": "2"},
 			map[string]string{"muster.dev/a": "1", "work.muster.dev/b": "2"}},
-		{"others are dropped", map[string]string{"work.muster.dev/b": "2", "a": "x", "muster.dev.example.com/a": "x",
+		{"other entries are dropped", map[string]string{"work.muster.dev/b": "2", "a": "x", "muster.dev.example.com/a": "x",
 			"notmuster.dev/a": "x", "muster.dev": "x"}, map[string]string{"work.muster.dev/b": "2"}},
-		{"the map is not empty", map[string]string{"b": "x", "a": "x"}, map[string]string{"a": ""}},
+		{"without an entry of muster, the first key remains with an empty value", map[string]string{"b": "x", "a": "x"},
+			map[string]string{"a": ""}},
 	} {
 		require.Equal(t, test.want, bounded.Metadata(test.all), test.reason)
 	}

@@ -95,9 +95,10 @@ func TestCharts_Install(t *testing.T) {
 	cluster := waitForMember(t, onHub, v1alpha1.ConditionJoined, "")
 	require.Equal(t, "north", cluster.Labels["region"])
 
-	// The agent removes the credential. An upgrade with the same one does not write it again, and with another one does.
+	// The agent removes the credential. An upgrade with the same values does not write the credential again. An upgrade
+	// with another expiration time does.
 	stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "muster-bootstrap"}}
-	credential := func(exists bool) {
+	requireCredential := func(exists bool) {
 		t.Helper()
 		mustertest.Eventually(t, timeout, fmt.Sprintf("the Secret has a credential: %t", exists), func() error {
 			if err := onMember.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
@@ -109,9 +110,9 @@ func TestCharts_Install(t *testing.T) {
 			return nil
 		})
 	}
-	credential(false)
-	unchanged(t, onHub, hubObjects, func() { hub.upgrade(hubValues) })
-	unchanged(t, onMember, agentObjects, func() { agent.upgrade(agentValues) })
+	requireCredential(false)
+	requireUnchanged(t, onHub, hubObjects, func() { hub.upgrade(hubValues) })
+	requireUnchanged(t, onMember, agentObjects, func() { agent.upgrade(agentValues) })
 
 	// An upgrade adds the component apply-anything, and a Work is applied.
 	agentValues["applyAnything"] = true
@@ -129,19 +130,19 @@ func TestCharts_Install(t *testing.T) {
 	})
 
 	agentPod.stop()
-	credential(false)
+	requireCredential(false)
 	agentValues["tokenExpirationTime"] = "2040-01-01T00:00:00Z"
 	agentObjects = agent.upgrade(agentValues)
-	credential(true)
+	requireCredential(true)
 	agentPod.start(find(agentObjects, "Deployment", agentChart))
-	credential(false)
+	requireCredential(false)
 
 	// Without its permissions the agent ends. The objects of the Work and their inventory stay.
 	agentPod.mayExit = true
 	agent.uninstall()
-	gone(t, onMember, agentObjects)
+	waitForDeletion(t, onMember, agentObjects)
 	agentPod.stop()
-	stillThere(t, onMember, settings)
+	requireKept(t, onMember, settings)
 
 	// The same values install the agent again, and the member is the same.
 	agentObjects = agent.install(agentValues)
@@ -149,11 +150,11 @@ func TestCharts_Install(t *testing.T) {
 	agentPod.start(find(agentObjects, "Deployment", agentChart))
 	again := waitForMember(t, onHub, v1alpha1.ConditionHealthy, cluster.Name)
 	require.Equal(t, cluster.UID, again.UID)
-	stillThere(t, onMember, settings)
+	requireKept(t, onMember, settings)
 
 	hubPod.stop()
 	hub.uninstall()
-	gone(t, onHub, hubObjects)
+	waitForDeletion(t, onHub, hubObjects)
 	require.NoError(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(token), token))
 	require.Nil(t, token.DeletionTimestamp, "JoinTokens and the identity of the hub stay")
 	require.NoError(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster))
@@ -172,7 +173,7 @@ func TestCharts_Install(t *testing.T) {
 	require.NoError(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(registration), registration))
 	require.Equal(t, version, registration.ResourceVersion)
 	hub.uninstall()
-	gone(t, onHub, hubObjects)
+	waitForDeletion(t, onHub, hubObjects)
 }
 
 func newClient(t *testing.T, config *rest.Config) client.Client {
@@ -231,8 +232,8 @@ func waitForMember(t *testing.T, c client.Client, condition, name string) *v1alp
 	return &found
 }
 
-// unchanged checks that an action writes no object. The controllers of Kubernetes write the status meanwhile.
-func unchanged(t *testing.T, c client.Client, objects []*unstructured.Unstructured, act func()) {
+// requireUnchanged checks that an action writes no object. The controllers of Kubernetes write the status meanwhile.
+func requireUnchanged(t *testing.T, c client.Client, objects []*unstructured.Unstructured, act func()) {
 	t.Helper()
 	read := func() map[string]map[string]any {
 		out := map[string]map[string]any{}
@@ -255,8 +256,8 @@ func unchanged(t *testing.T, c client.Client, objects []*unstructured.Unstructur
 	require.Equal(t, before, read())
 }
 
-// gone waits until the objects of a chart are deleted, those excepted that Helm keeps.
-func gone(t *testing.T, c client.Client, objects []*unstructured.Unstructured) {
+// waitForDeletion waits until the objects of a chart are deleted, except those that Helm keeps.
+func waitForDeletion(t *testing.T, c client.Client, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, object := range objects {
 		live := object.DeepCopy()
@@ -275,8 +276,8 @@ func gone(t *testing.T, c client.Client, objects []*unstructured.Unstructured) {
 	}
 }
 
-// stillThere checks that an object of a Work, its inventory and the definition of AppliedWork are as they were.
-func stillThere(t *testing.T, c client.Client, want *corev1.ConfigMap) {
+// requireKept checks that an object of a Work, its inventory and the definition of AppliedWork exist unchanged.
+func requireKept(t *testing.T, c client.Client, want *corev1.ConfigMap) {
 	t.Helper()
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: "appliedworks.work.muster.dev"}, definition))

@@ -78,7 +78,7 @@ func TestMusterctl_DeploysPrograms(t *testing.T) {
 	agentPod := &pod{t: t, binary: agentBinary, admin: member.Config()}
 	agentPod.start(deployment(onMember, agentChart))
 	musterctl(append(register, "--wait", "3m")...)
-	cluster := memberWith(t, onHub, "east", v1alpha1.ConditionJoined)
+	cluster := waitForMemberCondition(t, onHub, "east", v1alpha1.ConditionJoined)
 	require.Equal(t, "eu", cluster.Labels["region"])
 
 	require.NoError(t, onHub.Create(t.Context(), &workv1alpha1.Work{
@@ -104,10 +104,10 @@ func TestMusterctl_DeploysPrograms(t *testing.T) {
 	require.Equal(t, "agent:v2", containerOf(t, deployment(onMember, agentChart)).Image)
 	hubPod.start(deployment(onHub, hubChart))
 	agentPod.start(deployment(onMember, agentChart))
-	again := memberWith(t, onHub, "east", v1alpha1.ConditionHealthy)
+	again := waitForMemberCondition(t, onHub, "east", v1alpha1.ConditionHealthy)
 	west()
 	require.Equal(t, cluster.UID, again.UID)
-	stillThere(t, onMember, settings)
+	requireKept(t, onMember, settings)
 
 	cleanAgent := []string{"clean", "agent", "--yes", "--member-kubeconfig", member.Kubeconfig()}
 	refused, err := exec.CommandContext(t.Context(), binary, cleanAgent...).CombinedOutput()
@@ -135,8 +135,8 @@ func TestMusterctl_DeploysPrograms(t *testing.T) {
 	require.Equal(t, "KIND   NAMESPACE   NAME   ACTION\n", musterctl("clean", "hub", "--yes"), "nothing is left")
 }
 
-// memberWith waits until a MemberCluster has a condition.
-func memberWith(t *testing.T, c client.Client, name, condition string) *v1alpha1.MemberCluster {
+// waitForMemberCondition waits until a MemberCluster has a condition.
+func waitForMemberCondition(t *testing.T, c client.Client, name, condition string) *v1alpha1.MemberCluster {
 	t.Helper()
 	cluster := &v1alpha1.MemberCluster{}
 	mustertest.Eventually(t, timeout, fmt.Sprintf("member %s is %s", name, condition), func() error {
@@ -151,9 +151,9 @@ func memberWith(t *testing.T, c client.Client, name, condition string) *v1alpha1
 	return cluster
 }
 
-// hostedMember makes the cluster of the hub a member too, without a JoinToken. Its agent runs on the other cluster,
-// with its own credential for the hub: that of a ServiceAccount, which spec.identity names. The result lets the member
-// leave and removes the agent.
+// hostedMember lets the cluster of the hub join as a second member, without a JoinToken. Its agent runs on the other
+// cluster. The credential of the agent for the hub is that of a ServiceAccount, which spec.identity names. remove lets
+// the member leave and removes the agent.
 func hostedMember(t *testing.T, musterctl func(...string) string, agentBinary string, hub, hosting *localplane.Plane,
 ) (remove func()) {
 	t.Helper()
@@ -195,7 +195,7 @@ func hostedMember(t *testing.T, musterctl func(...string) string, agentBinary st
 		return nil
 	})
 	musterctl("accept", name, "--wait", "3m")
-	cluster := memberWith(t, onHub, name, v1alpha1.ConditionJoined)
+	cluster := waitForMemberCondition(t, onHub, name, v1alpha1.ConditionJoined)
 	require.Equal(t, v1alpha1.CredentialIdentity, cluster.Spec.Credential)
 
 	return func() {

@@ -49,7 +49,8 @@ const (
 )
 
 // isolated runs a test again, in a process with network, mount and process namespaces of its own. When that process
-// ends, its children and their networks and mounts are gone. It reports whether this is that process.
+// ends, its children and their networks and mounts are removed. isolated reports whether the caller runs in that
+// process.
 func isolated(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(folderVariable) != "" {
@@ -160,7 +161,7 @@ func startNode(t *testing.T, plane *localplane.Plane, c client.Client) *node {
 	return n
 }
 
-// run runs mount, ip and the like.
+// run runs a program of the system, such as mount or ip.
 func run(t *testing.T, command ...string) {
 	t.Helper()
 	output, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput()
@@ -196,7 +197,7 @@ func (n *node) forward(config *rest.Config) {
 				defer in.Close()
 				out, err := new(net.Dialer).DialContext(context.Background(), "tcp", server.Host)
 				if err != nil {
-					return // the API server is down, and the client sees that the connection ends
+					return // the API server is down, and the client observes that the connection ends
 				}
 				go func() {
 					_, _ = io.Copy(out, in)
@@ -228,7 +229,7 @@ func (n *node) start(program string, args ...string) *exec.Cmd {
 	return command
 }
 
-// tail is the end of a file.
+// tail returns the end of a file.
 func tail(file string) string {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -276,7 +277,7 @@ func (n *node) ready(c client.Client) {
 				return nil
 			}
 		}
-		return fmt.Errorf("its conditions are %+v", node.Status.Conditions)
+		return fmt.Errorf("the conditions of the node are %+v", node.Status.Conditions)
 	})
 }
 

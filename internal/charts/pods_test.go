@@ -145,23 +145,23 @@ func (n *node) available(c client.Client, name, tag string) {
 			}
 		}
 		if want := int(*deployment.Spec.Replicas); len(pods.Items) != want {
-			return fmt.Errorf("the Deployment has %d pods, not %d", len(pods.Items), want)
+			return fmt.Errorf("the Deployment has %d pods, want %d", len(pods.Items), want)
 		}
 		return nil
 	})
 }
 
-// logs is the end of the log of the pod's container.
+// logs returns the end of the log of the pod's container.
 func (n *node) logs(pod *corev1.Pod) string {
 	pattern := fmt.Sprintf("%s/%s_%s_%s/*/*.log", n.path("logs"), pod.Namespace, pod.Name, pod.UID)
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
-		return "there is none"
+		return "the container has no log"
 	}
 	return tail(files[len(files)-1])
 }
 
-// leader is the name of the pod of the hub that leads.
+// leader returns the name of the pod of the hub that leads.
 func (n *node) leader(c client.Client) string {
 	n.t.Helper()
 	leases := &coordinationv1.LeaseList{}
@@ -178,7 +178,7 @@ func (n *node) leader(c client.Client) string {
 	return ""
 }
 
-// restarts is how often the container of each pod was started again.
+// restarts returns the number of restarts of each pod's container.
 func (n *node) restarts(c client.Client) map[string]int32 {
 	n.t.Helper()
 	pods := &corev1.PodList{}

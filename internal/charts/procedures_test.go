@@ -42,7 +42,7 @@ import (
 func TestProcedures_KubeFleet(t *testing.T) {
 	p := newProcedure(t)
 	hub := newHelm(t, p.hub.Config(), hubChart)
-	p.starts()
+	p.startTimer()
 	hub.install(values{"apiServerURL": p.hub.Config().Host, "apiServerCA": string(p.hub.Config().CAData)})
 	p.runHub()
 	join := filepath.Join(p.folder, "join.yaml")
@@ -75,20 +75,20 @@ spec:
 			"--cluster-name", m.name, "--method", "identity", "--hub-kubeconfig", p.tokenOf(account), "--apply-anything")
 		p.runAgent(m, m.Plane, namespace)
 	}
-	p.joined(v1alpha1.CredentialIdentity)
+	p.waitForMembers(v1alpha1.CredentialIdentity)
 
 	p.label("east", "env", "prod")
 	p.place("env: prod")
-	p.applied("east")
-	p.notApplied("west", "north")
+	p.waitForPlaced("east")
+	p.requireNotPlaced("west", "north")
 	for _, m := range p.members {
-		status := memberWith(t, p.onHub, m.name, v1alpha1.ConditionHealthy).Status
+		status := waitForMemberCondition(t, p.onHub, m.name, v1alpha1.ConditionHealthy).Status
 		require.True(t, meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReadyToJoin))
 		require.NotEmpty(t, status.Version.Kubernetes)
 		require.NotEmpty(t, status.Agents)
 		require.NotNil(t, status.Agents[0].LastHeartbeat)
 	}
-	status := memberWith(t, p.onHub, "east", v1alpha1.ConditionHealthy).Status
+	status := waitForMemberCondition(t, p.onHub, "east", v1alpha1.ConditionHealthy).Status
 	require.NotZero(t, status.Resources.Allocatable.Cpu().Value(), "the cluster has a node")
 
 	p.unregister()
@@ -106,30 +106,31 @@ spec:
 // pull mode and unregistered.
 func TestProcedures_Karmada(t *testing.T) {
 	p := newProcedure(t)
-	p.starts()
+	p.startTimer()
 	p.init("--component", "push")
 	for _, m := range p.members {
 		p.musterctl("join", m.name, "--member-kubeconfig", m.Kubeconfig(), "--label", "env=prod")
 	}
-	p.joined(v1alpha1.CredentialToken)
+	p.waitForMembers(v1alpha1.CredentialToken)
 	for _, m := range p.members {
-		require.Equal(t, v1alpha1.JoinPush, memberWith(t, p.onHub, m.name, v1alpha1.ConditionHealthy).Spec.JoinMode)
+		cluster := waitForMemberCondition(t, p.onHub, m.name, v1alpha1.ConditionHealthy)
+		require.Equal(t, v1alpha1.JoinPush, cluster.Spec.JoinMode)
 	}
 	p.place("env: prod")
-	p.applied("east", "west", "north")
+	p.waitForPlaced("east", "west", "north")
 	p.unjoin()
 	for _, m := range p.members {
-		p.left(m)
+		p.requireLeft(m)
 	}
 
-	p.starts()
+	p.startTimer()
 	command := p.musterctl("token", "create", "--auto-accept", "--allow-label", "env", "--print-register-command")
 	for _, m := range p.members {
 		p.register(command, m, "--labels", "env=prod", "--apply-anything")
 		p.runAgent(m, m.Plane, namespace)
 	}
-	p.joined(v1alpha1.CredentialToken)
-	p.applied("east", "west", "north")
+	p.waitForMembers(v1alpha1.CredentialToken)
+	p.waitForPlaced("east", "west", "north")
 	p.unregister()
 	p.unplace()
 	p.clean()
@@ -142,7 +143,7 @@ func TestProcedures_RancherFleet(t *testing.T) {
 	p := newProcedure(t)
 	east, west, north := p.members[0], p.members[1], p.members[2]
 	hub := newHelm(t, p.hub.Config(), hubChart)
-	p.starts()
+	p.startTimer()
 	hub.install(values{
 		"apiServerURL": p.hub.Config().Host, "apiServerCA": string(p.hub.Config().CAData),
 		"push": values{"enabled": true}, "extraArgs": []any{"--install-image=agent:v1"},
@@ -153,7 +154,7 @@ func TestProcedures_RancherFleet(t *testing.T) {
 		Spec:       v1alpha1.JoinTokenSpec{AutoAccept: true, AllowedLabels: []v1alpha1.AllowedLabel{{Key: "env"}}},
 	}
 	secret := waitForSecret(t, p.onHub, token)
-	install := func(m *memberOf, more values) *helm {
+	install := func(m *procedureMember, more values) *helm {
 		t.Helper()
 		agentValues, err := chartutil.ReadValues(secret.Data[registration.ValuesKey])
 		require.NoError(t, err)
@@ -200,11 +201,11 @@ metadata: {name: north, labels: {env: dev}}
 spec: {accepted: true, joinMode: Install, kubeConfigSecretRef: {name: north-kubeconfig}}
 `)
 	p.runAgent(north, north.Plane, namespace)
-	p.joined(v1alpha1.CredentialToken)
+	p.waitForMembers(v1alpha1.CredentialToken)
 
 	p.place("env: dev")
-	p.applied(east.name, "west", "north")
-	require.Equal(t, "dev", memberWith(t, p.onHub, east.name, v1alpha1.ConditionHealthy).Labels["env"])
+	p.waitForPlaced(east.name, "west", "north")
+	require.Equal(t, "dev", waitForMemberCondition(t, p.onHub, east.name, v1alpha1.ConditionHealthy).Labels["env"])
 
 	for _, m := range p.members {
 		m.agent.mayExit = true
@@ -213,12 +214,12 @@ spec: {accepted: true, joinMode: Install, kubeConfigSecretRef: {name: north-kube
 	}
 	for _, m := range p.members {
 		cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
-		mustertest.Eventually(t, timeout, m.name+" has left", func() error { return isGone(t, p.onHub, cluster) })
+		mustertest.Eventually(t, timeout, m.name+" has left", func() error { return checkDeleted(t, p.onHub, cluster) })
 	}
 	first.uninstall()
 	second.uninstall()
 	for _, m := range p.members {
-		p.left(m)
+		p.requireLeft(m)
 	}
 	require.NoError(t, p.onHub.Delete(t.Context(), capi))
 	require.NoError(t, p.onHub.Delete(t.Context(), token))
@@ -231,7 +232,7 @@ spec: {accepted: true, joinMode: Install, kubeConfigSecretRef: {name: north-kube
 // default, hosted and singleton mode, accept, a ManifestWork, an add-on, unjoin and clean.
 func TestProcedures_OCM(t *testing.T) {
 	p := newProcedure(t)
-	p.starts()
+	p.startTimer()
 	command := p.init("--print-register-command")
 	for _, m := range p.members {
 		home, space, mode := m.Plane, namespace, []string{"--apply-anything"}
@@ -245,7 +246,7 @@ func TestProcedures_OCM(t *testing.T) {
 		p.runAgent(m, home, space)
 	}
 	p.eventually("accept", "east", "west", "north", "--wait", "3m")
-	p.joined(v1alpha1.CredentialToken)
+	p.waitForMembers(v1alpha1.CredentialToken)
 
 	for _, m := range p.members {
 		p.apply(p.hub, fmt.Sprintf(`
@@ -255,9 +256,9 @@ metadata: {namespace: member-%s, name: shop}
 spec:
   manifests:
   - {apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: %s}}
-`, m.name, placed))
+`, m.name, placedName))
 	}
-	p.applied("east", "west", "north")
+	p.waitForPlaced("east", "west", "north")
 	p.apply(p.hub, `
 apiVersion: addon.muster.dev/v1alpha1
 kind: AddonTemplate
@@ -275,34 +276,35 @@ spec:
 `)
 	p.musterctl("addon", "enable", "motd", "--members", "east,north", "--timeout", "3m")
 	motd := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "muster-addons", Name: "motd"}}
-	for _, m := range p.member("east", "north") {
+	for _, m := range p.membersNamed("east", "north") {
 		require.NoError(t, m.client.Get(t.Context(), client.ObjectKeyFromObject(motd), motd))
 		require.Equal(t, m.name, motd.Data["text"])
 	}
 	p.musterctl("addon", "disable", "motd", "--members", "east", "--timeout", "3m")
-	require.NoError(t, isGone(t, p.member("east")[0].client, motd))
+	require.NoError(t, checkDeleted(t, p.membersNamed("east")[0].client, motd))
 
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "member-west", Name: "shop"}}
 	require.NoError(t, p.onHub.Delete(t.Context(), work))
-	mustertest.Eventually(t, timeout, "the Work is deleted", func() error { return isGone(t, p.onHub, work) })
-	p.notApplied("west")
+	mustertest.Eventually(t, timeout, "the Work is deleted", func() error { return checkDeleted(t, p.onHub, work) })
+	p.requireNotPlaced("west")
 
 	p.unregister()
-	require.NoError(t, isGone(t, p.member("north")[0].client, motd), "the add-on leaves with the member")
+	require.NoError(t, checkDeleted(t, p.membersNamed("north")[0].client, motd), "the add-on leaves with the member")
 	p.musterctl("clean", "agent", "--yes", "--member-kubeconfig", p.hub.Kubeconfig(), "--namespace",
 		"muster-member-north")
-	require.NoError(t, isGone(t, p.onHub, &appsv1.Deployment{
+	require.NoError(t, checkDeleted(t, p.onHub, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "muster-member-north", Name: agentChart},
 	}))
 	require.NoError(t, p.onHub.Delete(t.Context(), &addonv1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: "motd"}}))
 	p.clean()
 }
 
-// TestProcedures_Kustomize is the way of docs/install.md with kubectl and kustomize, with the kustomizations there.
+// TestProcedures_Kustomize is the procedure of docs/install.md with kubectl and kustomize. It uses the kustomizations
+// of that page.
 func TestProcedures_Kustomize(t *testing.T) {
 	p := newProcedure(t)
 	kubectl := p.kubectl()
-	p.starts()
+	p.startTimer()
 	hub, agent := p.kustomizations()
 	kubectl(p.hub, "apply", "--kustomize", hub)
 	p.runHub()
@@ -320,34 +322,34 @@ func TestProcedures_Kustomize(t *testing.T) {
 			"--from-file=join.yaml")
 		p.runAgent(m, m.Plane, namespace)
 	}
-	p.joined(v1alpha1.CredentialToken)
+	p.waitForMembers(v1alpha1.CredentialToken)
 
 	p.unjoin()
 	for _, m := range p.members {
 		kubectl(m.Plane, "delete", "--kustomize", agent)
-		p.left(m)
+		p.requireLeft(m)
 	}
 	p.musterctl("token", "delete", "edge")
 	p.hubPod.stop()
 	kubectl(p.hub, "delete", "--kustomize", hub)
-	p.musterctl("clean", "hub", "--yes") // What the program has created.
+	p.musterctl("clean", "hub", "--yes") // Deletes the objects that the program has created.
 	require.Equal(t, "KIND   NAMESPACE   NAME   ACTION\n", p.musterctl("clean", "hub", "--yes"), "nothing is left")
 }
 
-// procedure is a user with an empty folder, a hub and three clusters, who knows another system. The user's commands run
-// outside of this repository. Programs run as processes, with what their Deployments contain.
+// procedure is the environment of a user: an empty folder, a hub and three clusters. The user's commands run outside of
+// this repository. Programs run as processes, with the arguments, environment and files of their Deployments.
 type procedure struct {
 	t       *testing.T
 	hub     *localplane.Plane
 	onHub   client.Client
-	members []*memberOf
+	members []*procedureMember
 	folder  string
 	hubPod  *pod
 	began   time.Time
 }
 
-// memberOf is a cluster that joins the hub of a procedure, with an object of its own.
-type memberOf struct {
+// procedureMember is a cluster that joins the hub of a procedure, with an object of its own.
+type procedureMember struct {
 	*localplane.Plane
 	t      *testing.T
 	client client.Client
@@ -358,19 +360,19 @@ type memberOf struct {
 }
 
 // id returns the UID of the namespace kube-system.
-func (m *memberOf) id() types.UID {
+func (m *procedureMember) id() types.UID {
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}
 	require.NoError(m.t, m.client.Get(m.t.Context(), client.ObjectKeyFromObject(system), system))
 	return system.UID
 }
 
-func (m *memberOf) sweep() (sets.Set[string], error) {
+func (m *procedureMember) sweep() (sets.Set[string], error) {
 	config := rest.CopyConfig(m.Config())
 	config.WarningHandler = rest.NoWarnings{}
 	return localplane.Sweep(m.t.Context(), config)
 }
 
-// newProcedure returns a user whose clusters are no members, whatever other tests have left there.
+// newProcedure returns a procedure whose clusters are no members. It removes the agents of other tests.
 func newProcedure(t *testing.T) *procedure {
 	t.Helper()
 	p := &procedure{t: t, hub: initPlane.ForTest(t), folder: t.TempDir()}
@@ -384,10 +386,10 @@ func newProcedure(t *testing.T) *procedure {
 	return p
 }
 
-func (p *procedure) newMember(name string, plane *localplane.Plane) *memberOf {
+func (p *procedure) newMember(name string, plane *localplane.Plane) *procedureMember {
 	t := p.t
 	t.Helper()
-	m := &memberOf{Plane: plane, t: t, client: newClient(t, plane.Config()), name: name}
+	m := &procedureMember{Plane: plane, t: t, client: newClient(t, plane.Config()), name: name}
 	agent := newHelm(t, plane.Config(), agentChart)
 	if _, err := agent.config.Releases.Last(agentChart); err == nil {
 		agent.uninstall()
@@ -403,8 +405,8 @@ func (p *procedure) newMember(name string, plane *localplane.Plane) *memberOf {
 	return m
 }
 
-// starts begins to measure the time until the members have joined.
-func (p *procedure) starts() { p.began = time.Now() }
+// startTimer begins to measure the time until the members have joined.
+func (p *procedure) startTimer() { p.began = time.Now() }
 
 // command returns the exit code and the output of musterctl in the folder of the user.
 func (p *procedure) command(args ...string) (output string, err error) {
@@ -428,7 +430,7 @@ func (p *procedure) musterctl(args ...string) (output string) {
 	return output
 }
 
-// eventually repeats a command until the hub program, which has just been started, can do it.
+// eventually repeats a command until it succeeds. The program of the hub has just been started.
 func (p *procedure) eventually(args ...string) {
 	p.t.Helper()
 	mustertest.Eventually(p.t, timeout, strings.Join(args, " "), func() error {
@@ -473,8 +475,8 @@ func (p *procedure) kubectl() func(plane *localplane.Plane, args ...string) stri
 
 var kustomization = regexp.MustCompile("(?s)```yaml\n(apiVersion: kustomize.config.k8s.io.*?)```")
 
-// kustomizations writes those of docs/install.md into the folder of the user, and returns the names of their folders.
-// They refer to this repository instead of its address.
+// kustomizations writes the kustomizations of docs/install.md into the folder of the user, and returns the names of
+// their folders. They refer to this repository instead of its address.
 func (p *procedure) kustomizations() (hub, agent string) {
 	t := p.t
 	t.Helper()
@@ -521,8 +523,8 @@ func (p *procedure) init(flags ...string) (output string) {
 	return output
 }
 
-// clean deletes all join tokens, removes the hub, and checks that nothing of it is left except namespaces, definitions
-// and their objects.
+// clean deletes all JoinTokens, removes the hub, and checks that nothing of the hub is left except namespaces,
+// definitions and their objects.
 func (p *procedure) clean() {
 	t := p.t
 	t.Helper()
@@ -540,7 +542,7 @@ func (p *procedure) clean() {
 }
 
 // register runs a command that the hub has printed, with the flags of the user, in a shell.
-func (p *procedure) register(command string, m *memberOf, flags ...string) {
+func (p *procedure) register(command string, m *procedureMember, flags ...string) {
 	t := p.t
 	t.Helper()
 	const register = "musterctl register "
@@ -561,7 +563,7 @@ func (p *procedure) unjoin() {
 	ends := make(chan error)
 	for _, m := range p.members {
 		if m.agent != nil {
-			m.agent.mayExit = true // It ends when the member has left.
+			m.agent.mayExit = true // The agent ends when the member has left.
 		}
 		go func() {
 			_, err := p.command("unjoin", m.name)
@@ -581,7 +583,7 @@ func (p *procedure) unregister() {
 	p.unjoin()
 	for _, m := range p.members {
 		p.musterctl("clean", "agent", "--yes", "--member-kubeconfig", m.Kubeconfig())
-		p.left(m)
+		p.requireLeft(m)
 	}
 }
 
@@ -592,8 +594,8 @@ func (p *procedure) runHub() {
 	p.hubPod.start(p.deployment(p.hub, namespace, hubChart))
 }
 
-// runAgent starts the program of the agent's Deployment, which is on a plane.
-func (p *procedure) runAgent(m *memberOf, plane *localplane.Plane, namespace string) {
+// runAgent starts the program of the agent's Deployment on a plane.
+func (p *procedure) runAgent(m *procedureMember, plane *localplane.Plane, namespace string) {
 	p.t.Helper()
 	m.agent = &pod{t: p.t, binary: build(p.t, "agent"), admin: plane.Config()}
 	m.agent.start(p.deployment(plane, namespace, agentChart))
@@ -613,18 +615,18 @@ func (p *procedure) deployment(plane *localplane.Plane, namespace, name string) 
 	return &unstructured.Unstructured{Object: object}
 }
 
-// joined waits until all members have joined with a credential of a type, and logs the time since the first command.
-func (p *procedure) joined(credential v1alpha1.CredentialType) {
+// waitForMembers waits until all members have joined with a credential of a type, and logs the time since startTimer.
+func (p *procedure) waitForMembers(credential v1alpha1.CredentialType) {
 	p.t.Helper()
 	for _, m := range p.members {
-		cluster := memberWith(p.t, p.onHub, m.name, v1alpha1.ConditionJoined)
+		cluster := waitForMemberCondition(p.t, p.onHub, m.name, v1alpha1.ConditionJoined)
 		require.Equal(p.t, credential, cluster.Spec.Credential)
 	}
 	p.t.Logf("three joined members after %.1f s", time.Since(p.began).Seconds())
 }
 
-// placed has the name of what the hub has placed on members, in the namespace default.
-const placed = "settings"
+// placedName is the name of the ConfigMap that the hub places on members, in the namespace default.
+const placedName = "settings"
 
 // place distributes a ConfigMap to the members with a label, in YAML, or to all if the label is empty.
 func (p *procedure) place(label string) {
@@ -654,7 +656,7 @@ spec:
   placements: [{name: shop}]
   manifests:
   - {apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: %s}}
-`, label, placed))
+`, label, placedName))
 }
 
 // unplace deletes what place has created.
@@ -663,12 +665,12 @@ func (p *procedure) unplace() {
 	apps := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "apps"}}
 	require.NoError(p.t, p.onHub.Delete(p.t.Context(), apps))
 	mustertest.Eventually(p.t, timeout, "the namespace apps is deleted", func() error {
-		return isGone(p.t, p.onHub, apps)
+		return checkDeleted(p.t, p.onHub, apps)
 	})
 }
 
-// member returns the members of these names.
-func (p *procedure) member(names ...string) (found []*memberOf) {
+// membersNamed returns the members with these names.
+func (p *procedure) membersNamed(names ...string) (found []*procedureMember) {
 	for _, name := range names {
 		for _, m := range p.members {
 			if m.name == name {
@@ -681,29 +683,29 @@ func (p *procedure) member(names ...string) (found []*memberOf) {
 }
 
 func placedObject() *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: placed}}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: placedName}}
 }
 
-// applied waits until members have what the hub has placed on them.
-func (p *procedure) applied(names ...string) {
+// waitForPlaced waits until the placed ConfigMap exists on members.
+func (p *procedure) waitForPlaced(names ...string) {
 	p.t.Helper()
-	for _, m := range p.member(names...) {
+	for _, m := range p.membersNamed(names...) {
 		object := placedObject()
-		mustertest.Eventually(p.t, timeout, m.name+" has what the hub has placed", func() error {
+		mustertest.Eventually(p.t, timeout, "member "+m.name+" has ConfigMap "+placedName, func() error {
 			return m.client.Get(p.t.Context(), client.ObjectKeyFromObject(object), object)
 		})
 	}
 }
 
-func (p *procedure) notApplied(names ...string) {
+func (p *procedure) requireNotPlaced(names ...string) {
 	p.t.Helper()
-	for _, m := range p.member(names...) {
-		require.NoError(p.t, isGone(p.t, m.client, placedObject()), m.name)
+	for _, m := range p.membersNamed(names...) {
+		require.NoError(p.t, checkDeleted(p.t, m.client, placedObject()), m.name)
 	}
 }
 
-// isGone returns nil if an object does not exist.
-func isGone(t *testing.T, c client.Client, object client.Object) error {
+// checkDeleted returns nil if an object does not exist.
+func checkDeleted(t *testing.T, c client.Client, object client.Object) error {
 	err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -711,21 +713,22 @@ func isGone(t *testing.T, c client.Client, object client.Object) error {
 	return errors.Join(fmt.Errorf("%T %s exists", object, object.GetName()), err)
 }
 
-// left checks that a member has nothing of the hub any more, except namespaces and definitions, which can contain
-// objects of others, and the Lease of its agent, and that the user's own object is as it was.
-func (p *procedure) left(m *memberOf) {
+// requireLeft checks that a cluster contains no object of the hub after its member has left. Namespaces and
+// definitions, which can contain objects of others, and the Lease of the agent may remain. The user's own object is
+// unchanged.
+func (p *procedure) requireLeft(m *procedureMember) {
 	t := p.t
 	t.Helper()
 	if m.agent != nil {
 		m.agent.stop()
 	}
-	require.NoError(t, isGone(t, p.onHub, &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}))
-	require.NoError(t, isGone(t, m.client, placedObject()))
+	require.NoError(t, checkDeleted(t, p.onHub, &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}))
+	require.NoError(t, checkDeleted(t, m.client, placedObject()))
 	own := &corev1.ConfigMap{}
 	require.NoError(t, m.client.Get(t.Context(), client.ObjectKeyFromObject(m.own), own))
 	require.Equal(t, m.own.UID, own.UID)
 	require.Equal(t, m.own.Data, own.Data)
-	mustertest.Eventually(t, timeout, m.name+" has nothing of the hub", func() error {
+	mustertest.Eventually(t, timeout, "member "+m.name+" has no object of the hub", func() error {
 		after, err := m.sweep()
 		if err != nil {
 			return err

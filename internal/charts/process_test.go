@@ -119,11 +119,11 @@ func (p *pod) start(object *unstructured.Unstructured) {
 		select {
 		case err := <-exited:
 			if !p.mayExit {
-				t.Errorf("%s ended by itself: %v", p.binary, err)
+				t.Errorf("%s ended before the test stopped it: %v", p.binary, err)
 			}
 		default:
 			cancel()
-			<-exited //nolint:errcheck // It was asked to end.
+			<-exited //nolint:errcheck // The signal ends the process with an error.
 		}
 		if t.Failed() {
 			t.Logf("%s:\n%s", p.binary, p.output.String())

@@ -105,43 +105,45 @@ func TestCharts_RefuseInvalidValues(t *testing.T) {
 		field         string // Empty: the values are valid.
 	}{
 		{"an unknown field", hubChart, values{"replica": 2}, "'replica'"},
-		{"a text is no number", hubChart, values{"replicas": "two"}, "'/replicas'"},
-		{"two replicas without a leader", hubChart, values{
+		{"a text instead of a number", hubChart, values{"replicas": "two"}, "'/replicas'"},
+		{"two replicas without leader election", hubChart, values{
 			"leaderElection": values{"enabled": false},
 		}, "'/leaderElection/enabled'"},
-		{"one replica needs no leader", hubChart, values{"replicas": 1, "leaderElection": values{"enabled": false}}, ""},
-		{"members require TLS", hubChart, values{"apiServerURL": "http://hub.example.com"}, "'/apiServerURL'"},
-		{"a CA is PEM", hubChart, values{"apiServerCA": "ca.crt"}, "'/apiServerCA'"},
-		{"a port is a port", hubChart, values{"metrics": values{"port": 0}}, "'/metrics/port'"},
-		{"there is nothing to scrape", hubChart, values{
+		{"one replica without leader election", hubChart, values{
+			"replicas": 1, "leaderElection": values{"enabled": false},
+		}, ""},
+		{"an API server URL without TLS", hubChart, values{"apiServerURL": "http://hub.example.com"}, "'/apiServerURL'"},
+		{"a CA that is not PEM", hubChart, values{"apiServerCA": "ca.crt"}, "'/apiServerCA'"},
+		{"port 0", hubChart, values{"metrics": values{"port": 0}}, "'/metrics/port'"},
+		{"a ServiceMonitor without metrics", hubChart, values{
 			"metrics": values{"enabled": false}, "serviceMonitor": values{"enabled": true},
 		}, "'/metrics/enabled'"},
-		{"a tag is not in the repository", hubChart, values{"image": values{"repository": "hub:v1"}}, "'/image/repository'"},
-		{"a registry has a port", hubChart, values{"image": values{"repository": "localhost:5000/hub", "tag": "v1"}}, ""},
-		{"a pull policy is one of three", hubChart, values{
+		{"a repository with a tag", hubChart, values{"image": values{"repository": "hub:v1"}}, "'/image/repository'"},
+		{"a registry with a port", hubChart, values{"image": values{"repository": "localhost:5000/hub", "tag": "v1"}}, ""},
+		{"an unknown pull policy", hubChart, values{
 			"image": values{"pullPolicy": "Sometimes"},
 		}, "'/image/pullPolicy'"},
-		{"an argument is a flag", hubChart, values{"extraArgs": []any{"zap-devel"}}, "'/extraArgs/0'"},
-		{"percentages are allowed", hubChart, values{"podDisruptionBudget": values{"minAvailable": "50%"}}, ""},
+		{"an extra argument that is no flag", hubChart, values{"extraArgs": []any{"zap-devel"}}, "'/extraArgs/0'"},
+		{"a disruption budget in percent", hubChart, values{"podDisruptionBudget": values{"minAvailable": "50%"}}, ""},
 
 		{"an unknown field", agentChart, values{"server": "https://hub.example.com"}, "'server'"},
-		{"a token needs an address", agentChart, values{
+		{"a token without an API server URL", agentChart, values{
 			"token": "a.b.c", "apiServerCA": ca, "tokenName": "a", "tokenKey": "a",
 		}, "'/apiServerURL'"},
-		{"a token needs a CA", agentChart, values{
+		{"a token without a CA", agentChart, values{
 			"token": "abc123.0123456789abcdef", "apiServerURL": "https://h",
 		}, "'/apiServerCA'"},
-		{"a token of a ServiceAccount needs a key", agentChart, values{
+		{"a ServiceAccount token without a key", agentChart, values{
 			"token": "a.b.c", "apiServerURL": "https://h", "apiServerCA": ca, "tokenName": "a",
 		}, "'/tokenKey'"},
-		{"a bootstrap token needs no key", agentChart, values{
+		{"a bootstrap token without a key", agentChart, values{
 			"token": "abc123.0123456789abcdef", "apiServerURL": "https://h:6443", "apiServerCA": ca,
 		}, ""},
-		{"an address without a token", agentChart, values{"apiServerURL": "https://h"}, "'/token'"},
-		{"a name is a DNS label", agentChart, values{"clusterName": "East"}, "'/clusterName'"},
-		{"a name of a hub is a DNS label", agentChart, values{"hub": "west.example"}, "'/hub'"},
-		{"a label is a text", agentChart, values{"labels": values{"a": 1}}, "'/labels/a'"},
-		{"without Works nothing is applied", agentChart, values{"works": false, "applyAnything": true}, "'/works'"},
+		{"an API server URL without a token", agentChart, values{"apiServerURL": "https://h"}, "'/token'"},
+		{"a cluster name that is no DNS label", agentChart, values{"clusterName": "East"}, "'/clusterName'"},
+		{"a hub name that is no DNS label", agentChart, values{"hub": "west.example"}, "'/hub'"},
+		{"a label value that is a number", agentChart, values{"labels": values{"a": 1}}, "'/labels/a'"},
+		{"applyAnything without Works", agentChart, values{"works": false, "applyAnything": true}, "'/works'"},
 	} {
 		_, err := template(t, test.chart, test.values)
 		if test.field == "" {

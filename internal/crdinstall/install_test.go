@@ -15,50 +15,51 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// answers is a reader of one object, as an API server may show it.
-type answers struct {
+// fakeServer is an API server with one definition, which has a given status.
+type fakeServer struct {
 	client.Client
 	status map[string]any
 	mapper meta.RESTMapper
 
-	unanswered *int // how many requests for objects are not answered yet; nil: none
+	notServed *int // The number of further requests for objects that fail with NotFound; nil: none.
 }
 
-func (a answers) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+func (a fakeServer) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
 	return nil
 }
 
-func (a answers) RESTMapper() meta.RESTMapper { return a.mapper }
+func (a fakeServer) RESTMapper() meta.RESTMapper { return a.mapper }
 
-func (a answers) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (a fakeServer) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	into.(*unstructured.Unstructured).Object["status"] = a.status
 	return nil
 }
 
-func (a answers) List(context.Context, client.ObjectList, ...client.ListOption) error {
-	if a.unanswered == nil || *a.unanswered == 0 {
+func (a fakeServer) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	if a.notServed == nil || *a.notServed == 0 {
 		return nil
 	}
-	*a.unanswered--
+	*a.notServed--
 	return apierrors.NewNotFound(schema.GroupResource{}, "")
 }
 
-// TestInstallWaitsForAnswers has an API server whose discovery is that of a definition which was removed just before:
-// it says that the new one is established before it answers requests for it.
-func TestInstallWaitsForAnswers(t *testing.T) {
+// TestInstall_WaitsUntilRequestsAreServed checks that Install waits until a request for objects of the definition
+// succeeds. The API server reports Established earlier if its discovery still has a definition that was just removed.
+func TestInstall_WaitsUntilRequestsAreServed(t *testing.T) {
 	files := fstest.MapFS{"x.yaml": {Data: []byte(
 		`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: xs.example.com}, spec: {
 		group: example.com, names: {kind: X}, versions: [{name: v1, served: true}]}}`)}}
 	established := map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
 	synctest.Test(t, func(t *testing.T) {
-		unanswered := 3
-		mapper := &lagging{requests: map[string]int{}}
-		require.NoError(t, Install(t.Context(), answers{status: established, mapper: mapper, unanswered: &unanswered}, files))
-		require.Zero(t, unanswered, "it returns when a request was answered")
+		notServed := 3
+		mapper := &laggingDiscovery{requests: map[string]int{}}
+		server := fakeServer{status: established, mapper: mapper, notServed: &notServed}
+		require.NoError(t, Install(t.Context(), server, files))
+		require.Zero(t, notServed, "Install returns after the first request that succeeds")
 	})
 }
 
-func TestNotEstablished(t *testing.T) {
+func TestNotEstablished_Message(t *testing.T) {
 	condition := func(kind, status, message string) any {
 		return map[string]any{"type": kind, "status": status, "message": message}
 	}
@@ -68,53 +69,54 @@ func TestNotEstablished(t *testing.T) {
 		want   string
 	}{
 		{"no status yet", nil, "x: the API server has not processed the definition"},
-		{"an API server shows null before it has looked at a definition", map[string]any{"conditions": nil},
+		{"conditions are null before the API server has processed the definition", map[string]any{"conditions": nil},
 			"x: the API server has not processed the definition"},
-		{"what is wrong with it is said", map[string]any{
+		{"names are not accepted", map[string]any{
 			"conditions": []any{condition("NamesAccepted", "False", "the name is taken")}}, "x: the name is taken"},
 		{"established", map[string]any{"conditions": []any{condition("NamesAccepted", "True", ""),
 			condition("Established", "True", "")}}, ""},
 	} {
 		definition := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "x"}}}
-		got, err := notEstablished(t.Context(), answers{status: test.status}, definition)
+		got, err := notEstablished(t.Context(), fakeServer{status: test.status}, definition)
 		require.NoError(t, err, test.reason)
 		require.Equal(t, test.want, got, test.reason)
 	}
 }
 
-// lagging is the discovery of an API server that does not have a version for the first so many requests.
-type lagging struct {
+// laggingDiscovery is the discovery of an API server that does not have a version in the first lag requests for it.
+type laggingDiscovery struct {
 	meta.RESTMapper
 	requests map[string]int
 	lag      int
 }
 
-func (l *lagging) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	asked := kind.WithVersion(versions[0]).String()
-	l.requests[asked]++
-	if l.requests[asked] <= l.lag {
+func (l *laggingDiscovery) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	version := kind.WithVersion(versions[0]).String()
+	l.requests[version]++
+	if l.requests[version] <= l.lag {
 		return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
 	}
 	return &meta.RESTMapping{}, nil
 }
 
-// The API server says Established before it serves anything: who creates an object at once must not be told that there
-// is no such kind.
-func TestInstallWaitsForDiscovery(t *testing.T) {
+// TestInstall_WaitsForDiscovery checks that Install waits until discovery has all served versions. The API server
+// reports Established earlier, and a client that creates an object at once would get the error that the kind does not
+// exist.
+func TestInstall_WaitsForDiscovery(t *testing.T) {
 	files := fstest.MapFS{"x.yaml": {Data: []byte(
 		`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: xs.example.com}, spec: {
 		group: example.com, names: {kind: X}, versions: [{name: v1, served: true}, {name: v2, served: false}, {name: v3,
 		  served: true}]}}`)}}
 	established := map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
 	synctest.Test(t, func(t *testing.T) {
-		mapper := &lagging{requests: map[string]int{}, lag: 2}
-		require.NoError(t, Install(t.Context(), answers{status: established, mapper: mapper}, files))
-		// The first version is asked for again while the other one is waited for.
+		mapper := &laggingDiscovery{requests: map[string]int{}, lag: 2}
+		require.NoError(t, Install(t.Context(), fakeServer{status: established, mapper: mapper}, files))
+		// Install requests the first version again while it waits for the other version.
 		require.Equal(t, map[string]int{"example.com/v1, Kind=X": 5, "example.com/v3, Kind=X": 3}, mapper.requests)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		never := &lagging{requests: map[string]int{}, lag: 1 << 30}
-		err := Install(t.Context(), answers{status: established, mapper: never}, files)
+		never := &laggingDiscovery{requests: map[string]int{}, lag: 1 << 30}
+		err := Install(t.Context(), fakeServer{status: established, mapper: never}, files)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "xs.example.com: discovery of the API server does not contain version v1")
 	})

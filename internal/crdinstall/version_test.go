@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func TestVersionIn(t *testing.T) {
+func TestVersionIn_BuildInfo(t *testing.T) {
 	muster := func(version string) debug.Module { return debug.Module{Path: module, Version: version} }
 	replaced := muster("v0.5.0")
 	replaced.Replace = &debug.Module{Path: "../muster"}
@@ -28,15 +28,15 @@ func TestVersionIn(t *testing.T) {
 		want  string
 	}{
 		"no build information": {nil, ""},
-		"another program's dependency": {
+		"a dependency of another program": {
 			&debug.BuildInfo{Deps: []*debug.Module{{Path: "k8s.io/api", Version: "v1.0.0"}, &released}}, "0.5.0"},
-		"between two releases": {&debug.BuildInfo{Deps: []*debug.Module{&pseudo}},
+		"a commit between two releases": {&debug.BuildInfo{Deps: []*debug.Module{&pseudo}},
 			"0.5.1-0.20261122101112-0123456789ab"},
-		"replaced by a folder":     {&debug.BuildInfo{Deps: []*debug.Module{&replaced}}, ""},
-		"replaced by a fork":       {&debug.BuildInfo{Deps: []*debug.Module{&fork}}, "0.6.0"},
-		"a program of muster":      {&debug.BuildInfo{Main: muster("v0.7.0")}, "0.7.0"},
-		"a program of a work tree": {&debug.BuildInfo{Main: muster("(devel)")}, ""},
-		"a program that does not use it": {
+		"a module replaced by a folder": {&debug.BuildInfo{Deps: []*debug.Module{&replaced}}, ""},
+		"a module replaced by a fork":   {&debug.BuildInfo{Deps: []*debug.Module{&fork}}, "0.6.0"},
+		"a program of muster":           {&debug.BuildInfo{Main: muster("v0.7.0")}, "0.7.0"},
+		"a program of a work tree":      {&debug.BuildInfo{Main: muster("(devel)")}, ""},
+		"a program without muster": {
 			&debug.BuildInfo{Main: debug.Module{Path: "example.com/other", Version: "v1.0.0"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -50,10 +50,10 @@ func TestVersionIn(t *testing.T) {
 	}
 }
 
-// versions is an API server with definitions of which only the version is of interest.
+// versions is an API server with definitions that have a version annotation.
 type versions struct {
-	answers
-	installed map[string]string // by name; "" has no annotation
+	fakeServer
+	installed map[string]string // by name; "" means no annotation
 }
 
 func (v versions) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -97,7 +97,7 @@ func TestInstall_NoDowngrade(t *testing.T) {
 		wantError                string
 	}{
 		{
-			name: "first", own: "v0.5.0", installed: map[string]string{},
+			name: "first installation", own: "v0.5.0", installed: map[string]string{},
 			want: map[string]string{"as": "v0.5.0", "bs": "v0.5.0"}, wantAll: map[string]string{"as": "v0.5.0", "bs": "v0.5.0"},
 		},
 		{
@@ -127,7 +127,7 @@ func TestInstall_NoDowngrade(t *testing.T) {
 				if test.own != "" {
 					i.own = version.MustParseSemantic(test.own)
 				}
-				server := versions{answers{mapper: &lagging{requests: map[string]int{}}}, maps.Clone(test.installed)}
+				server := versions{fakeServer{mapper: &laggingDiscovery{requests: map[string]int{}}}, maps.Clone(test.installed)}
 				err := i.install(t.Context(), server, definitions())
 				if test.wantError == "" {
 					require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestInstall_NoDowngrade(t *testing.T) {
 				}
 				require.Equal(t, test.want, server.installed)
 
-				server = versions{answers{mapper: &lagging{requests: map[string]int{}}}, maps.Clone(test.installed)}
+				server = versions{fakeServer{mapper: &laggingDiscovery{requests: map[string]int{}}}, maps.Clone(test.installed)}
 				require.NoError(t, i.keepingNewer(t.Context(), server, definitions()))
 				require.Equal(t, test.wantAll, server.installed)
 			})

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestStateIn(t *testing.T) {
+func TestStateIn_ServedTerminatingAbsent(t *testing.T) {
 	t.Parallel()
 	list := &metav1.APIResourceList{APIResources: []metav1.APIResource{
 		{Name: "works/status", Verbs: metav1.Verbs{"get", "patch"}},

@@ -10,7 +10,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-func TestOfWork(t *testing.T) {
+func TestOfWork_Reason(t *testing.T) {
 	t.Parallel()
 	at := func(seconds int64) time.Time { return time.Unix(seconds, 0) }
 	for _, test := range []struct {
@@ -19,36 +19,39 @@ func TestOfWork(t *testing.T) {
 		hub    Hub
 		want   string
 	}{
-		{"a Work that is there", Work{Found: true}, Hub{Definition: definition.Served}, ""},
-		{"deleted by a user", Work{Found: true, Deleted: at(5)}, Hub{Definition: definition.Served}, Requested},
-		{"missing", Work{}, Hub{Definition: definition.Served}, v1alpha1.ReasonWorkNotFound},
-		{"missing with its definition", Work{}, Hub{Definition: definition.Absent}, v1alpha1.ReasonDefinitionRemoved},
+		{"a Work that exists", Work{Found: true}, Hub{Definition: definition.Served}, ""},
+		{"a Work that a user deleted", Work{Found: true, Deleted: at(5)}, Hub{Definition: definition.Served}, Requested},
+		{"a missing Work", Work{}, Hub{Definition: definition.Served}, v1alpha1.ReasonWorkNotFound},
 		{
-			"deleted with its definition", Work{Found: true, Deleted: at(5)},
+			"a missing Work without its definition", Work{}, Hub{Definition: definition.Absent},
+			v1alpha1.ReasonDefinitionRemoved,
+		},
+		{
+			"a Work deleted with its definition", Work{Found: true, Deleted: at(5)},
 			Hub{Definition: definition.Terminating}, v1alpha1.ReasonDefinitionRemoved,
 		},
 		{
-			"deleted with its namespace", Work{Found: true, Deleted: at(5)},
+			"a Work deleted with its namespace", Work{Found: true, Deleted: at(5)},
 			Hub{Definition: definition.Served, NamespaceDeleted: at(5)}, v1alpha1.ReasonNamespaceTerminating,
 		},
 		{
-			"deleted before its namespace", Work{Found: true, Deleted: at(4)},
+			"a Work deleted before its namespace", Work{Found: true, Deleted: at(4)},
 			Hub{Definition: definition.Served, NamespaceDeleted: at(5)}, Requested,
 		},
 		{
-			"generated, deleted by hand", Work{Found: true, Deleted: at(5), Generated: true},
+			"a generated Work deleted by a user", Work{Found: true, Deleted: at(5), Generated: true},
 			Hub{Definition: definition.Served}, v1alpha1.ReasonNotRequestedByGenerator,
 		},
 		{
-			"generated, deleted by its generator", Work{Found: true, Deleted: at(5), Generated: true, Requested: true},
+			"a generated Work deleted by its generator", Work{Found: true, Deleted: at(5), Generated: true, Requested: true},
 			Hub{Definition: definition.Served}, Requested,
 		},
 		{
-			"a leave deletes the namespace as well", Work{Found: true, Deleted: at(5), Requested: true},
+			"a Work and its namespace deleted by a leave", Work{Found: true, Deleted: at(5), Requested: true},
 			Hub{Definition: definition.Served, NamespaceDeleted: at(5)}, Requested,
 		},
 		{
-			"a note without a deletion", Work{Found: true, Generated: true, Requested: true},
+			"a requested deletion that has not begun", Work{Found: true, Generated: true, Requested: true},
 			Hub{Definition: definition.Served}, "",
 		},
 	} {
@@ -56,11 +59,11 @@ func TestOfWork(t *testing.T) {
 	}
 }
 
-func TestOfGenerator(t *testing.T) {
+func TestOfGenerator_Requested(t *testing.T) {
 	t.Parallel()
 	deleted := time.Unix(5, 0)
 	require.True(t, OfGenerator(true, deleted, definition.Served))
-	require.False(t, OfGenerator(false, time.Time{}, definition.Served), "one that is missing was not deleted on request")
+	require.False(t, OfGenerator(false, time.Time{}, definition.Served), "a missing generator was not deleted on request")
 	require.False(t, OfGenerator(true, time.Time{}, definition.Served))
 	require.False(t, OfGenerator(true, deleted, definition.Terminating))
 	require.False(t, OfGenerator(true, deleted, definition.Absent))

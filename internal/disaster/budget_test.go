@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// budget limits the planes that tests use at a time. Each running plane uses two percent of a core while nothing
-// happens, and the tests mostly wait: more planes would slow each other down, and with fewer the tests take longer.
+// budget limits the planes that tests use at a time. Each idle plane uses two percent of a core, and the tests
+// mostly wait. More planes would slow each other down, and with fewer planes the tests would take longer.
 var budget = planeBudget{free: planeCount{hubs: 5, members: 8}}
 
 // planeCount is the number of planes that a test uses at a time.
 type planeCount struct{ hubs, members int }
 
-// planeBudget lets tests run while their planes are within the limit. The longest one of the tests that wait is first.
+// planeBudget lets tests run while their planes are within the limit. The longest waiting test starts first.
 type planeBudget struct {
 	mu      sync.Mutex
 	free    planeCount
@@ -34,8 +34,8 @@ type waitingTest struct {
 	granted chan struct{}
 }
 
-// inParallel makes a test parallel, and waits until the planes that it needs are free. Seconds is about how long the
-// test takes, and determines the order only.
+// inParallel makes a test parallel, and waits until the planes that it needs are free. seconds is the approximate
+// duration of the test, and determines the order only.
 func inParallel(t *testing.T, planes planeCount, seconds int) {
 	t.Helper()
 	t.Parallel()
@@ -47,7 +47,7 @@ func inParallel(t *testing.T, planes planeCount, seconds int) {
 	slices.SortStableFunc(budget.waiting, func(a, b *waitingTest) int { return cmp.Compare(b.seconds, a.seconds) })
 	budget.grant()
 	budget.mu.Unlock()
-	// The first tests begin when all of them wait. Otherwise their order would be by chance.
+	// No test begins before all tests wait. Otherwise their order would be random.
 	budget.opens.Do(func() {
 		time.AfterFunc(200*time.Millisecond, func() {
 			budget.mu.Lock()

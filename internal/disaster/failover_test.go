@@ -47,9 +47,9 @@ spec:
         spec: {containers: [{name: web, image: registry.k8s.io/pause:3.10}]}
 `
 
-// failover checks an empty spec.failover. The copy of a workload on an
-// unreachable member stays while the replacement is not ready, also when the member returns meanwhile. When the
-// replacement is ready, the copy is removed, and a member that returns after that deletes it.
+// failover checks an empty spec.failover. The copy of a workload on an unreachable member stays while the replacement
+// is not ready, also when the member returns meanwhile. When the replacement is ready, the hub removes the Work of the
+// copy, and a member that returns after that deletes the copy.
 func (w *world) failover(t *testing.T) {
 	ctx := t.Context()
 	for _, o := range []client.Object{
@@ -70,18 +70,18 @@ func (w *world) failover(t *testing.T) {
 	before := deploymentOf(t, old).UID
 
 	other.cordon(t, true) // The replacement cannot become ready.
-	w.leaves(old, other)
+	w.loseMember(old, other)
 	require.Error(t, available(t, other))
 	w.start(old)
-	w.joined(old.name)
-	w.copyStays(old, before, lifecycle.HealthyAfter+5*time.Second)
+	w.waitUntilJoined(old.name)
+	w.requireCopyKeptFor(old, before, lifecycle.HealthyAfter+5*time.Second)
 
 	old.stop()
-	w.eventually(other.name+" is selected again", func() error { return w.selected(old.name, other.name) })
-	w.copyStays(old, before, 3*time.Second)
+	w.eventually(other.name+" is selected again", func() error { return w.checkSelected(old.name, other.name) })
+	w.requireCopyKeptFor(old, before, 3*time.Second)
 	other.cordon(t, false)
-	w.eventually(other.name+" replaces "+old.name, func() error { return w.selected(other.name) })
-	require.NoError(t, available(t, other), "the replacement is ready before the old copy is left")
+	w.eventually(other.name+" replaces "+old.name, func() error { return w.checkSelected(other.name) })
+	require.NoError(t, available(t, other), "the replacement is ready before the old member is deselected")
 	w.start(old)
 	w.eventually(old.name+" deletes its copy", func() error {
 		err := old.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "replaceable"}, &appsv1.Deployment{})
@@ -92,19 +92,19 @@ func (w *world) failover(t *testing.T) {
 	})
 }
 
-// leaves stops the agent of a member, and waits until another member is selected in its place and has the workload.
-func (w *world) leaves(old, other *member) {
+// loseMember stops the agent of a member, and waits until another member is selected in its place and has the workload.
+func (w *world) loseMember(old, other *member) {
 	w.t.Helper()
 	old.stop()
-	w.eventually(other.name+" is selected as well", func() error { return w.selected(old.name, other.name) })
+	w.eventually(other.name+" is selected as well", func() error { return w.checkSelected(old.name, other.name) })
 	w.eventually(other.name+" has the workload", func() error {
 		return other.client.Get(w.t.Context(), client.ObjectKey{Namespace: "default", Name: "replaceable"},
 			&appsv1.Deployment{})
 	})
 }
 
-// selected returns an error unless the Placement has selected exactly these members.
-func (w *world) selected(names ...string) error {
+// checkSelected returns an error unless the Placement has selected exactly these members.
+func (w *world) checkSelected(names ...string) error {
 	got := slices.Sorted(slices.Values(w.decisions()["replaceable"]))
 	if slices.Sort(names); !slices.Equal(got, names) {
 		return fmt.Errorf("selected: %v", got)
@@ -112,8 +112,9 @@ func (w *world) selected(names ...string) error {
 	return nil
 }
 
-// copyStays checks for a while that a member has its copy of the workload, and that its deletion is not requested.
-func (w *world) copyStays(m *member, uid types.UID, while time.Duration) {
+// requireCopyKeptFor checks for a duration that a member has its copy of the workload, and that its deletion is not
+// requested.
+func (w *world) requireCopyKeptFor(m *member, uid types.UID, while time.Duration) {
 	w.t.Helper()
 	for end := time.Now().Add(while); time.Now().Before(end); <-time.After(500 * time.Millisecond) {
 		d := deploymentOf(w.t, m)
@@ -145,12 +146,12 @@ func available(t *testing.T, m *member) error {
 }
 
 // cordon sets whether Pods can start on the nodes of a member.
-func (m *member) cordon(t *testing.T, is bool) {
+func (m *member) cordon(t *testing.T, unschedulable bool) {
 	t.Helper()
 	var nodes corev1.NodeList
 	require.NoError(t, m.client.List(t.Context(), &nodes))
 	require.NotEmpty(t, nodes.Items)
 	for i := range nodes.Items {
-		mustertest.Change(t, m.client, &nodes.Items[i], func(n *corev1.Node) { n.Spec.Unschedulable = is })
+		mustertest.Change(t, m.client, &nodes.Items[i], func(n *corev1.Node) { n.Spec.Unschedulable = unschedulable })
 	}
 }

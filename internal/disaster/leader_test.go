@@ -38,7 +38,7 @@ func TestLeader_Paused(t *testing.T) {
 		name         string
 		method, path string
 		object       func() client.Object
-		exists       func() error // the error says what is missing
+		exists       func() error // The error names the missing object.
 		irreversible func() types.UID
 	}{
 		{"the request to delete a Work", http.MethodPatch, works, w.extraWorkSet, w.extraDelivered, w.uidOfExtraWork},
@@ -76,17 +76,17 @@ func TestLeader_Paused(t *testing.T) {
 			before, uid, left := m.uids(t), test.irreversible(), w.tombstones()
 
 			require.Contains(t, []string{"404", "409", "422"}, paused.resume(t), "answer to the request of the paused leader")
-			m.stays(t, before, quiet/2)
+			m.requireUnchangedFor(t, before, quiet/2)
 			require.Equal(t, uid, test.irreversible(), "the object of the irreversible step was replaced")
 			require.NoError(t, test.exists())
-			require.Equal(t, left, w.tombstones(), "a leave was recorded although no user asked for it")
+			require.Equal(t, left, w.tombstones(), "a leave was recorded that no user requested")
 		})
 	}
 	before := m.uids(t)
 	w.startHub()
-	w.joined(m.name)
+	w.waitUntilJoined(m.name)
 	w.update()
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 }
 
 const extraWorkSetYAML = `
@@ -103,7 +103,8 @@ func (w *world) extraWorkSet() client.Object {
 	return object(w.t, extraWorkSetYAML, &placementv1alpha1.WorkSet{})
 }
 
-// extraDelivered returns an error until the member has what the extra WorkSet sends, and the Work says so.
+// extraDelivered returns an error until the member has the object of the extra WorkSet, and neither the Work nor the
+// object is being deleted.
 func (w *world) extraDelivered() error {
 	work, err := w.extraWork()
 	if err != nil {

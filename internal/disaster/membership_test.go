@@ -36,8 +36,8 @@ func TestMembership(t *testing.T) {
 	w.step("UserRequestsLeave", w.userRequestsLeave)
 }
 
-// namespaceDeletedByHand checks that the member's namespace on the hub comes back with its Works, and
-// that the member does not change.
+// namespaceDeletedByHand checks that the hub creates the member's namespace and its Works again, and that the member
+// does not change.
 func (w *world) namespaceDeletedByHand(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	before := m.uids(t)
@@ -45,7 +45,8 @@ func (w *world) namespaceDeletedByHand(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-east"}}
 	require.NoError(t, w.client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace))
 	uid := namespace.UID
-	// As in any cluster: the agent needs this time to see that the namespace is being deleted.
+	// The deletion lasts for some time, as in any cluster, so that the agent can observe that the namespace is being
+	// deleted.
 	metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, localplane.NamespaceDelayAnnotation, "5s")
 	require.NoError(t, w.client.Update(ctx, namespace))
 	require.NoError(t, w.client.Delete(ctx, namespace))
@@ -59,12 +60,12 @@ func (w *world) namespaceDeletedByHand(t *testing.T) {
 		}
 		return nil
 	})
-	m.stays(t, before, quiet)
+	m.requireUnchangedFor(t, before, quiet)
 	m.install(t, w.token(m.name)) // Its token belonged to a ServiceAccount in the namespace.
-	w.joined(m.name)
-	w.apply() // The hand-written Work is the user's to bring back.
+	w.waitUntilJoined(m.name)
+	w.apply() // Only the user can create the hand-written Work again.
 	w.update()
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 }
 
 // recreatedWithAnotherUID checks that a MemberCluster which a backup tool deletes and creates again from
@@ -95,10 +96,10 @@ func (w *world) recreatedWithAnotherUID(t *testing.T) {
 		}
 		return w.conditions(m.name, metav1.ConditionTrue)
 	})
-	m.stays(t, before, quiet)
+	m.requireUnchangedFor(t, before, quiet)
 	w.apply()
 	w.update()
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 }
 
 // membershipDefinitionsRemoved checks that a member keeps everything when the definition of Memberships or of
@@ -108,18 +109,18 @@ func (w *world) membershipDefinitionsRemoved(t *testing.T) {
 	before := m.uids(t)
 
 	removeDefinition(t, w.client, "memberships.membership.muster.dev")
-	m.stays(t, before, quiet)
+	m.requireUnchangedFor(t, before, quiet)
 	require.NoError(t, assembly.InstallHubDefinitions(ctx, w.client))
 	w.eventually("the member is joined again", func() error { return w.conditions(m.name, metav1.ConditionTrue) })
 	w.update()
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 
 	cluster := &membershipv1alpha1.MemberCluster{}
 	require.NoError(t, w.client.Get(ctx, client.ObjectKey{Name: m.name}, cluster))
 	removeDefinition(t, w.client, "memberclusters.membership.muster.dev")
-	m.stays(t, before, quiet)
+	m.requireUnchangedFor(t, before, quiet)
 	require.NoError(t, assembly.InstallHubDefinitions(ctx, w.client))
-	m.stays(t, before, quiet)
+	m.requireUnchangedFor(t, before, quiet)
 	m.install(t, w.token(m.name))
 	again := &membershipv1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: cluster.Labels}, Spec: cluster.Spec,
@@ -128,13 +129,13 @@ func (w *world) membershipDefinitionsRemoved(t *testing.T) {
 		if err := w.client.Create(ctx, again.DeepCopy()); !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		// The agent was first, and asked to join as the cluster that it is.
+		// The agent was faster, and has created the MemberCluster by a JoinRequest.
 		return w.client.Patch(ctx, again.DeepCopy(), client.RawPatch(types.MergePatchType,
 			[]byte(`{"spec":{"accepted":true}}`)))
 	})
 	w.eventually("the member is joined again", func() error { return w.conditions(m.name, metav1.ConditionTrue) })
 	w.update()
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 }
 
 // unknownToRestoredHub checks that a member which the hub does not know keeps everything, waits for an
@@ -147,14 +148,14 @@ func (w *world) unknownToRestoredHub(t *testing.T) {
 	w.removeMember(m.name)
 	w.removeNamespace("member-east")
 	w.startHub()
-	m.stays(t, before, 2*quiet)
+	m.requireUnchangedFor(t, before, 2*quiet)
 
 	m.install(t, w.token(m.name))
 	w.accept(m)
-	w.joined(m.name)
+	w.waitUntilJoined(m.name)
 	w.apply()
 	w.update()
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 }
 
 // otherHubsCredential checks that another hub's join.yaml changes nothing on a member whose own hub
@@ -167,13 +168,13 @@ func (w *world) otherHubsCredential(t *testing.T, other *world) {
 	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
 	mustertest.Change(t, w.client, cluster, func(c *membershipv1alpha1.MemberCluster) { c.Spec.Accepted = new(false) })
 	m.install(t, credential)
-	m.stays(t, before, 3*quiet)
+	m.requireUnchangedFor(t, before, 3*quiet)
 
 	mustertest.Change(t, w.client, cluster, func(c *membershipv1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
 	m.install(t, w.token(m.name))
-	w.joined(m.name)
+	w.waitUntilJoined(m.name)
 	w.update()
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 }
 
 // clonedWithItsSecrets checks a cluster that is cloned completely, with its ID and the Secrets of its
@@ -208,9 +209,9 @@ func (w *world) clonedWithItsSecrets(t *testing.T) {
 		}
 		return nil
 	})
-	w.stopsWriting(time.Minute)
+	w.waitUntilWritesEnd(time.Minute)
 	w.update()
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 	copied := clone.uids(t)
 	require.Contains(t, copied, "ConfigMap shop/config", "the clone is a member with the same Works")
 	clone.stop()
@@ -221,8 +222,8 @@ func (w *world) clonedWithItsSecrets(t *testing.T) {
 		return nil
 	})
 	w.update()
-	m.unchanged(t, before)
-	clone.unchanged(t, copied)
+	m.requireUnchanged(t, before)
+	clone.requireUnchanged(t, copied)
 }
 
 // userRequestsLeave checks the opposite: a member whose MemberCluster a user deletes is cleaned up.
@@ -243,8 +244,8 @@ func (w *world) userRequestsLeave(t *testing.T) {
 	})
 }
 
-// removeMember removes a MemberCluster without its finalizers, as if it had never existed, and returns what it was. The
-// hub must not run.
+// removeMember removes a MemberCluster without its finalizers, as if it had never existed, and returns the removed
+// object. The hub must not run.
 func (w *world) removeMember(name string) *membershipv1alpha1.MemberCluster {
 	w.t.Helper()
 	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -256,13 +257,14 @@ func (w *world) removeMember(name string) *membershipv1alpha1.MemberCluster {
 	return before
 }
 
-// removeNamespace removes a namespace of the hub with all that is in it, finalizers or not. The hub must not run.
+// removeNamespace removes a namespace of the hub with all its objects, also those with finalizers. The hub must not
+// run.
 func (w *world) removeNamespace(name string) {
 	w.t.Helper()
 	ctx := w.t.Context()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	require.NoError(w.t, w.client.Delete(ctx, namespace))
-	w.eventually("namespace "+name+" is gone", func() error {
+	w.eventually("namespace "+name+" is deleted", func() error {
 		for _, list := range finalized() {
 			if err := w.client.List(ctx, list, client.InNamespace(name)); err != nil {
 				return err
@@ -283,8 +285,8 @@ func (w *world) removeNamespace(name string) {
 	})
 }
 
-// accept lets in a member that waits for an administrator, whatever exists of it on the hub. An API server that was
-// restarted can deny this for half a minute: as long as it has not found the kind that an admission policy refers to.
+// accept accepts a member that waits for an administrator, with or without an existing MemberCluster. An API server
+// that was restarted can deny this for half a minute, until it has found the kind that an admission policy refers to.
 func (w *world) accept(m *member) {
 	w.t.Helper()
 	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
@@ -305,7 +307,7 @@ func (w *world) accept(m *member) {
 	})
 }
 
-// clusterID is the default of the agent.
+// clusterID returns the cluster ID that the agent uses by default.
 func (m *member) clusterID(t testing.TB) string {
 	t.Helper()
 	kubeSystem := &corev1.Namespace{}

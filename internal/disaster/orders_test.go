@@ -45,12 +45,12 @@ func backupKinds() map[string]schema.GroupVersionKind {
 	}
 }
 
-// between is for how long controllers and agents act on what was restored so far.
-const between = time.Second
+// stepDelay is the time in which controllers and agents act on the restored objects before the next kind is restored.
+const stepDelay = time.Second
 
 // TestRestore_FromYAML restores a hub that lost everything from the YAML of its objects. Namespaces and ConfigMaps, one
 // of which has the hub's identity, are restored before the hub starts, all others while hub and agent run. The API
-// server gives each object another UID. Whatever the order, nothing changes on the member.
+// server gives each object another UID. In each order, nothing changes on the member.
 func TestRestore_FromYAML(t *testing.T) {
 	t.Parallel()
 	for name, backups := range map[string][]restoredBackup{
@@ -62,7 +62,7 @@ func TestRestore_FromYAML(t *testing.T) {
 		// ownerReferences, and keeps finalizers, labels and annotations.
 		"Velero": {
 			{"order of Velero", "", false, ""},
-			// The Placement chooses no cluster until its member has joined.
+			// The Placement selects no cluster until its member has joined.
 			{"without PlacementDecisions", "", false, "placementdecisions"},
 		},
 	} {
@@ -77,7 +77,7 @@ func TestRestore_FromYAML(t *testing.T) {
 	}
 }
 
-// restoredBackup is a way to restore the YAML of a hub.
+// restoredBackup is a case of TestRestore_FromYAML: how the YAML of a hub is restored.
 type restoredBackup struct {
 	name  string
 	first string // the kind of muster that is restored first; the others follow by name
@@ -85,36 +85,36 @@ type restoredBackup struct {
 	lost  string // the kind that is not in the backup
 }
 
-func (w *world) restoreFromYAML(t *testing.T, how restoredBackup) {
+func (w *world) restoreFromYAML(t *testing.T, test restoredBackup) {
 	m := w.members[0]
 	before := m.uids(t)
 
 	w.stopHub()
 	backup := w.backup()
-	delete(backup, how.lost)
+	delete(backup, test.lost)
 	w.wipe()
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 	former := map[types.UID]bool{}
-	for _, kind := range restoreOrder(how.first) {
+	for _, kind := range restoreOrder(test.first) {
 		for i := range backup[kind] {
 			o := &backup[kind][i]
 			former[o.GetUID()] = true
-			w.restore(o, how.owned)
+			w.restore(o, test.owned)
 			require.False(t, former[o.GetUID()], "%s %s has its former UID", o.GetKind(), o.GetName())
 		}
 		switch {
 		case kind == "configmaps":
 			w.startHub()
 		case len(backup[kind]) > 0:
-			m.stays(t, before, between)
+			m.requireUnchangedFor(t, before, stepDelay)
 		}
 	}
 	// Tokens are bound to ServiceAccounts, whose UIDs have changed.
-	m.install(t, w.token("again-"+strings.ToLower(strings.ReplaceAll(how.name, " ", "-"))))
-	w.joined(m.name)
+	m.install(t, w.token("again-"+strings.ToLower(strings.ReplaceAll(test.name, " ", "-"))))
+	w.waitUntilJoined(m.name)
 	w.apply()
 	w.update()
-	m.stays(t, before, quiet)
+	m.requireUnchangedFor(t, before, quiet)
 }
 
 // restoreOrder returns the kinds of backupKinds: namespaces and ConfigMaps, then one of muster's kinds, then all others
@@ -130,7 +130,7 @@ func restoreOrder(first string) []string {
 	return append(begin, others...)
 }
 
-// backup returns what a backup tool saves of the hub, by plural name.
+// backup returns the objects that a backup tool saves of the hub, by plural name.
 func (w *world) backup() map[string][]unstructured.Unstructured {
 	w.t.Helper()
 	out := map[string][]unstructured.Unstructured{}
@@ -176,7 +176,7 @@ func (w *world) restore(o *unstructured.Unstructured, owned bool) {
 	})
 }
 
-// wipe removes everything from the hub that backup saves, finalizers or not. The hub must not run.
+// wipe removes all objects from the hub that backup saves, also those with finalizers. The hub must not run.
 func (w *world) wipe() {
 	w.t.Helper()
 	ctx := context.WithoutCancel(w.t.Context())
@@ -202,7 +202,7 @@ func (w *world) wipe() {
 			}
 		}
 		if len(left) > 0 {
-			return fmt.Errorf("%d objects existed: %s", len(left), strings.Join(left, "; "))
+			return fmt.Errorf("%d objects exist: %s", len(left), strings.Join(left, "; "))
 		}
 		return nil
 	})

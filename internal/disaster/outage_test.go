@@ -19,12 +19,12 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// outage is how long an outage lasts: five minutes at full length, otherwise four grace periods of a member with the
+// outage is the duration of an outage: five minutes at full length, otherwise four grace periods of a member with the
 // period of the tests.
 var outage = atFullLength(5*time.Minute, 4*heartbeat.DefaultGrace(time.Duration(period)*time.Second))
 
 // TestOutage_HubUnreachable checks with one, two and five members that an outage of the hub's network deletes and moves
-// nothing while it lasts, not even with spec.failover, nor when the members come back one after the other.
+// nothing, not even with spec.failover: neither during the outage nor when the members return one after the other.
 func TestOutage_HubUnreachable(t *testing.T) {
 	inParallel(t, planeCount{hubs: 1, members: 5}, 170)
 	w := prepareWorld(t)
@@ -41,7 +41,7 @@ func TestOutage_HubUnreachable(t *testing.T) {
 			w.register(m)
 		}
 		for _, m := range w.members {
-			w.joined(m.name)
+			w.waitUntilJoined(m.name)
 		}
 		w.deploy()
 		w.deployMobile()
@@ -55,8 +55,9 @@ func (w *world) hubUnreachable(proxies map[string]*localplane.Proxy) {
 	for _, m := range w.members {
 		proxies[m.name].Stall()
 	}
-	w.staysPlaced(before, outage)
-	// The first member that comes back is the one that failover may leave: for members that stay away, the outage ends.
+	w.requirePlacedFor(before, outage)
+	// The first member that returns is the one that failover may deselect. Its return ends the outage for the other
+	// members.
 	slices.SortStableFunc(w.members, func(a, _ *member) int {
 		if slices.Contains(before.decisions["mobile"], a.name) {
 			return -1
@@ -65,14 +66,15 @@ func (w *world) hubUnreachable(proxies map[string]*localplane.Proxy) {
 	})
 	for _, m := range w.members {
 		proxies[m.name].Heal()
-		w.joined(m.name)
-		w.staysPlaced(before, 2*time.Second)
+		w.waitUntilJoined(m.name)
+		w.requirePlacedFor(before, 2*time.Second)
 	}
 	w.update()
-	w.staysPlaced(before, 0)
+	w.requirePlacedFor(before, 0)
 }
 
-// placed is where workloads are: what the Placements have chosen, the Works on the hub, and the objects on the members.
+// placed is the location of workloads: the clusters that Placements have selected, the Works on the hub, and the
+// objects on the members.
 type placed struct {
 	decisions map[string][]string
 	works     map[string]types.UID
@@ -100,7 +102,7 @@ func (w *world) uidsOfWorks() map[string]types.UID {
 	return uids
 }
 
-// decisions returns the clusters that each Placement has chosen.
+// decisions returns the clusters that each Placement has selected.
 func (w *world) decisions() map[string][]string {
 	w.t.Helper()
 	var list placementv1alpha1.PlacementDecisionList
@@ -115,9 +117,9 @@ func (w *world) decisions() map[string][]string {
 	return decisions
 }
 
-// staysPlaced checks for a while that nothing is moved, deleted or re-created, on the hub and on all members. The hub
-// may create further Works. The members record each deletion, so their UIDs are compared at the end only.
-func (w *world) staysPlaced(before placed, while time.Duration) {
+// requirePlacedFor checks for a duration that nothing is moved, deleted or re-created, on the hub and on all members.
+// The hub may create further Works. The members record each deletion, so their UIDs are compared at the end only.
+func (w *world) requirePlacedFor(before placed, while time.Duration) {
 	w.t.Helper()
 	for end := time.Now().Add(while); ; <-time.After(500 * time.Millisecond) {
 		over := time.Now().After(end)
@@ -136,7 +138,7 @@ func (w *world) staysPlaced(before placed, while time.Duration) {
 		}
 	}
 	for _, m := range w.members {
-		m.unchanged(w.t, before.objects[m.name])
+		m.requireUnchanged(w.t, before.objects[m.name])
 	}
 }
 

@@ -32,7 +32,7 @@ spec:
   - {apiVersion: v1, kind: ConfigMap, metadata: {name: single, namespace: default}}
 `
 
-// TestPlacement keeps workloads where they are on two members while Placements and members come and go.
+// TestPlacement checks that workloads stay on two members while Placements are created again and members are lost.
 func TestPlacement(t *testing.T) {
 	inParallel(t, planeCount{hubs: 1, members: 2}, 140)
 	w := newWorld(t, hub.Options{}, "east", "west")
@@ -61,7 +61,7 @@ func (w *world) placementsCreatedAgain(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("no member has it: %s", slices.Collect(maps.Keys(w.members[0].uids(t))))
+		return fmt.Errorf("no member has the ConfigMap: %s", slices.Collect(maps.Keys(w.members[0].uids(t))))
 	})
 	unreachable := w.members[slices.IndexFunc(w.members, func(m *member) bool {
 		return m.name == w.decisions()["single"][0]
@@ -69,7 +69,7 @@ func (w *world) placementsCreatedAgain(t *testing.T) {
 	unreachable.stop()
 	w.eventually(unreachable.name+" is unreachable", func() error {
 		if health := w.health(unreachable.name); health == metav1.ConditionTrue {
-			return fmt.Errorf("its condition Healthy is %s", health)
+			return fmt.Errorf("condition Healthy is %s", health)
 		}
 		return nil
 	})
@@ -106,10 +106,10 @@ func (w *world) placementsCreatedAgain(t *testing.T) {
 			}
 			return nil
 		})
-		w.staysPlaced(before, quiet)
+		w.requirePlacedFor(before, quiet)
 	}
 	w.start(unreachable)
-	w.joined(unreachable.name)
+	w.waitUntilJoined(unreachable.name)
 	w.update()
-	w.staysPlaced(before, quiet)
+	w.requirePlacedFor(before, quiet)
 }

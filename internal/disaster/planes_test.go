@@ -88,7 +88,7 @@ func (p *planePool) borrow(t *testing.T) *localplane.Plane {
 	return plane.Plane
 }
 
-// stop stops a borrowed plane for ever.
+// stop stops a borrowed plane. It is not used again.
 func (p *planePool) stop(plane *localplane.Plane) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,8 +143,8 @@ func (p *planePool) next(t *testing.T) *pooledPlane {
 // clearTimeout limits how long clear waits for the controllers of Kubernetes.
 const clearTimeout = 2 * time.Minute
 
-// clear deletes all objects that did not exist at the start of the plane, finalizers or not. It fails if an object of
-// the start is missing, such as a definition that a test removed.
+// clear deletes all objects that did not exist at the start of the plane, also those with finalizers. It fails if an
+// object of the start is missing, such as a definition that a test removed.
 func (p *pooledPlane) clear(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, clearTimeout)
 	defer cancel()
@@ -159,7 +159,7 @@ func (p *pooledPlane) clear(ctx context.Context) error {
 		}
 		for name := range p.initial {
 			if _, exists := objects[name]; !exists {
-				return fmt.Errorf("%s does not exist any more", name)
+				return fmt.Errorf("%s does not exist anymore", name)
 			}
 		}
 		var left []string
@@ -210,8 +210,8 @@ func (o planeObject) remove(ctx context.Context, client metadata.Interface, dele
 	return err
 }
 
-// objects returns all objects of a plane that tests may create or delete, by objectName. Namespaces of Kubernetes,
-// nodes and Events are left out, and what Kubernetes creates in each namespace.
+// objects returns all objects of a plane that tests may create or delete, by objectName. It omits namespaces
+// of Kubernetes, nodes, Events, and the objects that Kubernetes creates in each namespace.
 func (p *pooledPlane) objects(ctx context.Context) (map[string]planeObject, error) {
 	config := p.Config()
 	discoverer, err := discovery.NewDiscoveryClientForConfig(config)

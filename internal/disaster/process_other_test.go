@@ -2,5 +2,5 @@
 
 package disaster
 
-// runsReplica is false: processes of a hub can be suspended on Unix only.
-func runsReplica() bool { return false }
+// runAsReplica returns false: processes of a hub can be suspended on Unix only.
+func runAsReplica() bool { return false }

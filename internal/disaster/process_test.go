@@ -34,7 +34,7 @@ import (
 // replicaVariable names the file with the options of a hub that the test binary runs instead of tests.
 const replicaVariable = "MUSTER_DISASTER_REPLICA"
 
-// replicaOptions are the options of a hub in a process of its own.
+// replicaOptions are the options of a hub in a separate process.
 type replicaOptions struct {
 	Host          string
 	CA, Cert, Key []byte
@@ -49,12 +49,12 @@ const (
 	replicaAnswered = "ANSWERED "
 )
 
-// Leases of the election are shorter than by default, so that another replica leads sooner, but long enough for a busy
-// machine. At full length they are the default.
+// electionLease is the duration of Leases of the election. They are shorter than by default, so that another replica
+// leads sooner, but long enough for a busy machine. At full length, the duration is the default.
 var electionLease = atFullLength(15*time.Second, 12*time.Second)
 
-// pause is the minimum time for which a leader is suspended. It is always longer than its Lease: until another replica
-// has completed its step.
+// pause is the minimum time for which a leader is suspended. The suspension always lasts longer than its Lease: until
+// another replica has completed the step.
 var pause = atFullLength(time.Minute, 0)
 
 func electionOptions(config *rest.Config) manager.Options {
@@ -67,8 +67,8 @@ func electionOptions(config *rest.Config) manager.Options {
 	}
 }
 
-// runsReplica runs a hub if this process was started to be one, and returns true when the hub has ended.
-func runsReplica() bool {
+// runAsReplica runs a hub if this process was started as a replica, and returns true when the hub has ended.
+func runAsReplica() bool {
 	file := os.Getenv(replicaVariable)
 	if file != "" {
 		fmt.Fprintln(os.Stderr, "Replica of the hub ended:", runReplica(file))
@@ -76,7 +76,7 @@ func runsReplica() bool {
 	return file != ""
 }
 
-// runReplica is the process of a hub. It ends with an error when it does not lead any more.
+// runReplica is the process of a hub. It ends with an error when it is not the leader anymore.
 func runReplica(file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -110,7 +110,7 @@ func runReplica(file string) error {
 	return err
 }
 
-// pause suspends the process before it sends the request of the options, as a machine that stops at the worst moment.
+// pause suspends the process before it sends the request of the options, like a machine that stops at that moment.
 // The request is sent when the process continues, even though the manager ends by then.
 func (o *replicaOptions) pause(next http.RoundTripper, answered chan<- struct{}) http.RoundTripper {
 	var paused atomic.Bool
@@ -133,8 +133,8 @@ func (o *replicaOptions) pause(next http.RoundTripper, answered chan<- struct{})
 	})
 }
 
-// send sends a request although its manager ends, as if it had left the process before. The connection may have ended
-// meanwhile.
+// send sends a request although its manager ends, as if the process had sent the request earlier. The connection may
+// have ended meanwhile.
 func (o *replicaOptions) send(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 	for attempt := 1; ; attempt++ {
 		again := r.Clone(context.WithoutCancel(r.Context()))
@@ -156,7 +156,7 @@ func (o *replicaOptions) send(next http.RoundTripper, r *http.Request) (*http.Re
 	}
 }
 
-// replica is a hub in a process of its own.
+// replica is a hub in a separate process.
 type replica struct {
 	cmd   *exec.Cmd
 	ended chan error
@@ -215,7 +215,7 @@ func (r *replica) paused() error {
 	return errors.New("the replica has not sent the request")
 }
 
-// answer returns the status code of the request before which the replica was paused; empty: there is none yet.
+// answer returns the status code of the request before which the replica was paused; empty: no response yet.
 func (r *replica) answer() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -228,7 +228,7 @@ func (r *replica) answer() string {
 }
 
 // resume lets the replica continue after the minimum pause, and returns the status code of its request when the process
-// has ended because it does not lead any more.
+// has ended because it is not the leader anymore.
 func (r *replica) resume(t testing.TB) string {
 	t.Helper()
 	<-time.After(time.Until(r.pausedSince.Add(pause)))
@@ -237,7 +237,7 @@ func (r *replica) resume(t testing.TB) string {
 	case err := <-r.ended:
 		require.Error(t, err, "a leader without its Lease ends with an error")
 	case <-time.After(timeout):
-		t.Fatal("the replica that was paused does not end although another one leads")
+		t.Fatal("the paused replica does not end although another replica leads")
 	}
 	return r.answer()
 }

@@ -27,8 +27,8 @@ import (
 )
 
 // TestOutage_PushWithoutEgress checks that a hub which cannot reach any of its members with joinMode Push deletes and
-// moves nothing, not even what a Placement with spec.failover has placed: the hub has no evidence that the members are
-// at fault, although a member with joinMode Pull sends heartbeats. Delivery goes on when the network is back.
+// moves nothing, not even the workloads of a Placement with spec.failover: the hub has no evidence that the members
+// have failed, although a member with joinMode Pull sends heartbeats. Delivery continues when the network is restored.
 func TestOutage_PushWithoutEgress(t *testing.T) {
 	inParallel(t, planeCount{hubs: 1, members: 3}, 100)
 	w := preparePush(t)
@@ -42,7 +42,7 @@ func TestOutage_PushWithoutEgress(t *testing.T) {
 		w.connect(m, proxy.Config(m.plane.Config()))
 	}
 	for _, m := range w.members {
-		w.joined(m.name)
+		w.waitUntilJoined(m.name)
 	}
 	pushed := slices.Clone(w.members)
 	w.join("north")
@@ -64,27 +64,28 @@ func TestOutage_PushWithoutEgress(t *testing.T) {
 		return nil
 	})
 	// Without the guard, the taint of a member that is not ready follows after this time.
-	w.staysPlaced(before, lifecycle.NotReadyAfter+outage/2)
+	w.requirePlacedFor(before, lifecycle.NotReadyAfter+outage/2)
 	for i, m := range pushed {
 		proxies[i].Heal()
-		w.joined(m.name)
-		w.staysPlaced(before, 2*time.Second)
+		w.waitUntilJoined(m.name)
+		w.requirePlacedFor(before, 2*time.Second)
 	}
 	w.update()
-	w.staysPlaced(before, 0)
+	w.requirePlacedFor(before, 0)
 }
 
-// TestPush lets one member with joinMode Push survive the loss of what its hub stores about it.
+// TestPush checks that one member with joinMode Push survives the loss of the objects that its hub stores for the
+// member.
 func TestPush(t *testing.T) {
 	inParallel(t, planeCount{hubs: 1, members: 1}, 100)
 	w := preparePush(t)
-	w.token("early") // The hub has made its own objects by then.
+	w.token("early") // A JoinToken has a credential only after the hub has created its own objects.
 	empty, err := w.plane.Snapshot(t.Context())
 	require.NoError(t, err)
 	m := w.newMember("east")
 	w.members = append(w.members, m)
 	w.connect(m, m.plane.Config())
-	w.joined(m.name)
+	w.waitUntilJoined(m.name)
 	w.deploy()
 	w.step("RestoreOlderThanTheMember", func(t *testing.T) { w.pushRestoreOlderThanTheMember(t, empty) })
 	w.step("RestoreUnderRunningProcesses", w.pushRestoreUnderRunningProcesses)
@@ -127,10 +128,10 @@ func (w *world) pushRecreatedWithAnotherUID(t *testing.T) {
 		}
 		return w.conditions(m.name, metav1.ConditionTrue)
 	})
-	m.stays(t, before, quiet)
+	m.requireUnchangedFor(t, before, quiet)
 	w.apply()
 	w.update()
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 }
 
 // pushRestoreUnderRunningProcesses puts the hub's etcd back to an earlier state while the hub and its agent for
@@ -145,13 +146,13 @@ func (w *world) pushRestoreUnderRunningProcesses(t *testing.T) {
 	w.churn()
 
 	require.NoError(t, w.plane.Restore(ctx, snapshot))
-	w.stopsWriting(time.Minute)
-	m.unchanged(t, before)
-	w.joined(m.name)
+	w.waitUntilWritesEnd(time.Minute)
+	m.requireUnchanged(t, before)
+	w.waitUntilJoined(m.name)
 	w.version = earlier
-	w.running(m) // What the restored hub wants.
+	w.waitForWorkloads(m) // The desired version of the restored hub.
 	w.update()
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 }
 
 // pushRestoreOlderThanTheMember puts the hub's etcd back to a state before the member was connected. The member
@@ -162,12 +163,12 @@ func (w *world) pushRestoreOlderThanTheMember(t *testing.T, snapshot *localplane
 	w.churn()
 
 	require.NoError(t, w.plane.Restore(t.Context(), snapshot))
-	m.stays(t, before, 2*quiet)
+	m.requireUnchangedFor(t, before, 2*quiet)
 	w.connect(m, m.plane.Config())
-	w.joined(m.name)
+	w.waitUntilJoined(m.name)
 	w.apply()
 	w.update()
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 }
 
 // preparePush starts a hub that runs the agents of members with joinMode Push.
@@ -185,7 +186,7 @@ func preparePush(t *testing.T) *world {
 	return w
 }
 
-// connect lets the hub reach a member by that configuration, and accepts the member with joinMode Push.
+// connect stores a configuration by which the hub reaches a member, and accepts the member with joinMode Push.
 func (w *world) connect(m *member, config *rest.Config) {
 	w.t.Helper()
 	kubeconfig, err := clientcmd.Write(kubeconfigOf(config))
@@ -260,6 +261,6 @@ func (w *world) deployMobile() {
 				return nil
 			}
 		}
-		return fmt.Errorf("no member has it")
+		return fmt.Errorf("no member has the ConfigMap")
 	})
 }

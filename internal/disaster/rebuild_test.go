@@ -15,8 +15,8 @@ import (
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// TestRebuild_LostHub replaces a lost hub by an empty one, from what its members have recorded. What users apply again
-// adopts what the lost hub had applied.
+// TestRebuild_LostHub replaces a lost hub by an empty one, from the records of its members. Objects that users apply
+// again adopt the objects that the lost hub had applied.
 func TestRebuild_LostHub(t *testing.T) {
 	inParallel(t, planeCount{hubs: 2, members: 1}, 30)
 	w := newWorld(t, hub.Options{}, "east")
@@ -38,21 +38,21 @@ func TestRebuild_LostHub(t *testing.T) {
 	})
 	w.startHub()
 	require.NoError(t, <-done)
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 	w.setPeriod(m.name)
-	w.joined(m.name)
+	w.waitUntilJoined(m.name)
 	w.apply()
 	w.update()
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 	require.NoError(t, admin.Rebuild(t.Context(), w.plane.Config(), admin.RebuildOptions{
 		Members: []*rest.Config{m.plane.Config()}, Timeout: timeout,
-	}), "it may be repeated")
+	}), "Rebuild may be repeated")
 	w.update()
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 }
 
-// TestHubs lets one member survive what another hub, and another cluster with its credentials, do to it, until it moves
-// to the other hub.
+// TestHubs checks that one member survives a credential of another hub, a clone with its credentials, and a move to the
+// other hub.
 func TestHubs(t *testing.T) {
 	inParallel(t, planeCount{hubs: 2, members: 2}, 160)
 	w := newWorld(t, hub.Options{}, "east")
@@ -73,15 +73,15 @@ func (w *world) moveTo(t *testing.T, other *world) {
 	require.NoError(t, err)
 	require.NoError(t, admin.Move(t.Context(), m.plane.Config(), bootstrap, admin.RegisterOptions{Wait: timeout}))
 	other.setPeriod(m.name)
-	other.joined(m.name)
-	m.unchanged(t, before)
+	other.waitUntilJoined(m.name)
+	m.requireUnchanged(t, before)
 	other.apply()
 	other.update()
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 
 	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
 	require.NoError(t, w.client.Delete(t.Context(), cluster))
-	m.stays(t, before, quiet+5*time.Second)
+	m.requireUnchangedFor(t, before, quiet+5*time.Second)
 	other.update()
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 }

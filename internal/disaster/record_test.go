@@ -63,10 +63,10 @@ func (m *member) record(t testing.TB) {
 	}
 }
 
-func (m *member) note(what string) {
+func (m *member) note(deletion string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.deleted = append(m.deleted, what)
+	m.deleted = append(m.deleted, deletion)
 	select {
 	case m.noted <- struct{}{}:
 	default: // The reader has not read the former signal yet.
@@ -80,7 +80,7 @@ func (m *member) recorded() []string {
 	return slices.Clone(m.deleted)
 }
 
-// restartRecord discards the deletions that were recorded, which a user asked for.
+// restartRecord discards the recorded deletions, which a user requested.
 func (m *member) restartRecord() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -131,8 +131,8 @@ func items(list client.ObjectList) []client.Object {
 	return objects
 }
 
-// unchanged checks that no workload object of the member was deleted or re-created since uids was called.
-func (m *member) unchanged(t testing.TB, before map[string]types.UID) {
+// requireUnchanged checks that no workload object of the member was deleted or re-created since uids was called.
+func (m *member) requireUnchanged(t testing.TB, before map[string]types.UID) {
 	t.Helper()
 	require.Empty(t, m.recorded(), "objects deleted on %s", m.name)
 	now := m.uids(t)
@@ -141,10 +141,10 @@ func (m *member) unchanged(t testing.TB, before map[string]types.UID) {
 	}
 }
 
-// stays checks for a while that no workload object of the member is deleted or re-created. It is for what must not
-// happen, which no event announces. The record of deletions is read whenever it changes, and the UIDs at the end, when
-// they show each object that was re-created in between.
-func (m *member) stays(t testing.TB, before map[string]types.UID, while time.Duration) {
+// requireUnchangedFor checks for a duration that no workload object of the member is deleted or re-created. No event
+// announces that an object remains, so the check waits. It reads the record of deletions after each change of the
+// record, and the UIDs at the end, which show each object that was re-created in between.
+func (m *member) requireUnchangedFor(t testing.TB, before map[string]types.UID, while time.Duration) {
 	t.Helper()
 	end := time.After(while)
 	for waiting := true; waiting && len(m.recorded()) == 0; {
@@ -154,5 +154,5 @@ func (m *member) stays(t testing.TB, before map[string]types.UID, while time.Dur
 			waiting = false
 		}
 	}
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 }

@@ -30,12 +30,12 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestRestore lets one member survive restores of the hub's etcd: to a state before it joined, to an earlier state, and
-// to one that later writes hide.
+// TestRestore checks that one member survives restores of the hub's etcd: to a state before the member joined, to an
+// earlier state, and to a state whose restore later writes hide.
 func TestRestore(t *testing.T) {
 	inParallel(t, planeCount{hubs: 1, members: 1}, 110)
 	w := newWorld(t, hub.Options{})
-	w.token("early") // The hub has made its own objects by then.
+	w.token("early") // A JoinToken has a credential only after the hub has created its own objects.
 	empty, err := w.plane.Snapshot(t.Context())
 	require.NoError(t, err)
 	w.join("east")
@@ -53,44 +53,44 @@ func (w *world) restoreUnderRunningProcesses(t *testing.T) {
 	require.NoError(t, err)
 	earlier := w.version
 	w.update()
-	before, restores := m.uids(t), m.restores(t).Restored
+	before, restores := m.uids(t), m.restoreRecord(t).Restored
 	w.churn()
 
 	require.NoError(t, w.plane.Restore(ctx, snapshot))
-	w.stopsWriting(time.Minute)
-	m.unchanged(t, before)
-	w.joined(m.name)
+	w.waitUntilWritesEnd(time.Minute)
+	m.requireUnchanged(t, before)
+	w.waitUntilJoined(m.name)
 	w.version = earlier
-	w.running(m) // What the restored hub wants.
+	w.waitForWorkloads(m) // The desired version of the restored hub.
 	w.update()
-	m.unchanged(t, before)
-	w.recordsRestore(m, restores)
+	m.requireUnchanged(t, before)
+	w.waitForRestoreRecord(m, restores)
 	w.eventually("the agent reports the restore", func() error { return m.hasEvent(ctx, "HubRestored") })
 }
 
 // restoreHiddenByWrites puts the hub's etcd back to a state that is only a few writes older, and writes so much
-// that its resourceVersion is soon higher than before. The agent notices the restore by its Lease. Hub and agent stop
-// writing within a minute and nothing on the member is deleted. The hub notices that its caches do not follow after
+// that its resourceVersion is soon higher than before. The agent detects the restore by its Lease. Hub and agent stop
+// writing within a minute and nothing on the member is deleted. The hub detects that its caches do not follow after
 // three minutes only, which internal/simulation tests: at the latest after its next start, changes reach the member.
 func (w *world) restoreHiddenByWrites(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	snapshot, err := w.plane.Snapshot(ctx)
 	require.NoError(t, err)
 	w.update()
-	w.heardBy(m) // Only a heartbeat since the snapshot can show the restore.
-	before, restores := m.uids(t), m.restores(t).Restored
+	w.waitForHeartbeats(m) // Only a heartbeat since the snapshot can show the restore.
+	before, restores := m.uids(t), m.restoreRecord(t).Restored
 
 	require.NoError(t, w.plane.Restore(ctx, snapshot))
 	w.churn()
 	w.write()
-	w.recordsRestore(m, restores)
-	w.stopsWriting(time.Minute)
-	m.unchanged(t, before)
+	w.waitForRestoreRecord(m, restores)
+	w.waitUntilWritesEnd(time.Minute)
+	m.requireUnchanged(t, before)
 	w.stopHub()
 	w.startHub()
-	w.running(m)
+	w.waitForWorkloads(m)
 	w.update()
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 }
 
 // TestRestore_ChangedBeforeTheAgentReturns puts the hub's etcd back to a state before an object was added to a WorkSet.
@@ -114,7 +114,7 @@ func TestRestore_ChangedBeforeTheAgentReturns(t *testing.T) {
 	before := m.uids(t)
 	require.Contains(t, before, "ConfigMap shop/late")
 	w.churn()
-	w.heardBy(m)
+	w.waitForHeartbeats(m)
 
 	proxy.Stall()
 	require.NoError(t, w.plane.Restore(ctx, snapshot))
@@ -131,15 +131,15 @@ func TestRestore_ChangedBeforeTheAgentReturns(t *testing.T) {
 				}
 			}
 		}
-		return fmt.Errorf("none of %d Works has it", len(works.Items))
+		return fmt.Errorf("none of %d Works has the change", len(works.Items))
 	})
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 	proxy.Heal()
-	w.running(m)
-	w.joined(m.name)
-	w.orphaned(m, 1)
+	w.waitForWorkloads(m)
+	w.waitUntilJoined(m.name)
+	w.waitForOrphans(m, 1)
 	w.update()
-	m.stays(t, before, quiet)
+	m.requireUnchangedFor(t, before, quiet)
 }
 
 // TestRestore_TwiceBeforeTheHubConfirms puts the hub's etcd back twice while no controllers of the hub run, so that the
@@ -154,8 +154,8 @@ func TestRestore_TwiceBeforeTheHubConfirms(t *testing.T) {
 	require.NoError(t, err)
 	restored := func(epoch int64) {
 		w.eventually("the agent waits for the hub to confirm a restore", func() error {
-			if is := m.restores(t); is.Required < epoch {
-				return fmt.Errorf("its record is %+v", is)
+			if record := m.restoreRecord(t); record.Required < epoch {
+				return fmt.Errorf("the record of the agent is %+v", record)
 			}
 			return nil
 		})
@@ -188,16 +188,16 @@ func TestRestore_TwiceBeforeTheHubConfirms(t *testing.T) {
 	}
 
 	w.churn()
-	w.heardBy(m)
+	w.waitForHeartbeats(m)
 	require.NoError(t, w.plane.Restore(ctx, snapshot))
 	restored(1)
-	first := m.restores(t).Required
+	first := m.restoreRecord(t).Required
 	changeByHand("2", "late")
 	applied("late", "2")
 	before := m.uids(t)
 	require.Contains(t, before, "ConfigMap default/late")
 	w.churn()
-	w.heardBy(m)
+	w.waitForHeartbeats(m)
 
 	proxy.Stall()
 	require.NoError(t, w.plane.Restore(ctx, snapshot))
@@ -208,16 +208,16 @@ func TestRestore_TwiceBeforeTheHubConfirms(t *testing.T) {
 	restored(first + 1)
 	w.startHub()
 	w.eventually("the hub confirms that it is consistent", func() error {
-		if is := m.restores(t); is.Required != 0 {
-			return fmt.Errorf("the record of the agent is %+v", is)
+		if record := m.restoreRecord(t); record.Required != 0 {
+			return fmt.Errorf("the record of the agent is %+v", record)
 		}
 		return nil
 	})
 	applied("by-hand", "5")
-	w.joined(m.name)
-	w.orphaned(m, 1)
+	w.waitUntilJoined(m.name)
+	w.waitForOrphans(m, 1)
 	w.update()
-	m.stays(t, before, quiet)
+	m.requireUnchangedFor(t, before, quiet)
 }
 
 // behindProxy returns a world with the member east, whose agent reaches the hub through a proxy alone.
@@ -231,15 +231,15 @@ func behindProxy(t *testing.T) (*world, *member, *localplane.Proxy) {
 	m := w.newMember("east")
 	m.hub, w.members = through(proxy), []*member{m}
 	w.register(m)
-	w.joined(m.name)
+	w.waitUntilJoined(m.name)
 	w.deploy()
 	return w, m, proxy
 }
 
-// heardBy waits until the agent of a member has sent two heartbeats: it has the answer to the first one then, and with
-// it a resourceVersion of the hub after what was written before. A restore that it could compare only with an earlier
-// one is hidden by what is written while the agent is cut off.
-func (w *world) heardBy(m *member) {
+// waitForHeartbeats waits until the agent of a member has sent two heartbeats. The agent then has the response to the
+// first one, with a resourceVersion of the hub that is later than all writes before. With an earlier resourceVersion,
+// the writes during the disconnection of the agent would hide the restore.
+func (w *world) waitForHeartbeats(m *member) {
 	w.t.Helper()
 	key := client.ObjectKey{Namespace: "member-" + m.name, Name: membership.LeaseName}
 	version := func() (string, error) {
@@ -253,15 +253,15 @@ func (w *world) heardBy(m *member) {
 		w.eventually(m.name+" sends a heartbeat", func() error {
 			now, err := version()
 			if err == nil && now == before {
-				err = errors.New("the Lease is as before")
+				err = errors.New("the Lease is unchanged")
 			}
 			return err
 		})
 	}
 }
 
-// restores is what the agent has recorded about restores of the hub.
-func (m *member) restores(t testing.TB) (hub struct{ Epoch, Required, Restored int64 }) {
+// restoreRecord returns the agent's record of restores of the hub.
+func (m *member) restoreRecord(t testing.TB) (hub struct{ Epoch, Required, Restored int64 }) {
 	t.Helper()
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: agent.DefaultNamespace, Name: agent.DefaultStoreSecret}
@@ -271,19 +271,19 @@ func (m *member) restores(t testing.TB) (hub struct{ Epoch, Required, Restored i
 	return hub
 }
 
-// recordsRestore waits until an agent has recorded a restore after the one with this epoch.
-func (w *world) recordsRestore(m *member, after int64) {
+// waitForRestoreRecord waits until an agent has recorded a restore after the one with this epoch.
+func (w *world) waitForRestoreRecord(m *member, after int64) {
 	w.t.Helper()
 	w.eventually("the agent records the restore", func() error {
-		if is := m.restores(w.t); is.Restored <= after {
-			return fmt.Errorf("its record is %+v", is)
+		if record := m.restoreRecord(w.t); record.Restored <= after {
+			return fmt.Errorf("the record of the agent is %+v", record)
 		}
 		return nil
 	})
 }
 
-// orphaned waits until the hub reports this number of orphaned objects on a member.
-func (w *world) orphaned(m *member, objects int64) {
+// waitForOrphans waits until the hub reports this number of orphaned objects on a member.
+func (w *world) waitForOrphans(m *member, objects int64) {
 	w.t.Helper()
 	w.eventually("the hub reports the orphans", func() error {
 		cluster := &membershipv1alpha1.MemberCluster{}
@@ -297,9 +297,9 @@ func (w *world) orphaned(m *member, objects int64) {
 	})
 }
 
-// stopsWriting waits until hub and agents have sent no write for a while, and fails if the last one came later than the
-// limit. Leases and Events are not counted.
-func (w *world) stopsWriting(limit time.Duration) {
+// waitUntilWritesEnd waits until hub and agents have sent no write for the duration quiet, and fails if the last write
+// was later than the limit. Leases and Events are not counted.
+func (w *world) waitUntilWritesEnd(limit time.Duration) {
 	w.t.Helper()
 	began := time.Now()
 	last, writes := began, w.writes()
@@ -311,9 +311,9 @@ func (w *world) stopsWriting(limit time.Duration) {
 		}
 		last = time.Now()
 		if last.Sub(began) > limit {
-			for what, n := range writes {
-				if now[what] == n {
-					delete(now, what)
+			for request, n := range writes {
+				if now[request] == n {
+					delete(now, request)
 				}
 			}
 			require.Fail(w.t, "Writes do not end", "%s after the disaster, hub and agents have just sent %v, and in all %v",
@@ -327,7 +327,7 @@ func (w *world) stopsWriting(limit time.Duration) {
 // writes returns the number of requests that write, by method and resource.
 func (w *world) writes() map[string]int {
 	writes := w.wire.Writes()
-	maps.DeleteFunc(writes, func(what string, _ int) bool { return strings.HasSuffix(what, " leases") })
+	maps.DeleteFunc(writes, func(request string, _ int) bool { return strings.HasSuffix(request, " leases") })
 	return writes
 }
 
@@ -347,22 +347,22 @@ func (m *member) hasEvent(ctx context.Context, reason string) error {
 	return fmt.Errorf("Events have the reasons %v", reasons)
 }
 
-// restoreOlderThanTheMember restores a backup that was taken before the member joined. The member keeps
-// everything, waits for an administrator, and is re-adopted.
+// restoreOlderThanTheMember restores a backup that was taken before the member joined. The member keeps all objects,
+// waits for an administrator, and is re-adopted.
 func (w *world) restoreOlderThanTheMember(t *testing.T, snapshot *localplane.Snapshot) {
 	m := w.members[0]
 	before := m.uids(t)
 	w.churn()
 
 	require.NoError(t, w.plane.Restore(t.Context(), snapshot))
-	m.stays(t, before, 2*quiet)
-	// The credentials of the member and of its JoinToken do not exist any more.
+	m.requireUnchangedFor(t, before, 2*quiet)
+	// The credentials of the member and of its JoinToken do not exist anymore.
 	m.install(t, w.token(m.name))
 	w.accept(m)
-	w.joined(m.name)
+	w.waitUntilJoined(m.name)
 	w.apply()
 	w.update()
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 }
 
 // churn writes to the hub, so that the resourceVersion of a snapshot is so far behind that a watch from before the

@@ -50,9 +50,9 @@ func TestUpgrade_PreviousState(t *testing.T) {
 			agentFlags := []string{"--works", "--name=" + m.name}
 			stopAgent := runProgram(t, before, "agent", m.plane, agentFlags...)
 			w.setPeriod(m.name)
-			w.joined(m.name)
+			w.waitUntilJoined(m.name)
 			w.bind("apps")
-			w.greet()
+			w.createAddonTemplate()
 			w.deploy()
 			uids := m.uids(t)
 
@@ -65,42 +65,43 @@ func TestUpgrade_PreviousState(t *testing.T) {
 			}
 			for _, upgrade := range upgrades {
 				upgrade()
-				m.stays(t, uids, quiet)
-				w.joined(m.name)
+				m.requireUnchangedFor(t, uids, quiet)
+				w.waitUntilJoined(m.name)
 				w.update()
-				m.unchanged(t, uids)
+				m.requireUnchanged(t, uids)
 			}
 			require.Equal(t, w.hubID(), m.hubID(t))
 			require.NoError(t, w.client.Delete(t.Context(), workSet(t)))
-			w.eventually("the deletion of the WorkSet is carried out", func() error {
-				return gone(m.client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "config"}, &corev1.ConfigMap{}))
+			w.eventually("the objects of the deleted WorkSet are deleted", func() error {
+				key := client.ObjectKey{Namespace: "shop", Name: "config"}
+				return checkNotFound(m.client.Get(t.Context(), key, &corev1.ConfigMap{}))
 			})
 		})
 	}
 }
 
-// gone returns an error unless the result of a Get is that the object does not exist.
-func gone(err error) error {
+// checkNotFound returns an error unless the result of a Get is that the object does not exist.
+func checkNotFound(err error) error {
 	if err == nil {
 		return errors.New("the object exists")
 	}
 	return client.IgnoreNotFound(err)
 }
 
-// previousState returns the commit that upgradeVariable asks for. It skips the test if none is asked for, or if the
+// previousState returns the commit that upgradeVariable names. It skips the test if the variable is empty, or if the
 // clone does not contain the history.
 func previousState(t *testing.T) string {
 	t.Helper()
-	asked := os.Getenv(upgradeVariable)
-	if asked == "" {
+	requested := os.Getenv(upgradeVariable)
+	if requested == "" {
 		t.Skipf("set %s=%s, or to a commit, to build programs of the history of the repository", upgradeVariable, previous)
 	}
 	head, err := git(t, "rev-parse", "--verify", "HEAD^{commit}")
 	if err != nil {
 		t.Skipf("this is no clone of a git repository: %v", err)
 	}
-	if asked != previous {
-		commit, err := git(t, "rev-parse", "--verify", asked+"^{commit}")
+	if requested != previous {
+		commit, err := git(t, "rev-parse", "--verify", requested+"^{commit}")
 		require.NoError(t, err, "%s must be a commit of this clone, or %q", upgradeVariable, previous)
 		return commit
 	}
@@ -117,11 +118,11 @@ func previousState(t *testing.T) string {
 func git(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", args...)
-	var problem strings.Builder
-	cmd.Stderr = &problem
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
 	output, err := cmd.Output()
 	if err != nil {
-		return "", errors.New(strings.TrimSpace(err.Error() + ": " + problem.String()))
+		return "", errors.New(strings.TrimSpace(err.Error() + ": " + stderr.String()))
 	}
 	return strings.TrimSpace(string(output)), nil
 }
@@ -153,7 +154,7 @@ func command(t *testing.T, folder, name string, args ...string) {
 }
 
 // runProgram runs a program as the administrator of a plane, until stop is called or the test ends. A program that ends
-// by itself fails the test.
+// earlier fails the test.
 func runProgram(t *testing.T, folder, name string, plane *localplane.Plane, args ...string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -169,10 +170,10 @@ func runProgram(t *testing.T, folder, name string, plane *localplane.Plane, args
 	stop = sync.OnceFunc(func() {
 		select {
 		case err := <-ended:
-			t.Errorf("%s ended by itself: %v", cmd, err)
+			t.Errorf("%s ended before it was stopped: %v", cmd, err)
 		default:
 			cancel()
-			t.Logf("%s was ended: %v", cmd, <-ended)
+			t.Logf("%s was stopped: %v", cmd, <-ended)
 		}
 		if t.Failed() {
 			t.Logf("%s:\n%s", cmd, output.String())
@@ -196,8 +197,8 @@ func (w *world) bind(namespace string) {
 	}
 }
 
-// greet creates the add-on of the tests as a template, for hubs without add-ons in Go.
-func (w *world) greet() {
+// createAddonTemplate creates the add-on of the tests as a template, for hubs without add-ons in Go.
+func (w *world) createAddonTemplate() {
 	w.t.Helper()
 	deployment := strings.ReplaceAll(deploymentYAML, "web", "greeter")
 	deployment = strings.ReplaceAll(deployment, ", namespace: shop", "")

@@ -22,8 +22,8 @@ import (
 const earlierRelease = "4192d7c"
 
 // TestUpgrade_EarlierPrograms runs hub and agent of the release before hubs had an identity, and replaces one after the
-// other by the present ones, in both orders. In between, either works with the other. The test builds the earlier
-// release from the history of the repository, so it runs only at full length, in a clone with history.
+// other by the present ones, in both orders. In between, the old and the new program work together. The test builds the
+// earlier release from the history of the repository, so it runs only at full length, in a clone with history.
 func TestUpgrade_EarlierPrograms(t *testing.T) {
 	t.Parallel()
 	if !fullLength {
@@ -40,7 +40,7 @@ func TestUpgrade_EarlierPrograms(t *testing.T) {
 			m.install(t, w.token(m.name))
 			stopAgent := start(t, program, "agent", m.plane.Kubeconfig(), m.name)
 			w.setPeriod(m.name)
-			w.joined(m.name)
+			w.waitUntilJoined(m.name)
 			w.deploy()
 			before := m.uids(t)
 			require.Empty(t, m.hubID(t), "records of the earlier release have no identity")
@@ -61,10 +61,10 @@ func TestUpgrade_EarlierPrograms(t *testing.T) {
 			}
 			for _, upgrade := range steps {
 				upgrade()
-				m.stays(t, before, quiet)
-				w.joined(m.name)
+				m.requireUnchangedFor(t, before, quiet)
+				w.waitUntilJoined(m.name)
 				w.update()
-				m.unchanged(t, before)
+				m.requireUnchanged(t, before)
 			}
 			w.eventually("the agent has recorded the identity of the hub", func() error {
 				if m.hubID(t) == "" {
@@ -73,7 +73,7 @@ func TestUpgrade_EarlierPrograms(t *testing.T) {
 				return nil
 			})
 			require.Equal(t, w.hubID(), m.hubID(t))
-			m.stays(t, before, quiet)
+			m.requireUnchangedFor(t, before, quiet)
 		})
 	}
 }
@@ -88,7 +88,7 @@ func buildEarlier(t *testing.T) string {
 	return program
 }
 
-// start runs a program until stop is called, or the test ends. It is killed without a warning, as in a crash.
+// start runs a program until stop is called, or the test ends. stop kills the program, as in a crash.
 func start(t *testing.T, program string, args ...string) (stop func()) {
 	t.Helper()
 	cmd := exec.Command(program, args...)
@@ -102,7 +102,7 @@ func start(t *testing.T, program string, args ...string) (stop func()) {
 	return stop
 }
 
-// hubID is the identity of the hub in the agent's record.
+// hubID returns the identity of the hub in the agent's record.
 func (m *member) hubID(t testing.TB) string {
 	t.Helper()
 	secret := &corev1.Secret{}
@@ -117,7 +117,7 @@ func (m *member) hubID(t testing.TB) string {
 	return record.Member.HubID
 }
 
-// hubID is the identity that the hub has stored.
+// hubID returns the identity that the hub has stored.
 func (w *world) hubID() string {
 	w.t.Helper()
 	config := &corev1.ConfigMap{}

@@ -33,7 +33,7 @@ func (greeter) Manifests(_ context.Context, in addon.Input) ([]client.Object, er
 	return []client.Object{d}, err
 }
 
-// deploymentYAML is what each member runs.
+// deploymentYAML is the Deployment that each member runs.
 const deploymentYAML = `
 apiVersion: apps/v1
 kind: Deployment
@@ -101,7 +101,7 @@ func workSet(t testing.TB) *placementv1alpha1.WorkSet {
 	return set
 }
 
-// userObjects are what users create on the hub, in the order of their creation.
+// userObjects returns the objects that users create on the hub, in the order of their creation.
 func (w *world) userObjects() []client.Object {
 	t := w.t
 	return []client.Object{
@@ -139,15 +139,15 @@ func (w *world) deploy() {
 		w.version = "1"
 	}
 	for _, m := range w.members {
-		w.running(m)
-		// The application writes data of its own next to what the hub applied.
+		w.waitForWorkloads(m)
+		// The application writes its own data next to the objects that the hub applied.
 		create(m, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "application-data"}, Data: map[string]string{"orders": "42"},
 		})
 	}
 }
 
-// apply creates what users have on the hub and what is not there.
+// apply creates the objects of users on the hub that do not exist.
 func (w *world) apply() {
 	w.t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "apps"}}
@@ -162,8 +162,8 @@ func (w *world) apply() {
 	}
 }
 
-// running waits until a member runs all workloads, with the present version of the ConfigMap.
-func (w *world) running(m *member) {
+// waitForWorkloads waits until a member runs all workloads, with the current version of the ConfigMap.
+func (w *world) waitForWorkloads(m *member) {
 	w.t.Helper()
 	ctx, version := w.t.Context(), w.version
 	w.eventually(fmt.Sprintf("%s runs version %s", m.name, version), func() error {
@@ -192,16 +192,16 @@ func (w *world) running(m *member) {
 	})
 }
 
-// update changes the ConfigMap of the WorkSet, and waits until each member has it: the delivery works.
+// update changes the ConfigMap of the WorkSet, and waits until each member has the change.
 func (w *world) update() {
 	w.t.Helper()
 	w.write()
 	for _, m := range w.members {
-		w.running(m)
+		w.waitForWorkloads(m)
 	}
 }
 
-// versions counts the versions that tests have written. None is written twice, not even to a restored hub.
+// versions counts the versions that tests have written. No version is written twice, not even to a restored hub.
 var versions atomic.Int64
 
 // write changes the WorkSet, and does not wait for its delivery.

@@ -20,10 +20,11 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// quiet is for how long a test observes that nothing is deleted.
+// quiet is the duration for which a test observes that nothing is deleted.
 const quiet = 10 * time.Second
 
-// TestWorks lets the workloads of one member survive the loss of what is stored about them, until a user deletes them.
+// TestWorks checks that the workloads of one member survive the loss of their Works and definitions, until a user
+// deletes them.
 func TestWorks(t *testing.T) {
 	inParallel(t, planeCount{hubs: 1, members: 1}, 130)
 	w := newWorld(t, hub.Options{}, "east")
@@ -33,8 +34,8 @@ func TestWorks(t *testing.T) {
 	w.step("UserDeletes", w.userDeletes)
 }
 
-// worksDeletedByHand checks that generated Works which a person deletes come back without any change on the
-// member, and that a Work without its finalizer, which vanishes unobserved, deletes nothing either.
+// worksDeletedByHand checks that the hub creates generated Works again that a user deletes, without any change on the
+// member, and that a Work without its finalizer, whose deletion no agent observes, deletes nothing either.
 func (w *world) worksDeletedByHand(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	before := m.uids(t)
@@ -46,7 +47,7 @@ func (w *world) worksDeletedByHand(t *testing.T) {
 		for i := range works.Items {
 			work := &works.Items[i]
 			if work.Name == "by-hand" && !removeFinalizers {
-				continue // A person who deletes it asks for the deletion of its objects.
+				continue // Its deletion by a user requests the deletion of its objects.
 			}
 			if removeFinalizers {
 				before := work.DeepCopy()
@@ -55,12 +56,12 @@ func (w *world) worksDeletedByHand(t *testing.T) {
 			}
 			require.NoError(t, client.IgnoreNotFound(w.client.Delete(ctx, work)))
 		}
-		m.stays(t, before, quiet)
+		m.requireUnchangedFor(t, before, quiet)
 		w.apply()
-		w.running(m)
+		w.waitForWorkloads(m)
 	}
 	w.update()
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 }
 
 // workDefinitionsRemoved checks that workloads survive the removal of the definitions of muster's kinds, on the
@@ -70,29 +71,29 @@ func (w *world) workDefinitionsRemoved(t *testing.T) {
 	before := m.uids(t)
 
 	removeDefinition(t, m.client, "appliedworks.work.muster.dev")
-	m.stays(t, before, quiet)
+	m.requireUnchangedFor(t, before, quiet)
 	require.NoError(t, workcrds.InstallOnMember(t.Context(), m.client))
 	w.update()
-	m.unchanged(t, before)
+	m.requireUnchanged(t, before)
 
 	for _, name := range []string{
 		"works.work.muster.dev", "worksets.placement.muster.dev", "memberaddons.addon.muster.dev", "addons.addon.muster.dev",
 	} {
 		removeDefinition(t, w.client, name)
-		m.stays(t, before, quiet)
+		m.requireUnchangedFor(t, before, quiet)
 		require.NoError(t, assembly.InstallHubDefinitions(t.Context(), w.client))
 		w.apply()
 		w.update()
-		m.unchanged(t, before)
+		m.requireUnchanged(t, before)
 	}
 }
 
-// removeDefinition deletes a CustomResourceDefinition and waits until it is gone.
+// removeDefinition deletes a CustomResourceDefinition and waits until it is deleted.
 func removeDefinition(t *testing.T, c client.Client, name string) {
 	t.Helper()
 	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	require.NoError(t, c.Delete(t.Context(), definition))
-	mustertest.Eventually(t, timeout, "definition "+name+" is gone", func() error {
+	mustertest.Eventually(t, timeout, "definition "+name+" is deleted", func() error {
 		err := c.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(definition), definition)
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -101,7 +102,7 @@ func removeDefinition(t *testing.T, c client.Client, name string) {
 	})
 }
 
-// userDeletes checks the opposite: what a user asks to delete is deleted.
+// userDeletes checks the opposite: the objects of a WorkSet and a Work that a user deletes are deleted.
 func (w *world) userDeletes(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	require.NoError(t, w.client.Delete(ctx, w.handWritten(m)))

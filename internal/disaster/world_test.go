@@ -39,13 +39,13 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// fullLength is true if tests take as long as the disasters that they are about: members have the default period, an
-// outage lasts for five minutes, a leader is paused for a minute. The command is .ci/run disasters.
+// fullLength is true if tests take as long as real disasters: members have the default period, an outage lasts for five
+// minutes, and a leader is paused for a minute. The command is .ci/run disasters.
 var fullLength = os.Getenv("MUSTER_DISASTER") == "full"
 
 var (
-	// timeout is how long a test waits for one step. An informer that lost its API server may wait a minute before it
-	// tries again.
+	// timeout is the time for which a test waits for one step. An informer that lost its API server may wait a
+	// minute before it connects again.
 	timeout = atFullLength(5*time.Minute, 2*time.Minute)
 
 	// period is the heartbeat period of the members in seconds; it scales every grace period down. Zero is the default.
@@ -59,7 +59,7 @@ func atFullLength[T any](full, scaled T) T {
 	return scaled
 }
 
-// parallelTests is the number of parallel tests that run or wait for planes, unless -parallel says more. The budget of
+// parallelTests is the number of parallel tests that run or wait for planes, unless -parallel is set. The budget of
 // planes limits how many of them run.
 const parallelTests = "1000"
 
@@ -68,10 +68,10 @@ func TestMain(m *testing.M) {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given && flag.Set("test.parallel", parallelTests) != nil {
-		os.Exit(2) // No test binary is without this flag.
+		os.Exit(2) // Every test binary has this flag.
 	}
-	if runsReplica() {
-		os.Exit(1) // Its end is always that it does not lead any more.
+	if runAsReplica() {
+		os.Exit(1) // A replica ends only when it is not the leader anymore.
 	}
 	mustertest.Main(m, slices.Concat(hubPlanes.shared, memberPlanes.shared)...)
 }
@@ -123,7 +123,7 @@ func newWorld(t *testing.T, options hub.Options, names ...string) *world {
 		w.register(m)
 	}
 	for _, m := range w.members {
-		w.joined(m.name)
+		w.waitUntilJoined(m.name)
 	}
 	return w
 }
@@ -144,8 +144,8 @@ func prepareWorldOn(t *testing.T, plane *localplane.Plane) *world {
 	return w
 }
 
-// step runs a part of the test with the same hub and members as the steps before, which start in seconds once and not
-// for each disaster. Others are other worlds that it uses. A step that fails ends the test.
+// step runs a part of the test with the same hub and members as the steps before, because their start takes seconds.
+// others are the other worlds that the step uses. A step that fails ends the test.
 func (w *world) step(name string, do func(t *testing.T), others ...*world) {
 	w.whole.Helper()
 	passed := w.whole.Run(name, func(t *testing.T) {
@@ -156,7 +156,7 @@ func (w *world) step(name string, do func(t *testing.T), others ...*world) {
 		// The hub keeps an issued JoinRequest for ten minutes, in which its agent cannot send another one.
 		require.NoError(t, w.client.DeleteAllOf(t.Context(), &membershipv1alpha1.JoinRequest{},
 			client.InNamespace(membership.RegistrationNamespace)))
-		w.canChangeMembers()
+		w.waitForMemberAdmission()
 		do(t)
 	})
 	if !passed {
@@ -164,9 +164,9 @@ func (w *world) step(name string, do func(t *testing.T), others ...*world) {
 	}
 }
 
-// canChangeMembers waits until the hub's API server admits changes of MemberClusters. After a start it denies them, for
-// half a minute at most, until it has found the definition of ClusterSets, to which a policy refers.
-func (w *world) canChangeMembers() {
+// waitForMemberAdmission waits until the hub's API server admits changes of MemberClusters. After a start it denies
+// them, for half a minute at most, until it has found the definition of ClusterSets, to which a policy refers.
+func (w *world) waitForMemberAdmission() {
 	w.t.Helper()
 	w.eventually("the API server admits changes of MemberClusters", func() error {
 		var clusters membershipv1alpha1.MemberClusterList
@@ -190,7 +190,7 @@ func (w *world) join(name string) {
 	m := w.newMember(name)
 	w.members = append(w.members, m)
 	w.register(m)
-	w.joined(name)
+	w.waitUntilJoined(name)
 }
 
 // register starts the agent of a member, and sets its heartbeat period.
@@ -290,7 +290,7 @@ func (w *world) newMemberOn(name string, plane *localplane.Plane) *member {
 	return m
 }
 
-// token returns the join.yaml of a JoinToken that accepts by itself.
+// token returns the join.yaml of a JoinToken with automatic acceptance.
 func (w *world) token(name string) []byte {
 	token := &membershipv1alpha1.JoinToken{
 		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: name},
@@ -348,8 +348,8 @@ func (w *world) setPeriod(name string) {
 	})
 }
 
-// joined waits until the hub reports the member as joined and healthy.
-func (w *world) joined(name string) {
+// waitUntilJoined waits until the hub reports the member as joined and healthy.
+func (w *world) waitUntilJoined(name string) {
 	w.t.Helper()
 	w.eventually(name+" is joined and healthy", func() error { return w.conditions(name, metav1.ConditionTrue) })
 }
@@ -371,9 +371,9 @@ func (w *world) conditions(name string, healthy metav1.ConditionStatus) error {
 	return fmt.Errorf("phase %s: %s", cluster.Status.Phase, strings.Join(all, "; "))
 }
 
-func (w *world) eventually(what string, wrong func() error) {
+func (w *world) eventually(expected string, check func() error) {
 	w.t.Helper()
-	mustertest.Eventually(w.t, timeout, what, wrong)
+	mustertest.Eventually(w.t, timeout, expected, check)
 }
 
 func logger(t testing.TB, name string) logr.Logger {

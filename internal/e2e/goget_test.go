@@ -45,7 +45,7 @@ func TestGoGet(t *testing.T) {
 	run("get", modulePath+"@"+version)
 	require.Contains(t, run("test", "-v", "-count=1", "-timeout=30m", "."), "--- PASS: TestPlane")
 
-	// An example is there to be copied. musterctl is a module, whose versions are those that were tested.
+	// Users copy the examples. musterctl is a module, and the copy requires the same versions of dependencies.
 	examples := []string{"minimal-hub", "hub", "agent", "musterctl"}
 	for _, name := range examples {
 		copyExample(t, name, filepath.Join(product, name))

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/kind/pkg/cluster"
 )
 
-// timeout is how long a cluster may take to be ready, with its image to be pulled.
+// timeout is the time in which a cluster must become ready, including the pull of its image.
 const timeout = 10 * time.Minute
 
-// engine is the first container engine that answers. The error says of each why it does not.
+// engine returns the first container engine that responds. The error contains the error of each engine.
 func engine() (*cluster.Provider, error) {
 	var errs []error
 	for _, e := range []struct {
@@ -36,28 +36,29 @@ func engine() (*cluster.Provider, error) {
 	return nil, errors.Join(errs...)
 }
 
-// clusters starts clusters, and returns the files that lead to them. They are deleted when the test is over, whatever
-// has become of it. Clusters that MUSTER_E2E_KUBECONFIGS names are taken instead, and stay.
+// clusters starts clusters, and returns the paths of their kubeconfigs. The clusters are deleted when the test ends,
+// even if it fails. If MUSTER_E2E_KUBECONFIGS names kubeconfigs, the test uses their clusters instead and does not
+// delete them.
 func clusters(t *testing.T, names ...string) []string {
 	t.Helper()
-	if there := filepath.SplitList(os.Getenv("MUSTER_E2E_KUBECONFIGS")); len(there) > 0 {
-		if len(there) != len(names) {
-			t.Fatalf("MUSTER_E2E_KUBECONFIGS has %d files, and not one for each of %q", len(there), names)
+	if existing := filepath.SplitList(os.Getenv("MUSTER_E2E_KUBECONFIGS")); len(existing) > 0 {
+		if len(existing) != len(names) {
+			t.Fatalf("MUSTER_E2E_KUBECONFIGS: want one file for each of %q, got %d files", names, len(existing))
 		}
-		return there
+		return existing
 	}
 	provider, err := engine()
 	if err != nil {
 		if os.Getenv("MUSTER_E2E") == "required" {
-			t.Fatalf("MUSTER_E2E is required, and no container engine answers:\n%v", err)
+			t.Fatalf("MUSTER_E2E is required, and no container engine responds:\n%v", err)
 		}
-		t.Skipf("SKIPPED, nothing was tried on kind: no container engine answers:\n%v", err)
+		t.Skipf("SKIPPED, no kind cluster was started: no container engine responds:\n%v", err)
 	}
 	folder := t.TempDir()
 	files := make([]string, len(names))
 	var group errgroup.Group
 	for i, name := range names {
-		// Two runs on one machine do not meet, and what a run that was killed has left behind can be told by its name.
+		// The process ID separates concurrent runs, and identifies clusters that a killed run has left behind.
 		name = fmt.Sprintf("muster-e2e-%d-%s", os.Getpid(), name)
 		files[i] = filepath.Join(folder, name)
 		t.Cleanup(func() {

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// stepTimeout is how long one command may take.
+	// stepTimeout is the timeout of one command.
 	stepTimeout = 5 * time.Minute
-	// againAfter is how long a command that is to be tried again is not.
-	againAfter = time.Second
+	// retryPeriod is the time between two attempts of a command.
+	retryPeriod = time.Second
 )
 
 // build builds a program of the examples, each in its own module.
@@ -33,8 +33,8 @@ func build(t *testing.T, name string) (program string) {
 	return program
 }
 
-// call runs a program to its end, and returns what it says.
-func call(t *testing.T, program string, args ...string) (said string, err error) {
+// call runs a program to its end, and returns its output.
+func call(t *testing.T, program string, args ...string) (output string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 	defer cancel()
@@ -49,24 +49,24 @@ type background struct {
 	ended chan struct{}
 	err   error // once it has ended
 
-	mu   sync.Mutex
-	said bytes.Buffer
+	mu     sync.Mutex
+	output bytes.Buffer
 }
 
-// Write takes down what the program says.
+// Write records output of the program.
 func (b *background) Write(text []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.said.Write(text)
+	return b.output.Write(text)
 }
 
 func (b *background) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.said.String()
+	return b.output.String()
 }
 
-// start runs a program with more in its environment until the test is over, at the longest.
+// start runs a program with additional environment variables, at the longest until the test ends.
 func start(t *testing.T, env []string, program string, args ...string) *background {
 	t.Helper()
 	b := &background{cmd: exec.Command(program, args...), ended: make(chan struct{})}
@@ -80,16 +80,16 @@ func start(t *testing.T, env []string, program string, args ...string) *backgrou
 	t.Cleanup(func() {
 		b.interrupt(t)
 		if t.Failed() {
-			t.Logf("%s has said:\n%s", filepath.Base(program), b)
+			t.Logf("output of %s:\n%s", filepath.Base(program), b)
 		}
 	})
 	return b
 }
 
-// interrupt ends the program in good order, or else at once.
+// interrupt ends the program by an interrupt, or kills the program if it does not end.
 func (b *background) interrupt(t *testing.T) {
 	t.Helper()
-	_ = b.cmd.Process.Signal(syscall.SIGINT) // it may have ended
+	_ = b.cmd.Process.Signal(syscall.SIGINT) // The program may have ended.
 	select {
 	case <-b.ended:
 	case <-time.After(time.Minute):

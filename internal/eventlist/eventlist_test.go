@@ -112,7 +112,7 @@ func TestSurvey_FollowsFunctions(t *testing.T) {
 		"Widget | Created | Normal | Widget … was created.",
 		"Widget | Broken | Warning | It broke.",
 		"Gadget | the reason of the condition | Warning if it failed, else Normal | the message of the condition",
-		" |  |  | ", // nothing describes what the call computes
+		" |  |  | ", // The call computes all values, and no comment states them.
 	}, got)
 }
 
@@ -137,10 +137,10 @@ func (e event) same(other event) bool {
 	return e == other
 }
 
-// texts are what a function passes to Eventf: a text, or one of its parameters.
+// texts are the values that a function passes to Eventf: each is a text, or a parameter of the function.
 type texts struct{ object, reason, kind, message source }
 
-// source is a text, or the index of a parameter if isParam is true. Neither: it is computed.
+// source is a text, or the index of a parameter if isParam is true. Neither: the value is computed.
 type source struct {
 	text    string
 	param   int

@@ -122,22 +122,22 @@ func (s *survey) run() (events []event) {
 			changed = false
 			for _, function := range f.functions {
 				function.calls(f, func(call *ast.CallExpr, callee *texts, at token.Position) {
-					is := s.texts(f, function, call, callee, at)
-					if is.reason.isParam && function.sink == nil {
-						function.sink, changed = &is, true
+					values := s.texts(f, function, call, callee, at)
+					if values.reason.isParam && function.sink == nil {
+						function.sink, changed = &values, true
 					}
 				})
 			}
 		}
 		for _, function := range f.functions {
 			function.calls(f, func(call *ast.CallExpr, callee *texts, at token.Position) {
-				is := s.texts(f, function, call, callee, at)
-				if is.reason.isParam {
-					require.Equal(s.t, *function.sink, is, "%s: the calls in %s pass different values on", at, function.name)
+				values := s.texts(f, function, call, callee, at)
+				if values.reason.isParam {
+					require.Equal(s.t, *function.sink, values, "%s: the calls in %s pass different values on", at, function.name)
 					return
 				}
 				events = append(events, event{
-					object: is.object.text, reason: is.reason.text, kind: is.kind.text, message: is.message.text,
+					object: values.object.text, reason: values.reason.text, kind: values.kind.text, message: values.message.text,
 					folder: f.name, position: at.String(), computed: s.mark(f, at)["reason"] != "",
 				})
 			})
@@ -154,7 +154,7 @@ func (fn *function) calls(f *folder, visit func(*ast.CallExpr, *texts, token.Pos
 		case *ast.FuncLit:
 			for _, other := range f.functions {
 				if other.body == n.Body {
-					return false // it has a name, and is visited itself
+					return false // The literal has a name, and is visited separately.
 				}
 			}
 		case *ast.BlockStmt, *ast.CaseClause:
@@ -169,7 +169,7 @@ func (fn *function) calls(f *folder, visit func(*ast.CallExpr, *texts, token.Pos
 	})
 }
 
-// callee returns what the called function passes to Eventf; nil: it does not record Events.
+// callee returns the values that the called function passes to Eventf; nil: the function does not record Events.
 func (f *folder) callee(call *ast.CallExpr) *texts {
 	name := ""
 	switch called := call.Fun.(type) {
@@ -195,7 +195,7 @@ func (f *folder) callee(call *ast.CallExpr) *texts {
 
 func parameter(index int) source { return source{param: index, isParam: true} }
 
-// texts returns what a call passes to Eventf, in terms of the function that contains the call.
+// texts returns the values that a call passes to Eventf, in terms of the function that contains the call.
 func (s *survey) texts(f *folder, in *function, call *ast.CallExpr, callee *texts, at token.Position) texts {
 	marks := s.mark(f, at)
 	of := func(field string, from source, resolve func(*folder, *function, ast.Expr) source) source {

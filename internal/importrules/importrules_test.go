@@ -1,5 +1,5 @@
-// Package importrules holds the rules that let every package of muster be taken alone: which of our
-// packages, and which of other modules', one may pull in. It is a test and nothing else.
+// Package importrules contains the rules for the dependencies of each package of muster, so that every package can be
+// used alone: which packages of this module and of other modules it may depend on. It is a test and nothing else.
 package importrules
 
 import (
@@ -19,19 +19,18 @@ import (
 
 const module = "github.com/muster-sdk/muster"
 
-// rules is read from the top: the first row whose packages match is the one that counts. In a pattern
-// "*" is one path element and a final "/..." is any number of them, or none.
+// rules are the rules for packages. The first rule whose pattern matches a package applies. In a pattern, "*" is one
+// path element, and a final "/..." is any number of path elements, or none.
 //
-// All rules are about what a package links, its dependencies' dependencies included, since that is what
-// a user gets. Tests may import what they like.
+// A rule applies to all packages that a package links, including indirect dependencies. Tests may import any package.
 var rules = []rule{
 	{
-		packages: "placement/v1alpha1", // a WorkSet has manifests and options of Works
+		packages: "placement/v1alpha1", // A WorkSet has manifests and options of Works.
 		ours:     []string{"work/v1alpha1"},
 		direct:   []string{"k8s.io/api/...", "k8s.io/apimachinery/..."},
 	},
 	{
-		packages: "addon/v1alpha1", // an add-on rolls out as a WorkSet does, and consists of what a Work consists of
+		packages: "addon/v1alpha1", // An Addon has the rollout of a WorkSet and the manifests of a Work.
 		ours:     []string{"placement/v1alpha1", "work/v1alpha1"},
 		direct:   []string{"k8s.io/api/...", "k8s.io/apimachinery/..."},
 	},
@@ -54,16 +53,16 @@ var rules = []rule{
 		never:    []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/..."},
 	},
 	{
-		packages: "work/leave", // all that work has to do with membership
+		packages: "work/leave", // The gate of Works for the leave of a member.
 		ours:     []string{"work/v1alpha1", "membership", "membership/v1alpha1", "internal/precondition"},
 	},
 	{
-		packages: "work/unassigned", // it tells the namespaces of members from others
+		packages: "work/unassigned", // It identifies the namespaces of members.
 		ours: []string{"internal/readycondition", "internal/tracing", "work/v1alpha1", "membership",
 			"membership/v1alpha1"},
 	},
 	{
-		packages: "work/companion", // the agent of Works beside the agent of membership
+		packages: "work/companion", // The agent of Works that runs with the agent of the membership.
 		ours:     []string{"work/...", "membership/...", "internal/..."},
 	},
 	{
@@ -78,27 +77,27 @@ var rules = []rule{
 		},
 	},
 	{
-		packages: "tenancy/memberpolicy", // it is an ObjectPolicy of work/agent without its import
+		packages: "tenancy/memberpolicy", // It implements ObjectPolicy of work/agent without importing that package.
 		ours:     []string{"*/v1alpha1", "internal/definition"},
 	},
 	{
-		packages: "tenancy", // bindings have Placements as users, and sets have MemberClusters
+		packages: "tenancy", // Placements use bindings, and sets contain MemberClusters.
 		ours:     []string{"*/v1alpha1", "internal/..."},
 	},
 	{
-		packages: "addon", // it gives agents what they get by registration
+		packages: "addon", // It issues credentials to the agents of add-ons.
 		ours: []string{
 			"addon/...", "membership", "membership/registration", "membership/registration/csr", "placement/rollout",
 			"placement/bundle", "tenancy", "*/v1alpha1", "internal/...",
 		},
 	},
 	{
-		packages: "addon/internal/registration", // agents of add-ons get certificates as those of members do
+		packages: "addon/internal/registration", // Agents of add-ons get certificates, like agents of members.
 		ours: []string{"addon/...", "membership", "membership/registration", "membership/registration/csr",
 			"placement/rollout", "*/v1alpha1", "internal/..."},
 	},
 	{
-		packages: "addon/leave", // all that add-ons have to do with membership but its types
+		packages: "addon/leave", // The gate of add-ons for the leave of a member.
 		ours: []string{
 			"addon/internal/messages", "*/v1alpha1", "membership", "internal/bounded", "internal/precondition",
 		},
@@ -108,27 +107,27 @@ var rules = []rule{
 		ours:     []string{"addon/...", "placement/rollout", "placement/bundle", "*/v1alpha1", "internal/..."},
 	},
 	{
-		packages: "deploy", // what is installed on a member is of all that runs there
+		packages: "deploy", // The manifests of a member are those of all programs that run there.
 		ours: []string{
 			"membership/...", "internal/bounded", "internal/crdinstall", "internal/definition", "internal/memberleave",
 			"internal/precondition", "internal/requeue", "internal/requiredkinds", "internal/storeversion", "internal/tracing",
 		},
 	},
 	{
-		packages: "assembly", // a complete hub and a complete agent consist of all packages
+		packages: "assembly", // A complete hub and a complete agent consist of all packages.
 		ours: []string{
 			"addon/...", "membership/...", "placement/...", "scheduler/...", "tenancy/...", "work/...", "*/v1alpha1",
 			"internal/...",
 		},
 	},
-	{packages: "mustertest/fleet", ours: anything}, // a complete hub and complete agents
+	{packages: "mustertest/fleet", ours: anything}, // A complete hub and complete agents.
 	{packages: "mustertest/...", ours: []string{"mustertest/...", "*/v1alpha1", "internal/..."}},
 	{packages: "examples/...", ours: anything},
 	{packages: "internal/...", ours: anything},
-	{packages: ".", ours: none}, // doc.go: a tour to read
+	{packages: ".", ours: none}, // doc.go contains documentation only.
 }
 
-// Heavy things stay in the nested modules, so that users of muster do not download them.
+// neverAnywhere are the heavy dependencies that only nested modules may have, so that users do not download them.
 var neverAnywhere = []string{
 	"github.com/fluxcd/pkg/...",
 	"go.etcd.io/etcd/server/...",
@@ -138,17 +137,17 @@ var neverAnywhere = []string{
 	"sigs.k8s.io/kwok/...",
 }
 
-// The test kit is for tests, examples and internal test harnesses. Production packages must not depend on it.
+// testKit is for tests, examples and internal test harnesses. Production packages must not depend on these packages.
 var (
 	testKit      = []string{"mustertest/..."}
 	testKitUsers = []string{"examples/...", "internal/...", "mustertest/..."}
 )
 
 type rule struct {
-	packages string   // who
-	ours     []string // which of our packages it may depend on
-	direct   []string // if set, the only packages of other modules that it may import itself
-	never    []string // packages of other modules that it must not depend on
+	packages string   // pattern of the packages to which the rule applies
+	ours     []string // packages of this module that they may depend on
+	direct   []string // if set, the only packages of other modules that they may import directly
+	never    []string // packages of other modules that they must not depend on
 }
 
 var (
@@ -156,34 +155,34 @@ var (
 	anything = []string{"..."}
 )
 
-// check returns what is wrong with the package, a line for each dependency that it may not have.
+// check returns an error message for each dependency that a package must not have.
 func check(p pkg) []string {
-	var wrong []string
-	complain := func(dep, why string) {
-		wrong = append(wrong, fmt.Sprintf("%s must not depend on %s: %s", p.name(), dep, why))
+	var violations []string
+	forbid := func(dep, reason string) {
+		violations = append(violations, fmt.Sprintf("%s must not depend on %s: %s", p.name(), dep, reason))
 	}
 	i := slices.IndexFunc(rules, func(r rule) bool { return match(r.packages, p.name()) })
 	if i < 0 {
-		return []string{p.name() + " has no rule yet: give it a row"}
+		return []string{p.name() + " has no rule: add a row for the package"}
 	}
 	row := rules[i]
 	for _, dep := range p.Deps {
 		switch name, ours := within(dep); {
 		case !ours && matchAny(slices.Concat(row.never, neverAnywhere), dep):
-			complain(dep, "it is to stay without that")
+			forbid(dep, "the rules exclude this dependency")
 		case ours && !matchAny(row.ours, name):
-			complain(name, "not in its row of the rules")
+			forbid(name, "the dependency is not in the row of the package")
 		case ours && matchAny(testKit, name) && !matchAny(testKitUsers, p.name()):
-			complain(name, "that is for tests and examples")
+			forbid(name, "the dependency is for tests and examples")
 		}
 	}
 	for _, imported := range p.Imports {
 		std := !strings.Contains(strings.Split(imported, "/")[0], ".")
 		if _, ours := within(imported); row.direct != nil && !ours && !std && !matchAny(row.direct, imported) {
-			complain(imported, "it takes only "+strings.Join(row.direct, " and "))
+			forbid(imported, "the package may import only "+strings.Join(row.direct, " and "))
 		}
 	}
-	return wrong
+	return violations
 }
 
 func TestImports(t *testing.T) {
@@ -191,65 +190,75 @@ func TestImports(t *testing.T) {
 	packages := list(t, root)
 	require.NotEmpty(t, packages)
 	for _, p := range packages {
-		for _, w := range check(p) {
-			t.Error(w)
+		for _, violation := range check(p) {
+			t.Error(violation)
 		}
 		for _, dep := range p.Deps {
 			if name, ours := within(dep); ours && matchAny(nested, name) {
-				t.Errorf("%s must not depend on %s: that is a nested module", p.name(), name)
+				t.Errorf("%s must not depend on %s: the dependency is a nested module", p.name(), name)
 			}
 		}
 	}
 }
 
-func TestCheck(t *testing.T) {
+func TestCheck_Rules(t *testing.T) {
 	for _, tc := range []struct {
 		reason  string
 		name    string
 		imports []string
 		want    string
 	}{
-		{"an API type is data", "membership/v1alpha1", []string{"embed", "k8s.io/apimachinery/pkg/runtime",
-			"k8s.io/api/core/v1"}, ""},
-		{"an API must not drag in a client", "work/v1alpha1", []string{"sigs.k8s.io/controller-runtime/pkg/scheme"},
+		{"an API package imports packages of Kubernetes types", "membership/v1alpha1",
+			[]string{"embed", "k8s.io/apimachinery/pkg/runtime",
+				"k8s.io/api/core/v1"}, ""},
+		{"an API package imports no client", "work/v1alpha1", []string{"sigs.k8s.io/controller-runtime/pkg/scheme"},
 			"pkg/scheme"},
-		{"an API must not lean on another", "work/v1alpha1", []string{module + "/placement/v1alpha1"}, "placement/v1alpha1"},
-		{"a policy is data", "placement/v1alpha1", []string{"k8s.io/apimachinery/pkg/util/validation/field"}, ""},
-		{"a WorkSet is made of what a Work is made of", "placement/v1alpha1", []string{module + "/work/v1alpha1"}, ""},
-		{"a policy does not know who reads it", "placement/v1alpha1", []string{module + "/scheduler"}, "scheduler"},
-		{"definitions are files and their installer", "placement/crds",
+		{"an API package imports no other API package", "work/v1alpha1",
+			[]string{module + "/placement/v1alpha1"}, "placement/v1alpha1"},
+		{"the API of placement imports field validation", "placement/v1alpha1",
+			[]string{"k8s.io/apimachinery/pkg/util/validation/field"}, ""},
+		{"the API of placement imports the API of work", "placement/v1alpha1", []string{module + "/work/v1alpha1"}, ""},
+		{"the API of placement does not import the scheduler", "placement/v1alpha1",
+			[]string{module + "/scheduler"}, "scheduler"},
+		{"a package of definitions imports the installer", "placement/crds",
 			[]string{"embed", module + "/internal/crdinstall"}, ""},
-		{"definitions are installed without the controllers", "placement/crds", []string{module + "/placement"}, "placement"},
-		{"the sides of a join share words", "membership/hub",
+		{"a package of definitions does not import controllers", "placement/crds",
+			[]string{module + "/placement"}, "placement"},
+		{"the hub imports package membership", "membership/hub",
 			[]string{module + "/membership", module + "/internal/clock"}, ""},
-		{"work stands without membership", "work/agent", []string{module + "/membership/v1alpha1"}, "membership/v1alpha1"},
-		{"a leave waits for works", "work/leave", []string{module + "/membership"}, ""},
-		{"who knows the works of a leave need not apply any", "work/leave", []string{module + "/work/apply"}, "work/apply"},
-		{"a plugin is as pure as the scheduler", "scheduler/plugins/balance", []string{"k8s.io/client-go/tools/cache"},
+		{"the agent of Works does not import the API of membership", "work/agent",
+			[]string{module + "/membership/v1alpha1"}, "membership/v1alpha1"},
+		{"the gate of Works imports package membership", "work/leave", []string{module + "/membership"}, ""},
+		{"the gate of Works does not import the apply engine", "work/leave", []string{module + "/work/apply"}, "work/apply"},
+		{"a plugin of the scheduler does not import client-go", "scheduler/plugins/balance",
+			[]string{"k8s.io/client-go/tools/cache"},
 			"client-go"},
-		{"the scheduler reads policies", "scheduler", []string{module + "/placement/v1alpha1"}, ""},
-		{"the scheduler knows no controller", "scheduler", []string{module + "/placement"}, "placement"},
-		{"selectors mean the same wherever a WorkSet has them", "placement/internal/division",
+		{"the scheduler imports the API of placement", "scheduler", []string{module + "/placement/v1alpha1"}, ""},
+		{"the scheduler does not import controllers", "scheduler", []string{module + "/placement"}, "placement"},
+		{"the division of replicas imports selectors and the scheduler", "placement/internal/division",
 			[]string{module + "/placement/internal/selector", module + "/scheduler/replicas"}, ""},
-		{"placement speaks in types, not controllers", "placement", []string{module + "/work/apply"}, "work/apply"},
-		{"an add-on is told of by types", "addon/v1alpha1", []string{module + "/membership/v1alpha1"}, "membership/v1alpha1"},
-		{"the agents of add-ons get what members get", "addon/internal/registration",
+		{"placement does not import the apply engine", "placement", []string{module + "/work/apply"}, "work/apply"},
+		{"the API of addon does not import the API of membership", "addon/v1alpha1",
+			[]string{module + "/membership/v1alpha1"}, "membership/v1alpha1"},
+		{"the registration of add-ons imports certificate requests of members", "addon/internal/registration",
 			[]string{module + "/membership/registration/csr"}, ""},
-		{"who issues to the agents of add-ons is no hub", "addon/internal/registration", []string{module + "/membership/hub"},
+		{"the registration of add-ons does not import the hub", "addon/internal/registration",
+			[]string{module + "/membership/hub"},
 			"membership/hub"},
-		{"an add-on may roll out as placements do", "addon", []string{module + "/placement/rollout"}, ""},
-		{"a leave waits for add-ons", "addon/leave",
+		{"addon imports the rollout of placement", "addon", []string{module + "/placement/rollout"}, ""},
+		{"the gate of add-ons imports package membership and messages", "addon/leave",
 			[]string{module + "/membership", module + "/addon/internal/messages"}, ""},
-		{"who waits for add-ons need not run any", "addon/leave", []string{module + "/addon"}, "addon"},
-		{"products must not link control planes", "membership/agent", []string{module + "/mustertest/localplane"},
+		{"the gate of add-ons does not import the controllers", "addon/leave", []string{module + "/addon"}, "addon"},
+		{"the agent does not import control planes of tests", "membership/agent", []string{module + "/mustertest/localplane"},
 			"localplane"},
-		{"products must not link the test kit", "work/apply", []string{module + "/mustertest"}, "mustertest"},
-		{"an internal harness may use the test kit", "internal/testkit", []string{module + "/mustertest"}, ""},
-		{"examples show it all on planes", "examples/minimal-hub", []string{module + "/mustertest/localplane"}, ""},
-		{"Kubernetes itself is for nested modules", "mustertest/localplane", []string{"k8s.io/kubernetes/cmd/kubelet"},
+		{"the apply engine does not import the test kit", "work/apply", []string{module + "/mustertest"}, "mustertest"},
+		{"an internal test harness imports the test kit", "internal/testkit", []string{module + "/mustertest"}, ""},
+		{"an example imports control planes of tests", "examples/minimal-hub",
+			[]string{module + "/mustertest/localplane"}, ""},
+		{"no package imports k8s.io/kubernetes", "mustertest/localplane", []string{"k8s.io/kubernetes/cmd/kubelet"},
 			"kubelet"},
-		{"the tour links nothing", "", []string{module + "/membership"}, "membership"},
-		{"a new folder is thought about", "gadget", nil, "no rule"},
+		{"the root package imports no other package", "", []string{module + "/membership"}, "membership"},
+		{"a package without a rule", "gadget", nil, "no rule"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			p := pkg{ImportPath: path.Join(module, tc.name), Imports: tc.imports, Deps: tc.imports}
@@ -263,20 +272,20 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// pkg is what `go list -json` says of a package.
+// pkg is the output of `go list -json` for a package.
 type pkg struct {
 	ImportPath string
-	Imports    []string // its own
-	Deps       []string // all that it links
+	Imports    []string // direct imports
+	Deps       []string // all linked packages
 }
 
-// name is the package's path within the module, "." for the root.
+// name returns the path of the package in the module, "." for the root.
 func (p pkg) name() string {
 	name, _ := within(p.ImportPath)
 	return name
 }
 
-// within returns an import path's place in our module, if it is there.
+// within returns the path of a package in this module, and whether the module contains the package.
 func within(importPath string) (string, bool) {
 	if importPath == module {
 		return ".", true
@@ -297,9 +306,9 @@ func matchAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return match(p, name) })
 }
 
-// modules returns the module's folder and, as patterns, the modules nested in it. It looks at every
-// folder on the way, by which `go test` knows that a cached result is out of date: it cannot see what
-// `go list` reads.
+// modules returns the folder of the module and, as patterns, the nested modules. It reads every folder of the module,
+// so that `go test` detects that a cached result is out of date: `go test` does not observe the files that `go list`
+// reads.
 func modules(t *testing.T) (root string, nested []string) {
 	t.Helper()
 	root, err := filepath.Abs("../..")

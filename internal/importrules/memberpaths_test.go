@@ -21,14 +21,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// memberPath is why a function may write what reaches a member.
+// memberPath is the reason why a function may write objects that reach a member.
 type memberPath struct {
 	// by is the function that every call of the writer comes from, and that reaches a guard. Empty: see because.
 	by string
-	// field is set if the writer runs in another goroutine than by. It is the field from which the writer takes what it
-	// writes, and only functions that by calls assign it.
+	// field is set if the writer runs in another goroutine than by. The writer writes the content of this field,
+	// and only functions that by calls assign the field.
 	field string
-	// because is why no permission is needed. Empty: see by.
+	// because is the reason why no permission is needed. Empty: see by.
 	because string
 }
 
@@ -94,19 +94,19 @@ var hubPackages = []string{
 	"placement/workset", "tenancy", "work/leave", "work/unassigned",
 }
 
-// TestEveryPathToAMemberIsGuarded checks with the types of the code that each function that writes what reaches a
-// member is listed in memberPaths, and that it is called only through a function that decides whether the namespace may
-// place there.
+// TestEveryPathToAMemberIsGuarded checks with the types of the code that memberPaths lists each function that writes
+// objects that reach a member, and that each of them is called only through a function that decides whether the
+// namespace may place on the member.
 func TestEveryPathToAMemberIsGuarded(t *testing.T) {
 	found := map[string]bool{}
 	for path, p := range typeChecked(t, hubPackages) {
 		g := graphOf(strings.TrimPrefix(path, module+"/"), p)
-		for writer, what := range g.writers {
+		for writer, object := range g.writers {
 			found[writer] = true
 			rule, listed := memberPaths[writer]
 			switch {
 			case !listed:
-				t.Errorf("%s writes %s: list it in memberPaths", writer, what)
+				t.Errorf("%s writes %s: list it in memberPaths", writer, object)
 			case rule.because != "":
 			default:
 				if !g.reaches(rule.by, func(f string) bool { return g.guarded[f] }) {
@@ -134,7 +134,7 @@ func TestEveryPathToAMemberIsGuarded(t *testing.T) {
 	}
 	for writer := range memberPaths {
 		if !found[writer] {
-			t.Errorf("%s does not write any more: remove it from memberPaths", writer)
+			t.Errorf("%s does not write: remove it from memberPaths", writer)
 		}
 	}
 }
@@ -143,18 +143,18 @@ func TestEveryPathToAMemberIsGuarded(t *testing.T) {
 type graph struct {
 	calls   map[string]map[string]bool // by function: the functions that its body refers to
 	callers map[string]map[string]bool
-	writers map[string]string          // by function: what it writes
+	writers map[string]string          // by function: the kind of objects that it writes
 	guarded map[string]bool            // the functions that call a guard
 	assigns map[string]map[string]bool // by field: the functions that assign it
 }
 
-// reaches reports whether a function refers, directly or through others, to one for which is returns true.
-func (g *graph) reaches(from string, is func(string) bool) bool {
+// reaches reports whether a function refers, directly or through others, to a function that matches.
+func (g *graph) reaches(from string, matches func(string) bool) bool {
 	seen, next := map[string]bool{from: true}, []string{from}
 	for len(next) > 0 {
 		f := next[0]
 		next = next[1:]
-		if is(f) {
+		if matches(f) {
 			return true
 		}
 		for callee := range g.calls[f] {
@@ -167,8 +167,8 @@ func (g *graph) reaches(from string, is func(string) bool) bool {
 	return false
 }
 
-// bypass returns a function without callers from which a writer is reached without another function. Empty: there is
-// none.
+// bypass returns a function without callers from which a writer is reached without another function. Empty: no
+// such function.
 func (g *graph) bypass(writer, by string) string {
 	seen, next := map[string]bool{writer: true}, []string{writer}
 	for len(next) > 0 {
@@ -190,7 +190,7 @@ func (g *graph) bypass(writer, by string) string {
 	return ""
 }
 
-// written are the types of which a write reaches a member. An interface may contain each of them.
+// written returns the name of a type if a write of its objects reaches a member. An interface may contain any type.
 func written(t types.Type) string {
 	if types.IsInterface(t) {
 		return "an object of any kind"
@@ -247,8 +247,8 @@ func graphOf(path string, p *checked) *graph {
 						}
 					}
 				case *ast.CallExpr:
-					if what := writes(p, n); what != "" {
-						g.writers[from] = what
+					if object := writes(p, n); object != "" {
+						g.writers[from] = object
 					}
 				}
 				return true
@@ -287,7 +287,7 @@ func (g *graph) add(from, to string) {
 	}
 }
 
-// writes returns what a call writes. Empty: nothing that reaches a member.
+// writes returns the kind of objects that a call writes. Empty: no object that reaches a member.
 func writes(p *checked, call *ast.CallExpr) string {
 	selector, is := call.Fun.(*ast.SelectorExpr)
 	if !is {
@@ -318,8 +318,8 @@ type checked struct {
 	files []*ast.File
 }
 
-// typeChecked returns packages by import path, without their tests. The types of dependencies are those that the build
-// made.
+// typeChecked returns packages by import path, without their tests. The types of dependencies are from their export
+// data.
 func typeChecked(t *testing.T, names []string) map[string]*checked {
 	t.Helper()
 	arguments := []string{"list", "-export", "-deps", "-json=ImportPath,Export,Dir,GoFiles"}

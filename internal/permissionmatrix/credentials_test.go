@@ -125,7 +125,8 @@ func agentCredential() *credential {
 	return c
 }
 
-// addonCredential is that of an add-on without rules of its own, as package addon/internal/registration grants it.
+// addonCredential returns the credential of an add-on without additional rules, as package addon/internal/registration
+// grants it.
 func addonCredential() *credential {
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: memberA, Name: "addon-metrics"},
@@ -221,7 +222,7 @@ func packageRoles(t *testing.T) (out []*credential) {
 	return out
 }
 
-// grant is what one credential may do in a scope: the cluster, or one namespace.
+// grant is the set of permissions of one credential in a scope: the cluster, or one namespace.
 type grant map[permission]bool
 
 // permission is one verb for one kind. A name restricts it to one object.
@@ -244,7 +245,7 @@ func (c *credential) grants() (map[string]grant, error) {
 		if !defined {
 			return fmt.Errorf("%s: a binding names %s, which does not exist", c.title, key)
 		}
-		if slices.ContainsFunc(subjects, c.is) {
+		if slices.ContainsFunc(subjects, c.matches) {
 			if out[scope] == nil {
 				out[scope] = grant{}
 			}
@@ -271,7 +272,7 @@ func (c *credential) grants() (map[string]grant, error) {
 	return out, nil
 }
 
-func (c *credential) is(subject rbacv1.Subject) bool {
+func (c *credential) matches(subject rbacv1.Subject) bool {
 	if subject.Kind == rbacv1.ServiceAccountKind {
 		user, _ := serviceAccount(subject.Namespace, subject.Name)
 		return user == c.user
@@ -307,7 +308,7 @@ func (g grant) add(rules []rbacv1.PolicyRule) {
 	}
 }
 
-// allows reports whether a request is permitted. It knows no wildcards, which no role has.
+// allows reports whether a request is permitted. It does not support wildcards, which no role has.
 func (g grant) allows(p permission) bool {
 	return g[p] || g[permission{p.group, p.resource, "", p.verb}]
 }

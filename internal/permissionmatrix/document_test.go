@@ -101,7 +101,7 @@ func rowsOf(g grant) []row {
 	return rows
 }
 
-// TestLimits checks rules that hold for every role and credential, whatever the tables contain.
+// TestLimits checks rules that hold for every role and credential, independent of the tables.
 func TestLimits(t *testing.T) {
 	for _, chapter := range chapters(t) {
 		for _, c := range chapter.credentials {

@@ -18,13 +18,13 @@ import (
 
 // TestFlowControl_ClassifiesAgents checks on an API server that the manifests of the hub have valid FlowSchemas, that
 // requests of agents of both kinds and of bootstrap credentials are classified as those of agents, that heartbeats are
-// not, and that the requests of the hub have a FlowSchema of their own.
+// not, and that the requests of the hub have a separate FlowSchema.
 func TestFlowControl_ClassifiesAgents(t *testing.T) {
 	p := mustertest.StartPlane(t, localplane.Options{Name: "flowcontrol"})
 	c := mustertest.Client(t, p.Config(), mustertest.Scheme())
 	objects, err := deploy.Hub()
 	require.NoError(t, err)
-	names := map[string]string{} // of FlowSchemas, by UID
+	names := map[string]string{} // names of FlowSchemas, by UID
 	var levels []string
 	for _, object := range objects {
 		switch object.GetKind() {
@@ -55,7 +55,7 @@ func TestFlowControl_ClassifiesAgents(t *testing.T) {
 		reason       string
 		as           rest.ImpersonationConfig
 		method, path string
-		want         string // empty: neither of them
+		want         string // empty: neither FlowSchema
 	}{
 		{"the report of an agent", agent, http.MethodPut, memberships + "/self/status", "muster-agents"},
 		{"the watch of an agent", agent, http.MethodGet, memberships, "muster-agents"},
@@ -95,7 +95,8 @@ func TestFlowControl_ClassifiesAgents(t *testing.T) {
 	conditions, _, err := unstructured.NestedSlice(level.Object, "status", "conditions")
 	require.NoError(t, err)
 	for _, condition := range conditions {
-		require.Equal(t, "False", condition.(map[string]any)["status"], "its priority level exists: %v", condition)
+		require.Equal(t, "False", condition.(map[string]any)["status"],
+			"the priority level of the FlowSchema exists: %v", condition)
 	}
 }
 

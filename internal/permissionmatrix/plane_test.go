@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { mustertest.Main(m) }
 
-// probes are the kinds about which the authorizer is asked for every verb, in addition to the kinds of muster.
+// probes are the objects for which the test requests a decision of the authorizer, for every verb.
 var probes = []probe{
 	{"", "secrets", ""}, {"", "serviceaccounts", ""}, {"", "serviceaccounts/token", ""}, {"", "namespaces", ""}, {"",
 		"nodes", ""},
@@ -70,8 +70,8 @@ var verbs = []string{
 }
 
 // TestPlane_PermissionsAreThoseOfTheDocument grants all roles on a control plane. The API server must report exactly
-// the permissions of the tables for each credential, in the cluster and in each namespace, and its authorizer must
-// decide so.
+// the permissions of the tables for each credential, in the cluster and in each namespace, and the decisions of its
+// authorizer must agree with the tables.
 func TestPlane_PermissionsAreThoseOfTheDocument(t *testing.T) {
 	plane := mustertest.StartPlane(t, localplane.Options{Name: "permissions"})
 	admin := mustertest.Client(t, plane.Config(), mustertest.Scheme())
@@ -88,19 +88,19 @@ func TestPlane_PermissionsAreThoseOfTheDocument(t *testing.T) {
 			}
 		}
 	}
-	asked := 0
+	decisions := 0
 	for _, chapter := range all {
 		for _, c := range chapter.credentials {
 			grants, err := c.grants()
 			require.NoError(t, err)
 			t.Run(c.title, func(t *testing.T) {
 				compareRules(t, plane, c, grants)
-				asked += compareDecisions(t, plane, c, grants)
+				decisions += compareDecisions(t, plane, c, grants)
 			})
 		}
 	}
-	t.Logf("the authorizer has made %d decisions", asked)
-	require.Greater(t, asked, 15_000)
+	t.Logf("the authorizer has made %d decisions", decisions)
+	require.Greater(t, decisions, 15_000)
 }
 
 // compareRules compares the rules that the API server has found for a credential. Every user has the rules of the
@@ -148,56 +148,55 @@ func rulesIn(t *testing.T, c *kubernetes.Clientset, namespace string) grant {
 	return grantOf(review.Status)
 }
 
-// compareDecisions asks the authorizer about every verb of all probes in the namespace of another member. Elsewhere it
-// asks about all that must be allowed, and about one in eight of the others, because compareRules has compared all
-// rules. It returns the number of questions.
+// compareDecisions requests a decision of the authorizer for every verb of all probes in the namespace of another
+// member. In other scopes, it requests decisions for all probes that must be allowed, and for one in eight of the
+// others, because compareRules has compared all rules. It returns the number of decisions.
 func compareDecisions(t *testing.T, plane *localplane.Plane, c *credential, grants map[string]grant) int {
 	t.Helper()
 	reviews := clientFor(t, plane, "", nil).AuthorizationV1().SubjectAccessReviews()
-	type question struct {
+	type request struct {
 		scope string
 		permission
 	}
-	var questions []question
+	var requests []request
 	index := 0
 	scopes := append([]string{clusterScope, memberB}, slices.Collect(maps.Keys(grants))...)
 	slices.Sort(scopes)
 	for _, scope := range slices.Compact(scopes) {
 		for _, p := range probes {
 			for _, verb := range verbs {
-				q := question{scope, permission{p.group, p.resource, p.name, verb}}
+				r := request{scope, permission{p.group, p.resource, p.name, verb}}
 				index++
-				if scope == memberB || index%8 == 0 || grants[clusterScope].allows(q.permission) ||
-					grants[scope].allows(q.permission) {
-					questions = append(questions, q)
+				if scope == memberB || index%8 == 0 || grants[clusterScope].allows(r.permission) ||
+					grants[scope].allows(r.permission) {
+					requests = append(requests, r)
 				}
 			}
 		}
 	}
-	work := make(chan question)
+	pending := make(chan request)
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			for q := range work {
-				allowed, err := decision(t.Context(), reviews.Create, c, q.scope, q.permission)
+			for r := range pending {
+				allowed, err := decision(t.Context(), reviews.Create, c, r.scope, r.permission)
 				if err != nil {
-					t.Errorf("ask about %v: %v", q, err)
+					t.Errorf("request a decision for %v: %v", r, err)
 					continue
 				}
-				if want := grants[clusterScope].allows(q.permission) || grants[q.scope].allows(q.permission); allowed != want {
-					t.Errorf("%s: %s %q (name %q) of group %q in %q: allowed is %t, want %t", c.title, q.verb, q.resource, q.name,
-						q.group,
-						q.scope, allowed, want)
+				if want := grants[clusterScope].allows(r.permission) || grants[r.scope].allows(r.permission); allowed != want {
+					t.Errorf("%s: %s %q (name %q) of group %q in %q: allowed is %t, want %t", c.title, r.verb, r.resource, r.name,
+						r.group, r.scope, allowed, want)
 				}
 			}
 		})
 	}
-	for _, q := range questions {
-		work <- q
+	for _, r := range requests {
+		pending <- r
 	}
-	close(work)
+	close(pending)
 	group.Wait()
-	return len(questions)
+	return len(requests)
 }
 
 type reviewFunc func(context.Context, *authorizationv1.SubjectAccessReview, metav1.CreateOptions) (

@@ -24,7 +24,7 @@ func TestUnchanged(t *testing.T) {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "5"}}
 	unchanged := precondition.Unchanged(object)
 	object.UID, object.ResourceVersion = "later", "6"
-	require.Equal(t, "u", string(*unchanged.UID), "the preconditions are those of the object as it was")
+	require.Equal(t, "u", string(*unchanged.UID), "Unchanged copies the UID and the resourceVersion of the object")
 	require.Equal(t, "5", *unchanged.ResourceVersion)
 }
 
@@ -55,9 +55,9 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// excused are the functions that delete without the resourceVersion of the object, or that remove a finalizer without
-// [precondition.Patch], by package, receiver and name, and why that is safe.
-var excused = map[string]string{
+// exemptions are the functions that delete without the resourceVersion of the object, or that remove a finalizer
+// without [precondition.Patch], by package, receiver and name. The value is the reason why that is safe.
+var exemptions = map[string]string{
 	"addon addons.addFinalizer":                 "adds the finalizer",
 	"addon memberReconciliation.addFinalizer":   "adds the finalizer",
 	"addon/leave forceStep":                     "its caller patches with the preconditions",
@@ -83,8 +83,8 @@ const byWorkWriter = "workwriter.Writer.Delete has the preconditions"
 
 const bySecretStore = "bootstrapsecret.Store.Delete has the preconditions"
 
-// inspected are folders with programs that manage clusters. Tests, programs that show what users do, and control planes
-// for tests are not among them.
+// inspected reports whether a folder can contain programs that manage clusters. Excepted are tests, programs that
+// demonstrate actions of users, and control planes for tests.
 func inspected(folder string) bool {
 	return !slices.Contains([]string{
 		"mustertest", "internal/controlplane", "internal/testkit", "internal/e2e",
@@ -94,12 +94,12 @@ func inspected(folder string) bool {
 }
 
 // TestRequests_HavePreconditions reads the programs of all modules. It requires that each request that deletes an
-// object has the UID and the resourceVersion that the decision is about as preconditions, that no request deletes a
-// collection, and that each function that removes a finalizer patches with [precondition.Patch].
+// object has the UID and the resourceVersion of the decision as preconditions, that no request deletes a collection,
+// and that each function that removes a finalizer patches with [precondition.Patch].
 func TestRequests_HavePreconditions(t *testing.T) {
 	const root = "../.."
 	deletions, finalizers, unused := 0, 0, map[string]bool{}
-	for function := range excused {
+	for function := range exemptions {
 		unused[function] = true
 	}
 	require.NoError(t, fs.WalkDir(os.DirFS(root), ".", func(path string, entry fs.DirEntry, err error) error {
@@ -120,17 +120,17 @@ func TestRequests_HavePreconditions(t *testing.T) {
 			if !ok || function.Body == nil {
 				continue
 			}
-			name, has := filepath.Dir(path)+" "+nameOf(function), requestsOf(function.Body)
-			deletions, finalizers = deletions+has.deletions, finalizers+has.finalizers
-			switch excuse := excused[name]; {
-			case has.collections > 0:
+			name, found := filepath.Dir(path)+" "+nameOf(function), requestsOf(function.Body)
+			deletions, finalizers = deletions+found.deletions, finalizers+found.finalizers
+			switch exemption := exemptions[name]; {
+			case found.collections > 0:
 				t.Errorf("%s deletes a collection of objects", name)
-			case has.deletions > has.unchanged:
-				if delete(unused, name); excuse == "" {
+			case found.deletions > found.unchanged:
+				if delete(unused, name); exemption == "" {
 					t.Errorf("%s deletes an object without the UID and the resourceVersion as preconditions", name)
 				}
-			case has.finalizers > 0 && !has.patch:
-				if delete(unused, name); excuse == "" {
+			case found.finalizers > 0 && !found.patch:
+				if delete(unused, name); exemption == "" {
 					t.Errorf("%s removes a finalizer without the UID and the resourceVersion as preconditions", name)
 				}
 			}
@@ -139,10 +139,10 @@ func TestRequests_HavePreconditions(t *testing.T) {
 	}))
 	require.Greater(t, deletions, 30, "deletions are found")
 	require.Greater(t, finalizers, 10, "removals of finalizers are found")
-	require.Empty(t, unused, "functions that need no excuse")
+	require.Empty(t, unused, "functions that need no exemption")
 }
 
-// nameOf is the name of a function, with the type of its receiver.
+// nameOf returns the name of a function, with the type of its receiver.
 func nameOf(function *ast.FuncDecl) string {
 	if function.Recv == nil {
 		return function.Name.Name
@@ -157,11 +157,11 @@ func nameOf(function *ast.FuncDecl) string {
 	return fmt.Sprintf("%s.%s", receiver, function.Name)
 }
 
-// requests are what a function sends to an API server, as far as its syntax shows that.
+// requests counts the requests of a function to an API server that are visible in its syntax.
 type requests struct {
 	deletions, collections, finalizers int
 	unchanged                          int  // preconditions for deletions
-	patch                              bool // it patches with preconditions
+	patch                              bool // the function patches with preconditions
 }
 
 func requestsOf(body *ast.BlockStmt) (r requests) {

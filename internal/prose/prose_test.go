@@ -37,7 +37,6 @@ const (
 var (
 	// banned words never refer to programs or objects, see docs/glossary.md.
 	banned = regexp.MustCompile(`(?i)\b(nobody|whoever|whom|somebody|anybody)\b`)
-	// pronoun is how no message begins: a reader sees a message without the line before it.
 	// private has the words that identifiers must not contain: docs/glossary.md has the terms of Kubernetes for them.
 	// Forget is not one of them: it is the term of client-go's workqueue for dropping what is cached for a key.
 	private = map[string]bool{
@@ -47,13 +46,14 @@ var (
 		"tell": true, "tells": true, "told": true, "trouble": true, "troubled": true, "verdict": true,
 		"whereabouts": true, "who": true, "whoever": true, "whom": true,
 	}
-	// exceptions are identifiers with such a word, and why they have it.
+	// exceptions are identifiers with such a word. The value is the reason for the word.
 	exceptions = map[string]string{
 		"AnswerHeld":      "the constant of an API value",
 		"JoinRequestHeld": "the observation of that value",
 		"whoAmI":          "the request of kubectl auth whoami",
 		"whoMayCommand":   "the command musterctl who-may",
 	}
+	// pronoun matches the beginning of a message with a pronoun. A reader sees a message without its context.
 	pronoun = regexp.MustCompile(`^(It|That|They|This|These|Those|it|that|they|this|these|those) [a-z]`)
 	marker  = regexp.MustCompile(`^\s*// ?\+|^\s*//go:|^\s*//nolint`)
 )
@@ -87,7 +87,7 @@ func (f findings) min(g findings) findings {
 
 func TestProse(t *testing.T) {
 	if testkit.RaceDetector {
-		t.Skip("it has one goroutine, and the step format of .ci/run runs it in a second instead of two minutes")
+		t.Skip("the test has one goroutine, and the step format of .ci/run runs the test in a second instead of two minutes")
 	}
 	found := survey(t, root)
 	require.Greater(t, len(found), 50, "the survey has missed the folders of the repository")
@@ -114,7 +114,7 @@ func TestProse(t *testing.T) {
 	if !*update {
 		for folder := range allowed {
 			if _, exists := found[folder]; !exists {
-				t.Errorf("%s: the folder does not exist any more; run go test ./internal/prose -update", folder)
+				t.Errorf("%s: the folder does not exist; run go test ./internal/prose -update", folder)
 			}
 		}
 		return
@@ -129,7 +129,7 @@ func TestProse(t *testing.T) {
 func compare(t *testing.T, folder string, limit, found findings) {
 	t.Helper()
 	for _, c := range []struct {
-		what         string
+		finding      string
 		limit, found int
 	}{
 		{"comments with nobody, whoever, whom, somebody or anybody", limit.BannedWords, found.BannedWords},
@@ -140,10 +140,10 @@ func compare(t *testing.T, folder string, limit, found findings) {
 		{fmt.Sprintf("fields of receivers beyond %d", maxFields), limit.WideFields, found.WideFields},
 	} {
 		if c.found > c.limit {
-			t.Errorf("%s: %s: %d, at most %d", folder, c.what, c.found, c.limit)
+			t.Errorf("%s: %s: %d, at most %d", folder, c.finding, c.found, c.limit)
 		}
 		if c.found < c.limit && !*update { // an improvement must not fail a build
-			t.Logf("%s: %s: %d, fewer than the limit %d; go test ./internal/prose -update lowers it", folder, c.what, c.found,
+			t.Logf("%s: %s: %d, fewer than the limit %d; go test ./internal/prose -update lowers it", folder, c.finding, c.found,
 				c.limit)
 		}
 	}
@@ -236,7 +236,7 @@ func inspect(path string, source []byte) (findings, error) {
 			return true
 		}
 		first := call.Args[0]
-		for { // of a message that is divided among lines
+		for { // A message can be a sum of several literals.
 			sum, ok := first.(*ast.BinaryExpr)
 			if !ok {
 				break
@@ -265,7 +265,7 @@ func inspectMarkdown(source []byte) (f findings) {
 	return f
 }
 
-// measure counts a line that is too long, unless one word, such as a URL, makes it so.
+// measure counts a line that is too long, unless the line is a single word, such as a URL.
 func (f *findings) measure(line string) {
 	columns := utf8.RuneCountInString(strings.TrimRight(line, "\n"))
 	if columns <= wantColumns || len(strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "//"))) < 2 {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxFields is how many fields a type with methods may have. State that belongs together is a type of its own. An
+// maxFields is the maximum number of fields of a type with methods. Related fields form a separate type. An
 // embedded type is one field. Excepted are the types of the API, and options, which are data of users.
 const maxFields = 12
 
@@ -49,7 +49,7 @@ func (r *receivers) add(file *ast.File) {
 	}
 }
 
-// excess returns how many fields types with methods have beyond maxFields, and the names of these types.
+// excess returns the number of fields of types with methods beyond maxFields, and the names of these types.
 func (r *receivers) excess() (fields int, types []string) {
 	for name, n := range r.fields {
 		if n > maxFields && r.methods[name] && !strings.HasSuffix(name, "Options") {

@@ -26,12 +26,13 @@ func TestSet(t *testing.T) {
 		stalled bool
 	}{
 		{"no condition yet", nil, "Unknown", "Pending", false},
-		{"one is missing", []metav1.Condition{applied}, "Unknown", "Pending", false},
-		{"all are True", []metav1.Condition{applied, available}, "True", "Ready", false},
-		{"the first that is not True", []metav1.Condition{condition("Applied", "False"), condition("Available", "Unknown")},
+		{"a required condition is missing", []metav1.Condition{applied}, "Unknown", "Pending", false},
+		{"all required conditions are True", []metav1.Condition{applied, available}, "True", "Ready", false},
+		{"the first required condition that is not True determines Ready",
+			[]metav1.Condition{condition("Applied", "False"), condition("Available", "Unknown")},
 			"False", "AppliedFalse", false},
-		{"an unknown state", []metav1.Condition{applied, condition("Available", "Unknown")}, "Unknown", "AvailableUnknown",
-			false},
+		{"a required condition is Unknown", []metav1.Condition{applied, condition("Available", "Unknown")},
+			"Unknown", "AvailableUnknown", false},
 		{"progressing", []metav1.Condition{applied, available, condition("Progressing", "True")}, "False", "ProgressingTrue",
 			false},
 		{"not progressing", []metav1.Condition{applied, available, condition("Progressing", "False")}, "True", "Ready",
@@ -52,18 +53,18 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// TestSet_FailureOfCaller checks the argument for kinds whose failure is not a condition of its own.
+// TestSet_FailureOfCaller checks the argument for kinds without a condition for their failure.
 func TestSet_FailureOfCaller(t *testing.T) {
 	conditions := []metav1.Condition{condition("Scheduled", "False")}
 	r := readycondition.Rule{Required: []string{"Scheduled"}}
 	r.Set(&conditions, 1, time.Unix(100, 0), &conditions[0])
 	require.True(t, meta.IsStatusConditionTrue(conditions, "Stalled"))
 	r.Set(&conditions, 1, time.Unix(200, 0), nil)
-	require.Nil(t, meta.FindStatusCondition(conditions, "Stalled"), "kstatus expects it only while it is True")
+	require.Nil(t, meta.FindStatusCondition(conditions, "Stalled"), "kstatus expects Stalled only while it is True")
 }
 
-// TestSet_Stable checks that nothing changes when nothing but the time does, and that Ready and Stalled exclude each
-// other.
+// TestSet_Stable checks that the conditions do not change if only the time changes, and that Ready and Stalled are not
+// both True.
 func TestSet_Stable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var conditions []metav1.Condition

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/internal/requeue"
 )
 
-func TestSoonerAndEarlier(t *testing.T) {
+func TestSoonerAndEarlier_ZeroIsLast(t *testing.T) {
 	for _, test := range []struct{ a, b, want time.Duration }{
 		{0, 0, 0},
 		{0, time.Second, time.Second},

@@ -11,25 +11,25 @@ import (
 	"github.com/muster-sdk/muster/internal/sharedwatch"
 )
 
-type thing struct {
+type sharedObject struct {
 	users sharedwatch.Users[string]
 	end   func()
 }
 
-func (t *thing) Users() sharedwatch.Users[string] { return t.users }
-func (t *thing) Close()                           { t.end() }
+func (t *sharedObject) Users() sharedwatch.Users[string] { return t.users }
+func (t *sharedObject) Close()                           { t.end() }
 
-// TestRegistry checks that what is shared begins with its first user and ends with its last.
-func TestRegistry(t *testing.T) {
+// TestRegistry_LifetimeFollowsUsers checks that a shared object starts with its first user and ends with its last user.
+func TestRegistry_LifetimeFollowsUsers(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		var all sharedwatch.Registry[string, int, *thing]
+		var all sharedwatch.Registry[string, int, *sharedObject]
 		wants, live := map[string][]int{}, map[int]int{}
 		for range rapid.IntRange(1, 30).Draw(r, "steps") {
 			user := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(r, "user")
 			wants[user] = rapid.SliceOfNDistinct(rapid.IntRange(0, 4), 0, 3, rapid.ID[int]).Draw(r, "keys")
-			all.Want(user, wants[user], func(key int) *thing {
+			all.Want(user, wants[user], func(key int) *sharedObject {
 				live[key]++
-				return &thing{users: sharedwatch.Users[string]{}, end: func() { live[key]-- }}
+				return &sharedObject{users: sharedwatch.Users[string]{}, end: func() { live[key]-- }}
 			})
 			wanted := map[int]int{}
 			for _, keys := range wants {
@@ -54,7 +54,7 @@ func TestRegistry(t *testing.T) {
 	})
 }
 
-func TestUsers(t *testing.T) {
+func TestUsers_ReadersAndOutdated(t *testing.T) {
 	u := sharedwatch.Users[string]{"a": false, "b": false}
 	require.Empty(t, u.Readers(), "no user has read the state")
 	u.Read("a")

@@ -18,49 +18,49 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// recorder records what a watch reports, and stops the watch when it has seen enough.
+// recorder records the calls of a watch, and stops the watch after a number of calls.
 type recorder struct {
 	cache.Store
-	seen   []string
-	enough int
-	stop   func()
+	calls []string
+	limit int
+	stop  func()
 }
 
-func (r *recorder) see(what string) {
-	if r.seen = append(r.seen, what); len(r.seen) == r.enough {
+func (r *recorder) record(call string) {
+	if r.calls = append(r.calls, call); len(r.calls) == r.limit {
 		r.stop()
 	}
 }
 
-func (r *recorder) Lists(request Request)             { r.see(fmt.Sprint("lists ", int(request))) }
-func (r *recorder) Watches()                          { r.see("watches") }
-func (r *recorder) Failed(request Request, err error) { r.see(fmt.Sprint(int(request), " ", err)) }
+func (r *recorder) Lists(request Request)             { r.record(fmt.Sprint("lists ", int(request))) }
+func (r *recorder) Watches()                          { r.record("watches") }
+func (r *recorder) Failed(request Request, err error) { r.record(fmt.Sprint(int(request), " ", err)) }
 
 func (r *recorder) Replace(objects []any, version string) error {
-	r.see(fmt.Sprint("replace ", len(objects)))
+	r.record(fmt.Sprint("replace ", len(objects)))
 	return r.Store.Replace(objects, version)
 }
 
-func TestRun(t *testing.T) {
+func TestRun_ListsAndWatches(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("no"))
 	unsupported := apierrors.NewInvalid(schema.GroupKind{}, "", nil)
 	list := &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "1"},
 		Items: []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}}}
 	for _, test := range []struct {
 		reason  string
-		list    []error // of each list; afterwards they succeed
-		watch   []error // of each watch after a list
-		streams error   // of each watch that would list
+		list    []error // errors of the first lists; further lists succeed
+		watch   []error // errors of the first watches after a list
+		streams error   // error of each watch with initial events
 		want    []string
 	}{
 		{"a list and a watch", nil, nil, unsupported, []string{"lists 0", "replace 1", "watches"}},
-		{"a list is forbidden", []error{forbidden}, nil, unsupported,
+		{"a forbidden list is repeated", []error{forbidden}, nil, unsupported,
 			[]string{"lists 0", "0 " + forbidden.Error(), "lists 0", "replace 1", "watches"}},
-		{"a watch is forbidden", nil, []error{forbidden}, unsupported,
+		{"a list follows a forbidden watch", nil, []error{forbidden}, unsupported,
 			[]string{"lists 0", "replace 1", "1 " + forbidden.Error(), "lists 0", "replace 1", "watches"}},
-		{"a version has expired", nil, []error{apierrors.NewResourceExpired("old")}, unsupported,
+		{"a list follows an expired resourceVersion", nil, []error{apierrors.NewResourceExpired("old")}, unsupported,
 			[]string{"lists 0", "replace 1", "lists 0", "replace 1", "watches"}},
-		{"the API server has too many requests", nil, nil, apierrors.NewTooManyRequests("later", 0),
+		{"too many requests: the watch with initial events is repeated", nil, nil, apierrors.NewTooManyRequests("later", 0),
 			[]string{"0 later", "0 later", "0 later"}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -85,16 +85,16 @@ func TestRun(t *testing.T) {
 			}
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
-			r := &recorder{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), enough: len(test.want), stop: stop}
+			r := &recorder{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), limit: len(test.want), stop: stop}
 			Run(ctx, "secrets", requests, r, r)
-			require.GreaterOrEqual(t, len(r.seen), len(test.want), "%s", r.seen)
-			require.Equal(t, test.want, r.seen[:len(test.want)])
+			require.GreaterOrEqual(t, len(r.calls), len(test.want), "%s", r.calls)
+			require.Equal(t, test.want, r.calls[:len(test.want)])
 		})
 	}
 }
 
-// TestRun_EndsWhileItWaits checks that a reflector which waits, because the hub refuses connections, ends immediately.
-func TestRun_EndsWhileItWaits(t *testing.T) {
+// TestRun_EndsDuringBackoff checks that a reflector which waits, because the hub refuses connections, ends immediately.
+func TestRun_EndsDuringBackoff(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	over := endingClock{clock.RealClock{}, ctx}.After(time.Hour)
 	stop()
@@ -102,7 +102,7 @@ func TestRun_EndsWhileItWaits(t *testing.T) {
 	<-endingClock{clock.RealClock{}, t.Context()}.After(time.Millisecond)
 }
 
-func TestDeadline(t *testing.T) {
+func TestDeadline_Await(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		closed := make(chan struct{})
@@ -117,6 +117,6 @@ func TestDeadline(t *testing.T) {
 		require.Zero(t, await(Deadline{Stopped: closed}, nil))
 		<-time.After(2 * time.Second)
 		require.Equal(t, 3*time.Second, await(Deadline{}, nil), "the rest of the time")
-		require.Zero(t, await(Deadline{}, nil), "the time is over")
+		require.Zero(t, await(Deadline{}, nil), "the timeout has passed")
 	})
 }

@@ -29,8 +29,8 @@ type snapshot struct {
 	state apiserver.Snapshot
 }
 
-// strike has something go wrong that is larger than a request. Most of it lasts until calm or longer.
-func (w *world) strike() {
+// randomDisaster causes a random fault that affects more than one request. Most faults last until endFaults or longer.
+func (w *world) randomDisaster() {
 	switch r := w.random; r.IntN(22) {
 	case 0:
 		m := w.member()
@@ -106,8 +106,8 @@ func (w *world) strike() {
 	}
 }
 
-// setClock restarts the agent of a member, or the hub, with a clock that is wrong. A clock that jumps under a running
-// process does not change what the process measures, which is by its monotonic clock.
+// setClock restarts the agent of a member, or the hub, with a clock that is wrong. The clock of a running process does
+// not change, because the process measures durations with its monotonic clock.
 func (w *world) setClock(m *member, jump time.Duration) {
 	if m != nil {
 		w.h.note("the clock of %s is wrong by %s", m.name, jump)
@@ -131,7 +131,7 @@ func (w *world) recreate() {
 		}
 		w.h.note("Placement %s is created again with another UID", name)
 		w.intent.disaster()
-		w.vanish(w.bare(name))
+		w.vanish(w.placementObject(name))
 		w.putPlacement(name)
 		return
 	}
@@ -141,7 +141,7 @@ func (w *world) recreate() {
 	}
 	w.h.note("WorkSet or Addon %s is created again with another UID", name)
 	w.intent.disaster()
-	w.vanish(w.setOf(name))
+	w.vanish(w.workSetOrAddon(name))
 	w.putWorkSet(name)
 }
 
@@ -159,7 +159,7 @@ func (w *world) loseFinalizers() {
 		all = append(all, &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}})
 	}
 	for _, name := range workSetNames {
-		all = append(all, w.setOf(name))
+		all = append(all, w.workSetOrAddon(name))
 	}
 	o := all[w.random.IntN(len(all))]
 	w.h.note("%T %s loses its finalizers", o, o.GetName())
@@ -242,7 +242,7 @@ func (w *world) removeDefinition() {
 	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	require.NoError(w.t, client.IgnoreNotFound(admin.Delete(w.ctx, definition)))
 	w.wait(time.Duration(w.random.IntN(60)) * time.Second)
-	for admin.Get(w.ctx, client.ObjectKeyFromObject(definition), definition) == nil { // a person helps the deletion along
+	for admin.Get(w.ctx, client.ObjectKeyFromObject(definition), definition) == nil { // A user completes the deletion.
 		w.clearFinalizers(admin, definition)
 		w.wait(time.Second)
 	}
@@ -259,7 +259,7 @@ func (w *world) clearFinalizers(admin client.Client, definition *apiextensionsv1
 		Group: definition.Spec.Group, Version: definition.Spec.Versions[0].Name, Kind: definition.Spec.Names.Kind + "List",
 	})
 	if admin.List(w.ctx, list) != nil {
-		return // it is not served any more
+		return // The API server does not serve the kind anymore.
 	}
 	for i := range list.Items {
 		o := &list.Items[i]
@@ -288,22 +288,22 @@ func (w *world) restoreMember(m *member) {
 	w.startAgent(m)
 }
 
-// installOtherHub puts the join.yaml of another hub where the agent of a member reads it.
+// installOtherHub stores the join.yaml of another hub where the agent of a member reads it.
 func (w *world) installOtherHub(m *member) {
-	if !w.intent.in[m.name] {
-		return // it would rightly join the other hub
+	if !w.intent.inFleet[m.name] {
+		return // A cluster that is no member may join the other hub.
 	}
 	if w.other == nil {
 		w.startOther()
 	}
-	m.strayed = true
+	m.otherHubInstalled = true
 	w.h.note("the join.yaml of another hub is installed on %s", m.name)
 	w.intent.disaster()
 	w.install(m, w.otherJoinYAML)
 }
 
-// churn increases the resourceVersion of the hub. The hub detects a restore by a decreased resourceVersion, every ten
-// seconds: it does not detect one that is so recent that its own writes exceed the former resourceVersion before that.
+// churn increases the resourceVersion of the hub. Every ten seconds, the hub detects a restore by a decreased
+// resourceVersion. Without churn, writes after the restore could exceed the former resourceVersion before that.
 func (w *world) churn() {
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "churn"}}
 	for n := range 500 {
@@ -329,7 +329,7 @@ func (w *world) deleteNamespace(m *member) {
 	require.NoError(w.t, client.IgnoreNotFound(err))
 }
 
-// loseWork removes a Work past its finalizers.
+// loseWork removes a Work without its finalizers.
 func (w *world) loseWork() {
 	var list workv1alpha1.WorkList
 	require.NoError(w.t, w.admin.List(w.ctx, &list))
@@ -337,12 +337,12 @@ func (w *world) loseWork() {
 		return
 	}
 	work := &list.Items[w.random.IntN(len(list.Items))]
-	w.h.note("Work %s/%s is removed past its finalizers", work.Namespace, work.Name)
+	w.h.note("Work %s/%s is removed without its finalizers", work.Namespace, work.Name)
 	w.intent.disaster()
 	w.vanish(work)
 }
 
-// vanish removes an object and its finalizers at once, as far as its controllers see: they are stopped meanwhile.
+// vanish removes the finalizers of an object and the object at once, so that no controller observes the deletion.
 func (w *world) vanish(o client.Object) {
 	for {
 		if err := w.admin.Get(w.ctx, client.ObjectKeyFromObject(o), o); apierrors.IsNotFound(err) {
@@ -376,8 +376,8 @@ func (w *world) recreateMember(m *member) {
 	w.startHub()
 }
 
-// calm ends all faults. Users then repeat what they want.
-func (w *world) calm() {
+// endFaults ends all faults. Users then repeat their requests.
+func (w *world) endFaults() {
 	w.h.note("faults end")
 	w.net.chaotic.Store(false)
 	if w.clock.offset.Load() != 0 {
@@ -390,14 +390,14 @@ func (w *world) calm() {
 	}
 	w.heal()
 	for _, m := range w.members {
-		m.again = false
+		m.rejoined = false
 	}
 	if w.intent.unsettled {
 		w.wait(time.Minute)
 		for _, m := range w.members {
-			if w.intent.in[m.name] && (m.strayed || w.joined(m.name) != nil) {
+			if w.intent.inFleet[m.name] && (m.otherHubInstalled || w.joined(m.name) != nil) {
 				w.joinAgain(m)
-				m.strayed = false
+				m.otherHubInstalled = false
 			}
 		}
 	}
@@ -405,10 +405,10 @@ func (w *world) calm() {
 	w.repair()
 }
 
-// joinAgain has a user give a member the join.yaml of a new JoinToken.
+// joinAgain gives a member the join.yaml of a new JoinToken, as a user does.
 func (w *world) joinAgain(m *member) {
 	w.tokens++
-	m.again = true
+	m.rejoined = true
 	w.h.note("user gives %s a new join.yaml", m.name)
 	w.install(m, w.token(w.admin, fmt.Sprint("again-", w.tokens)))
 }

@@ -16,18 +16,18 @@ import (
 // TestFleet_JoinsPlacesHealsAndLeaves runs a complete hub with three complete agents in virtual time.
 func TestFleet_JoinsPlacesHealsAndLeaves(t *testing.T) {
 	began := time.Now()
-	phase := func(what string) {}
+	phase := func(string) {}
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, &history{writes: map[string]int{}}, 1, 3, mutant{})
 		defer w.close()
-		phase = func(what string) { t.Logf("%s after %s of virtual time", what, w.h.now()) }
+		phase = func(name string) { t.Logf("%s after %s of virtual time", name, w.h.now()) }
 		for _, m := range w.members {
 			w.until(m.name+" joins", 10*time.Minute, func() error { return w.joined(m.name) })
 		}
 		phase("joined")
 		w.intent.change(func() {
 			for _, m := range w.members {
-				w.intent.in[m.name], w.intent.accepted[m.name] = true, true
+				w.intent.inFleet[m.name], w.intent.accepted[m.name] = true, true
 				w.intent.works[m.name] = map[string]string{"o-hand-0": "1"}
 			}
 			w.intent.placements["p0"] = placementIntent{}
@@ -43,10 +43,10 @@ func TestFleet_JoinsPlacesHealsAndLeaves(t *testing.T) {
 		}
 		require.Error(t, w.intent.missing())
 		w.until("edits are corrected", 20*time.Minute, w.intent.missing)
-		phase("healed")
+		phase("corrected")
 		w.intent.change(func() {
 			for _, m := range w.members {
-				w.intent.in[m.name] = false
+				w.intent.inFleet[m.name] = false
 				delete(w.intent.works, m.name)
 			}
 		})

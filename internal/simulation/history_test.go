@@ -15,13 +15,13 @@ type entry struct {
 	text string
 }
 
-// history records what happened in one simulation. It may be used concurrently.
+// history records the events of one simulation. It may be used concurrently.
 type history struct {
 	began time.Time
 
 	mu         sync.Mutex
 	entries    []entry
-	writes     map[string]int // since the last call of countWrites, by process and request
+	writes     map[string]int // since the last call of takeWrites, by process and request
 	violations []string
 }
 
@@ -48,15 +48,15 @@ func (h *history) problems() []string {
 	return slices.Clone(h.violations)
 }
 
-// wrote counts a write request for the oracle of quiet.
-func (h *history) wrote(process, request string) {
+// countWrite counts a write request for the oracle of quiet.
+func (h *history) countWrite(process, request string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.writes[process+" "+request]++
 }
 
-// countWrites returns the writes since the last call.
-func (h *history) countWrites() map[string]int {
+// takeWrites returns the writes since the last call.
+func (h *history) takeWrites() map[string]int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	writes := h.writes
@@ -64,7 +64,7 @@ func (h *history) countWrites() map[string]int {
 	return writes
 }
 
-// hash identifies the history. Entries of one instant count in alphabetical order.
+// hash identifies the history. Entries of one instant are in alphabetical order.
 func (h *history) hash() string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(h.text())))[:16]
 }

@@ -17,8 +17,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// intent is what users want, and which deletions they have asked for. The oracle of deletions uses nothing else: it
-// knows neither the hub's objects nor muster's decisions.
+// intent is the state that users want, and the deletions that they have requested. The oracle of deletions uses nothing
+// else: neither the objects of the hub nor decisions of muster.
 type intent struct {
 	w *world
 
@@ -26,9 +26,9 @@ type intent struct {
 	placements map[string]placementIntent
 	worksets   map[string]workSetIntent
 	works      map[string]map[string]string // hand-written Works, by member: versions of objects
-	in         map[string]bool              // whether the member must be in the fleet
+	inFleet    map[string]bool              // whether the member must be in the fleet
 	accepted   map[string]bool
-	admitted   map[string]time.Duration // when one of these changed
+	admitted   map[string]time.Duration // when inFleet or accepted changed
 	unsettled  bool                     // a disaster is not repaired yet
 
 	requested map[string]time.Duration // the last request of a user that may delete an object, by member/object
@@ -50,33 +50,33 @@ type workSetIntent struct {
 func newIntent(w *world) *intent {
 	return &intent{
 		w: w, placements: map[string]placementIntent{}, worksets: map[string]workSetIntent{},
-		works: map[string]map[string]string{},
-		in:    map[string]bool{}, accepted: map[string]bool{}, admitted: map[string]time.Duration{},
+		works:   map[string]map[string]string{},
+		inFleet: map[string]bool{}, accepted: map[string]bool{}, admitted: map[string]time.Duration{},
 		requested: map[string]time.Duration{}, wanted: map[string]time.Duration{},
 		created: map[string]time.Duration{}, byHand: map[string]bool{}, lingering: map[string]bool{},
 	}
 }
 
-// change changes what users want. What they want no longer is a request to delete it, except while a Placement is
-// missing.
+// change changes the state that users want. The removal of an object from this state is a request to delete the object,
+// except while a Placement is missing.
 func (i *intent) change(f func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	before, was, undecided := i.wants(), maps.Clone(i.in), i.undecided()
+	before, was, undecided := i.desired(), maps.Clone(i.inFleet), i.undecided()
 	wasAccepted := maps.Clone(i.accepted)
 	anyMember := func(string) bool { return true }
-	everywhere := i.wantsOn(anyMember)
+	everywhere := i.desiredOn(anyMember)
 	f()
-	after, now := i.wants(), i.w.h.now()
-	for m := range i.in {
-		if was[m] != i.in[m] || wasAccepted[m] != i.accepted[m] {
+	after, now := i.desired(), i.w.h.now()
+	for m := range i.inFleet {
+		if was[m] != i.inFleet[m] || wasAccepted[m] != i.accepted[m] {
 			i.admitted[m] = now
 		}
 	}
-	// A member that left may be in the fleet again after a disaster, with a token that accepts by itself.
-	for m, objects := range i.wantsOn(anyMember) {
+	// A member that left may be in the fleet again after a disaster, with a token with automatic acceptance.
+	for m, objects := range i.desiredOn(anyMember) {
 		for o := range everywhere[m] {
-			if _, still := objects[o]; !still && !i.in[m] {
+			if _, still := objects[o]; !still && !i.inFleet[m] {
 				i.requested[m+"/"+o] = now
 			}
 		}
@@ -94,17 +94,17 @@ func (i *intent) change(f func()) {
 		switch {
 		case after[m][o] != "":
 		case stay[key]:
-			i.lingering[key] = true // muster takes nothing away while a Placement is missing
+			i.lingering[key] = true // muster deletes nothing while a Placement is missing
 		case i.unsettled:
 			// The agent may first observe the restored or replaced Work without the object, which it then keeps. A deletion
-			// of the Work itself must be carried out: see stuck.
+			// of the Work itself must be carried out: see pendingWorks.
 			i.requested[key], i.lingering[key] = now, true
 		default:
 			i.requested[key] = now
 		}
 	}
 	for key := range i.created { // a leave deletes orphaned objects as well
-		if m, _, _ := strings.Cut(key, "/"); was[m] && !i.in[m] {
+		if m, _, _ := strings.Cut(key, "/"); was[m] && !i.inFleet[m] {
 			i.requested[key] = now
 		}
 	}
@@ -121,7 +121,7 @@ func (i *intent) change(f func()) {
 // undecided returns the objects, by member/object, of WorkSets whose Placement does not exist.
 func (i *intent) undecided() map[string]bool {
 	all := map[string]bool{}
-	for m, in := range i.in {
+	for m, in := range i.inFleet {
 		for _, set := range i.worksets {
 			if _, ok := i.placements[set.placement]; ok || !in {
 				continue
@@ -134,14 +134,14 @@ func (i *intent) undecided() map[string]bool {
 	return all
 }
 
-// wants returns the versions of the objects that users want on each member.
-func (i *intent) wants() map[string]map[string]string {
-	return i.wantsOn(func(m string) bool { return i.in[m] })
+// desired returns the versions of the objects that users want on each member.
+func (i *intent) desired() map[string]map[string]string {
+	return i.desiredOn(func(m string) bool { return i.inFleet[m] })
 }
 
-func (i *intent) wantsOn(has func(member string) bool) map[string]map[string]string {
+func (i *intent) desiredOn(has func(member string) bool) map[string]map[string]string {
 	all := map[string]map[string]string{}
-	for m := range i.in {
+	for m := range i.inFleet {
 		all[m] = map[string]string{}
 		if !has(m) {
 			continue
@@ -157,35 +157,35 @@ func (i *intent) wantsOn(has func(member string) bool) map[string]map[string]str
 	return all
 }
 
-// admission is how long the hub may take to give a member access, whose watches can be late.
+// admission is the time in which the hub must give a member access. The watches of the hub can be late.
 const admission = 5 * time.Minute
 
-// moved notes that a user gives a WorkSet another Placement, or creates its Placement anew: that one may not choose a
-// member that is unreachable now.
-func (i *intent) moved(set workSetIntent) {
-	for m := range i.in {
+// placementChanged notes that a user gives a WorkSet another Placement, or creates its Placement again. The new
+// Placement may not select a member that is unreachable.
+func (i *intent) placementChanged(set workSetIntent) {
+	for m := range i.inFleet {
 		for o := range set.objects {
 			i.requested[m+"/"+o] = i.w.h.now()
 		}
 	}
 }
 
-// disaster notes that something happened that no user asked for. Objects that no user wants by then may stay.
+// disaster notes a change that no user requested. Objects that no user wants at this time may stay.
 func (i *intent) disaster() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.unsettled = true
-	wants := i.wants()
+	desired := i.desired()
 	for key := range i.created {
 		m, o, _ := strings.Cut(key, "/")
-		if _, ok := wants[m][o]; !ok {
+		if _, ok := desired[m][o]; !ok {
 			i.lingering[key] = true
 		}
 	}
 }
 
-// settled notes that all requests were carried out: none of them justifies a later deletion, except of an object that
-// no user wants and that a disaster kept.
+// finished notes that all requests were carried out. None of them justifies a later deletion, except the deletion of an
+// object that no user wants and that a disaster kept.
 func (i *intent) finished() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -210,9 +210,9 @@ func (i *intent) restored(member string, objects []corev1.ConfigMap) {
 func (i *intent) repeated() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	wants := i.wants()
+	desired := i.desired()
 	for key := range i.created {
-		if m, o, _ := strings.Cut(key, "/"); wants[m][o] == "" {
+		if m, o, _ := strings.Cut(key, "/"); desired[m][o] == "" {
 			i.requested[key] = i.w.h.now()
 		}
 	}
@@ -230,9 +230,9 @@ func (i *intent) inventoryLost(member string) {
 	}
 }
 
-// inVain notes that a user deletes an object of the hub that a disaster has removed: what it had applied on the member
-// stays until the user releases it.
-func (i *intent) inVain(member string, objects map[string]string) {
+// deletedWithoutEffect notes that a user deletes an object of the hub that a disaster has removed. Its objects on the
+// member stay until the user releases them.
+func (i *intent) deletedWithoutEffect(member string, objects map[string]string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for o := range objects {
@@ -251,7 +251,7 @@ func (i *intent) mayBeRefused(member string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	since, changed := i.admitted[member]
-	return i.unsettled || !i.in[member] || !i.accepted[member] || changed && i.w.h.now()-since < admission
+	return i.unsettled || !i.inFleet[member] || !i.accepted[member] || changed && i.w.h.now()-since < admission
 }
 
 // observe is the oracle of deletions: no object is deleted on a member without an earlier request by a user.
@@ -269,7 +269,7 @@ func (i *intent) observe(member string, change apiserver.Change) {
 	switch change.Type {
 	case watch.Added:
 		i.created[key] = i.w.h.now()
-		if i.wants()[member][name] == "" && !i.undecided()[key] {
+		if i.desired()[member][name] == "" && !i.undecided()[key] {
 			i.requested[key] = i.created[key] // an earlier request was not carried out yet
 		}
 	case watch.Modified:
@@ -292,16 +292,16 @@ func (i *intent) observe(member string, change apiserver.Change) {
 		}
 		request, ok := i.requested[key]
 		if wanted, is := i.wanted[key]; !ok || request < created && (!is || request < wanted) {
-			i.w.h.violated("object %s was deleted, and no user asked for it (created %s, last request %s %t)", key, created,
+			i.w.h.violated("object %s was deleted without a request of a user (created %s, last request %s %t)", key, created,
 				request, ok)
 		}
 	}
 }
 
-// missing returns what is not as users want it.
+// missing returns an error for each object that differs from the state that users want.
 func (i *intent) missing() error {
 	i.mu.Lock()
-	wants, lingering := i.wants(), maps.Clone(i.lingering)
+	desired, lingering := i.desired(), maps.Clone(i.lingering)
 	i.mu.Unlock()
 	var problems []error
 	for _, m := range i.w.members {
@@ -315,14 +315,14 @@ func (i *intent) missing() error {
 				have[o.Name] = o.Data["version"]
 			}
 		}
-		for o, version := range wants[m.name] {
+		for o, version := range desired[m.name] {
 			if got, ok := have[o]; !ok || got != version {
-				problems = append(problems, fmt.Errorf("%s/%s has version %q instead of %q (exists: %t)", m.name, o, got, version,
+				problems = append(problems, fmt.Errorf("%s/%s has version %q, want %q (exists: %t)", m.name, o, got, version,
 					ok))
 			}
 		}
 		for o := range have {
-			if _, ok := wants[m.name][o]; !ok && !lingering[m.name+"/"+o] {
+			if _, ok := desired[m.name][o]; !ok && !lingering[m.name+"/"+o] {
 				problems = append(problems, fmt.Errorf("%s/%s exists although no user wants it", m.name, o))
 			}
 		}
@@ -331,7 +331,7 @@ func (i *intent) missing() error {
 	return errors.Join(problems...)
 }
 
-// manifests are ConfigMaps with these versions.
+// manifests returns ConfigMaps with these versions.
 func manifests(objects map[string]string) []workv1alpha1.Manifest {
 	var all []workv1alpha1.Manifest
 	for _, name := range slices.Sorted(maps.Keys(objects)) {

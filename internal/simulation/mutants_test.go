@@ -19,9 +19,9 @@ import (
 )
 
 var mutantSeeds = flag.Int("mutant-seeds", 0,
-	"how many seeds TestMutants_AreFound tries for each mutant; 0: the recorded one, with MUSTER_SIMULATION")
+	"the number of seeds that TestMutants_AreFound runs for each mutant; 0: the recorded ones, with MUSTER_SIMULATION")
 
-// transport is what a mutant does instead of sending a request; next sends it.
+// transport replaces the sending of a request in a mutant. next sends the request.
 type transport func(r *http.Request, a mustertest.Attributes, next http.RoundTripper) (*http.Response, error)
 
 func (f transport) wrap(next http.RoundTripper) http.RoundTripper {
@@ -30,28 +30,27 @@ func (f transport) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// mutants are planted bugs, some with a seed that finds it. Each is one that a change of muster could introduce. They
-// wrap clients and options, so that
-// shipped code has no switches for them.
+// mutants returns planted bugs, some with a seed that finds the bug. A change of muster could introduce each of them.
+// They wrap clients and options, so that shipped code has no switches for mutants.
 func mutants() []mutant {
 	return []mutant{
-		{name: "agent takes a Work that it cannot read for deleted", agent: transport(missingIsDeleted).wrap},
+		{name: "agent reads listed Works as deleted", agent: transport(listedWorksAreDeleted).wrap},
 		{name: "agent does not correct drift", foundBy: 1, member: ignoreChanges("patch", "configmaps").wrap},
 		{name: "agent does not delete objects", foundBy: 1, member: ignoreChanges("delete", "configmaps").wrap},
-		{name: "agent removes the finalizer of a Work before its objects", foundBy: 1, agent: finalizerFirst().wrap},
-		{name: "agent deletes objects beside those of a Work", member: transport(deleteAnother).wrap},
-		{name: "agent writes the status of Works again and again", foundBy: 1, agentOptions: orphansAreDeletedAtOnce},
+		{name: "agent patches Works with keys of another domain", foundBy: 1, agent: renameKeysInPatches().wrap},
+		{name: "agent deletes an object of another Work with each object", member: transport(deleteAnother).wrap},
+		{name: "agent deletes orphans without delay", foundBy: 1, agentOptions: deleteOrphansWithoutDelay},
 		{name: "hub does not delete Works", foundBy: 12, hub: ignoreChanges("delete", "works").wrap},
 		{name: "hub does not update Works", foundBy: 1, hub: ignoreChanges("patch", "works").wrap},
-		{name: "hub does not create Works again", foundBy: 2, hub: onlyOnce().wrap},
-		{name: "hub deletes Works of a WorkSet whose Placement is new", hub: transport(deletesWhatItPatches).wrap},
+		{name: "hub cannot create or patch Works of member m1", foundBy: 2, hub: refuseWorksOfM1().wrap},
+		{name: "hub deletes a Work before each patch", hub: transport(deleteBeforePatch).wrap},
 		{name: "hub never deletes member namespaces", foundBy: 1, hub: ignoreChanges("delete", "namespaces").wrap},
 		{name: "hub reads placement decisions as empty lists", hub: transport(emptyLists).wrap},
 		{name: "hub is not allowed to delete RoleBindings", foundBy: 1, hub: refuse("delete", "rolebindings").wrap},
 	}
 }
 
-// ignoreChanges answers a kind of write with the current object, without effect.
+// ignoreChanges responds to a kind of write with the current object, without effect.
 func ignoreChanges(verb, resource string) transport {
 	return func(r *http.Request, a mustertest.Attributes, next http.RoundTripper) (*http.Response, error) {
 		if a.Verb != verb || a.Resource != resource || a.Name == "" {
@@ -60,7 +59,7 @@ func ignoreChanges(verb, resource string) transport {
 		read := r.Clone(r.Context())
 		read.Method, read.Body, read.ContentLength, read.URL.RawQuery = http.MethodGet, nil, 0, ""
 		response, err := next.RoundTrip(read)
-		if err == nil && response.StatusCode == http.StatusNotFound { // creations take effect
+		if err == nil && response.StatusCode == http.StatusNotFound { // Creations have an effect.
 			_ = response.Body.Close() // in memory
 			return next.RoundTrip(r)
 		}
@@ -68,9 +67,8 @@ func ignoreChanges(verb, resource string) transport {
 	}
 }
 
-// missingIsDeleted makes each Work that the hub does not have look as if a user deleted it: its AppliedWork is cleaned
-// up.
-func missingIsDeleted(r *http.Request, a mustertest.Attributes, next http.RoundTripper) (*http.Response, error) {
+// listedWorksAreDeleted adds a deletionTimestamp to each Work in a list.
+func listedWorksAreDeleted(r *http.Request, a mustertest.Attributes, next http.RoundTripper) (*http.Response, error) {
 	response, err := next.RoundTrip(r)
 	if err != nil || a.Resource != "works" || a.Verb != "list" || response.StatusCode != http.StatusOK {
 		return response, err
@@ -84,8 +82,8 @@ func missingIsDeleted(r *http.Request, a mustertest.Attributes, next http.RoundT
 	})
 }
 
-// finalizerFirst makes the agent believe that it deleted objects of a Work that is being deleted.
-func finalizerFirst() transport {
+// renameKeysInPatches replaces the domain of keys and finalizers in patches of Works.
+func renameKeysInPatches() transport {
 	return func(r *http.Request, a mustertest.Attributes, next http.RoundTripper) (*http.Response, error) {
 		if a.Verb == "patch" && a.Resource == "works" {
 			body, err := io.ReadAll(r.Body)
@@ -99,7 +97,7 @@ func finalizerFirst() transport {
 	}
 }
 
-// deleteAnother deletes a second object with each object.
+// deleteAnother deletes an object of WorkSet w1 with each object of WorkSet w0.
 func deleteAnother(r *http.Request, a mustertest.Attributes, next http.RoundTripper) (*http.Response, error) {
 	if a.Verb == "delete" && a.Resource == "configmaps" && strings.HasPrefix(a.Name, "o-w0-") {
 		other := r.Clone(r.Context())
@@ -112,23 +110,24 @@ func deleteAnother(r *http.Request, a mustertest.Attributes, next http.RoundTrip
 	return next.RoundTrip(r)
 }
 
-func orphansAreDeletedAtOnce(o *assembly.AgentOptions) {
+// deleteOrphansWithoutDelay sets the shortest grace period, and permits all deletions.
+func deleteOrphansWithoutDelay(o *assembly.AgentOptions) {
 	o.Works.OrphanGracePeriod = 1
 	o.Works.PruneGate = workagent.PruneGate(func(context.Context) string { return "" })
 }
 
-// onlyOnce creates each Work once.
-func onlyOnce() transport {
+// refuseWorksOfM1 responds with an error to each creation and patch of a Work of member m1.
+func refuseWorksOfM1() transport {
 	return func(r *http.Request, a mustertest.Attributes, next http.RoundTripper) (*http.Response, error) {
 		if a.Resource == "works" && (a.Verb == "create" || a.Verb == "patch") && strings.HasPrefix(a.Namespace, "member-m1") {
-			return answer(r, apierrors.NewInternalError(io.ErrUnexpectedEOF).ErrStatus)
+			return respond(r, apierrors.NewInternalError(io.ErrUnexpectedEOF).ErrStatus)
 		}
 		return next.RoundTrip(r)
 	}
 }
 
-// deletesWhatItPatches deletes a Work instead of updating it.
-func deletesWhatItPatches(r *http.Request, a mustertest.Attributes, next http.RoundTripper) (*http.Response, error) {
+// deleteBeforePatch deletes a Work before each patch.
+func deleteBeforePatch(r *http.Request, a mustertest.Attributes, next http.RoundTripper) (*http.Response, error) {
 	if a.Resource == "works" && a.Verb == "patch" {
 		other := r.Clone(r.Context())
 		other.Method, other.Body, other.ContentLength, other.URL.RawQuery = http.MethodDelete, nil, 0, ""
@@ -139,7 +138,7 @@ func deletesWhatItPatches(r *http.Request, a mustertest.Attributes, next http.Ro
 	return next.RoundTrip(r)
 }
 
-// emptyLists answers lists of PlacementDecisions as if there were none.
+// emptyLists removes all items from lists of PlacementDecisions.
 func emptyLists(r *http.Request, a mustertest.Attributes, next http.RoundTripper) (*http.Response, error) {
 	response, err := next.RoundTrip(r)
 	if err != nil || a.Resource != "placementdecisions" || a.Verb != "list" || response.StatusCode != http.StatusOK {
@@ -148,11 +147,11 @@ func emptyLists(r *http.Request, a mustertest.Attributes, next http.RoundTripper
 	return edit(response, func(list map[string]any) { list["items"] = []any{} })
 }
 
-// refuse answers requests as RBAC does.
+// refuse responds to requests as the API server does without permission.
 func refuse(verb, resource string) transport {
 	return func(r *http.Request, a mustertest.Attributes, next http.RoundTripper) (*http.Response, error) {
 		if a.Verb == verb && a.Resource == resource {
-			return answer(r, apierrors.NewForbidden(resourceOf(a), a.Name, io.ErrUnexpectedEOF).ErrStatus)
+			return respond(r, apierrors.NewForbidden(resourceOf(a), a.Name, io.ErrUnexpectedEOF).ErrStatus)
 		}
 		return next.RoundTrip(r)
 	}
@@ -166,7 +165,7 @@ func edit(response *http.Response, change func(map[string]any)) (*http.Response,
 		return nil, err
 	}
 	var object map[string]any
-	if json.Unmarshal(body, &object) == nil { // protobuf stays as it is
+	if json.Unmarshal(body, &object) == nil { // A body in protobuf is not changed.
 		change(object)
 		if body, err = json.Marshal(object); err != nil {
 			return nil, err
@@ -184,12 +183,12 @@ func TestMutants_AreFound(t *testing.T) {
 	for _, planted := range mutants() {
 		t.Run(planted.name, func(t *testing.T) {
 			t.Parallel()
-			// Two runs of one seed can differ in requests, so a recorded seed may miss what the next ones find.
+			// Two runs of one seed can differ in requests, so a recorded seed may miss a bug that the next seeds find.
 			first, last := planted.foundBy, planted.foundBy+5
 			if *mutantSeeds > 0 {
 				first, last = 1, uint64(*mutantSeeds)
 			} else if first == 0 {
-				t.Skip("no seed that finds it is recorded: search with -mutant-seeds 200")
+				t.Skip("no recorded seed finds the mutant: search with -mutant-seeds 200")
 			}
 			for seed := first; seed <= last; seed++ {
 				if r := simulate(t, seed, planted); len(r.problems) > 0 {
@@ -197,7 +196,7 @@ func TestMutants_AreFound(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("not found by the seeds %d to %d", first, last)
+			t.Errorf("the seeds %d to %d do not find the mutant", first, last)
 		})
 	}
 }

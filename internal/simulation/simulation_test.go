@@ -31,12 +31,12 @@ import (
 
 var (
 	firstSeed = flag.Uint64("seed", 1, "the first seed of TestSimulation")
-	seedCount = flag.Int("seeds", 0, "how many seeds TestSimulation runs; 0: as many as MUSTER_SIMULATION has time for")
+	seedCount = flag.Int("seeds", 0, "the number of seeds; 0: as many as fit in the time of MUSTER_SIMULATION")
 	verbose   = flag.Bool("history", false, "print the history of each seed")
 )
 
-// stuck is the real time that one seed may take.
-const stuck = 5 * time.Minute
+// seedTimeout is the maximum real time of one seed.
+const seedTimeout = 5 * time.Minute
 
 // bounds of a simulation, in virtual time.
 const (
@@ -47,7 +47,7 @@ const (
 	quiet       = 10 * time.Minute // in which there are only writes of Leases
 )
 
-// result is what a simulation found.
+// result is the result of a simulation.
 type result struct {
 	problems []string
 	history  *history
@@ -65,11 +65,11 @@ type result struct {
 func simulate(t *testing.T, seed uint64, planted mutant) (out result) {
 	h := &history{writes: map[string]int{}}
 	// Virtual time stands still while a goroutine runs, or waits for a mutex. This timer uses real time.
-	watchdog := time.AfterFunc(stuck, func() {
+	watchdog := time.AfterFunc(seedTimeout, func() {
 		text, stacks := h.text(), make([]byte, 4<<20)
-		stacks = stacks[:runtime.Stack(stacks, true)] // the mutex is among them
-		panic(fmt.Sprintf("seed %d takes longer than %s of real time\n%s\n%s", seed, stuck, text[max(0, len(text)-40_000):],
-			stacks))
+		stacks = stacks[:runtime.Stack(stacks, true)] // The stacks show the owner of the mutex.
+		panic(fmt.Sprintf("seed %d takes longer than %s of real time\n%s\n%s", seed, seedTimeout,
+			text[max(0, len(text)-40_000):], stacks))
 	})
 	defer watchdog.Stop()
 	out.history = h
@@ -81,7 +81,7 @@ func simulate(t *testing.T, seed uint64, planted mutant) (out result) {
 		}
 		w.intent.change(func() {
 			for _, m := range w.members {
-				w.intent.in[m.name], w.intent.accepted[m.name] = true, true
+				w.intent.inFleet[m.name], w.intent.accepted[m.name] = true, true
 			}
 		})
 		w.userChangesPlacement()
@@ -97,7 +97,7 @@ func simulate(t *testing.T, seed uint64, planted mutant) (out result) {
 }
 
 // inBubble is synctest.Test, except that goroutines of controller-runtime and client-go may remain: their caches leave
-// some behind when they end before they are synced, or while an event is on its way. Goroutines of muster may not.
+// goroutines behind when they end before they are synced, or during an event. Goroutines of muster must end.
 func inBubble(t *testing.T, f func(*testing.T)) {
 	t.Helper()
 	bubble := ""
@@ -134,44 +134,44 @@ func (w *world) round() {
 	w.net.chaotic.Store(true)
 	for range steps {
 		if w.random.IntN(3) > 0 {
-			w.act()
+			w.randomUserAction()
 		} else {
-			w.strike()
+			w.randomDisaster()
 		}
 		w.wait(time.Duration(w.random.IntN(90)) * time.Second)
 	}
-	w.calm()
-	if !w.until("requests are carried out", convergence, func() error { w.reapply(); return w.converged() }) {
+	w.endFaults()
+	if !w.until("requests are carried out", convergence, func() error { w.createMissing(); return w.converged() }) {
 		w.describe()
 		return
 	}
 	w.h.note("converged")
 	w.intent.finished()
 	w.checkCredentials()
-	w.wait(settling + w.skew) // until the times that clocks that were ahead have recorded
+	w.wait(settling + w.skew) // until the recorded times of clocks that were ahead
 	w.skew = 0
-	w.h.countWrites()
+	w.h.takeWrites()
 	w.wait(quiet)
-	writes := w.h.countWrites()
+	writes := w.h.takeWrites()
 	maps.DeleteFunc(writes, func(request string, _ int) bool { return strings.Contains(request, " leases ") })
 	for _, request := range slices.Sorted(maps.Keys(writes)) {
 		w.h.violated("not quiet: %s: %d times in %s", request, writes[request], quiet)
 	}
 	w.checkBounds()
 	if err := w.converged(); err != nil {
-		w.h.violated("what was carried out changed again: %v", err)
+		w.h.violated("the converged state changed again: %v", err)
 		w.describe()
 	}
 }
 
-// checkCredentials is the oracle of credentials: the last one of a member that has left is refused.
+// checkCredentials is the oracle of credentials: the hub refuses the last credential of a member that has left.
 func (w *world) checkCredentials() {
 	for _, m := range w.members {
 		w.net.mu.Lock()
 		header := w.net.credentials["agent-"+m.name]
 		w.net.mu.Unlock()
 		token, ok := strings.CutPrefix(header, "Bearer ")
-		if w.intent.in[m.name] || !ok {
+		if w.intent.inFleet[m.name] || !ok {
 			continue
 		}
 		cfg := &rest.Config{Host: w.hub.URL(), Dial: w.hub.DialContext, BearerToken: token}
@@ -188,7 +188,7 @@ func (w *world) checkCredentials() {
 	}
 }
 
-// checkBounds is the oracle of memory: once the system is quiet, it keeps a bounded number of objects.
+// checkBounds is the oracle of memory: a quiet system keeps a bounded number of objects.
 func (w *world) checkBounds() {
 	members, sets := len(w.members), len(workSetNames)
 	for _, bound := range []struct {
@@ -205,7 +205,7 @@ func (w *world) checkBounds() {
 		if err := w.admin.List(w.ctx, bound.list, client.InNamespace(bound.in)); err != nil {
 			w.h.violated("list %T: %v", bound.list, err)
 		} else if n := meta.LenList(bound.list); n > bound.most {
-			w.h.violated("the hub keeps %d objects of %T, which are more than %d", n, bound.list, bound.most)
+			w.h.violated("the hub keeps %d objects of %T, want at most %d", n, bound.list, bound.most)
 		}
 	}
 	for _, m := range w.members {
@@ -263,10 +263,10 @@ func toJSON(v any) string {
 	return string(text)
 }
 
-// converged returns nil if each member and each object is as users want it.
+// converged returns nil if each member and each object has the state that users want.
 func (w *world) converged() error {
 	for _, m := range w.members {
-		if w.intent.in[m.name] {
+		if w.intent.inFleet[m.name] {
 			if err := w.joined(m.name); err != nil {
 				return err
 			}
@@ -278,15 +278,16 @@ func (w *world) converged() error {
 		}
 		for _, cluster := range list.Items {
 			if cluster.Name == m.name && cluster.Status.Phase != membershipv1alpha1.PhaseLeft {
-				return fmt.Errorf("MemberCluster %s is %s instead of Left", m.name, cluster.Status.Phase)
+				return fmt.Errorf("MemberCluster %s is %s, want Left", m.name, cluster.Status.Phase)
 			}
 		}
 	}
-	return errors.Join(w.intent.missing(), w.stuck())
+	return errors.Join(w.intent.missing(), w.pendingWorks())
 }
 
-// stuck returns which Works are not deleted, or keep objects that are not in them any more.
-func (w *world) stuck() error {
+// pendingWorks returns an error for each Work that is being deleted, or that keeps objects that its spec does not
+// contain anymore.
+func (w *world) pendingWorks() error {
 	var works workv1alpha1.WorkList
 	if err := w.admin.List(w.ctx, &works); err != nil {
 		return err
@@ -307,7 +308,7 @@ func (w *world) stuck() error {
 	return errors.Join(problems...)
 }
 
-// TestSimulation runs -seeds, or seeds for the time that MUSTER_SIMULATION has.
+// TestSimulation runs -seeds, or seeds for the time of MUSTER_SIMULATION.
 func TestSimulation(t *testing.T) {
 	count, began := *seedCount, time.Now()
 	var limit time.Duration

@@ -27,7 +27,7 @@ var (
 	workSetNames   = []string{"w0", "w1", "w2", "v0", addonName}
 )
 
-// addonName is the name of an Addon. Users want of it what they want of a WorkSet.
+// addonName is the name of an Addon. Users change the Addon as they change a WorkSet.
 const addonName = "addon"
 
 // second reports whether a Placement or a WorkSet belongs to the second space.
@@ -45,7 +45,7 @@ func (w *world) spaceOf(name string) string {
 	}
 }
 
-// placementFor returns a Placement that a WorkSet or the Addon can name.
+// placementFor returns the name of a random Placement that a WorkSet or the Addon can reference.
 func (w *world) placementFor(set string) string {
 	if second(set) || set == addonName && w.clusterScope {
 		return "q0"
@@ -63,8 +63,8 @@ func (w *world) placementOf(name string) (client.Object, *placementv1alpha1.Plac
 	return p, &p.Spec
 }
 
-// bare returns a Placement or a ClusterPlacement with its name only.
-func (w *world) bare(name string) client.Object {
+// placementObject returns a Placement or a ClusterPlacement with its name only.
+func (w *world) placementObject(name string) client.Object {
 	p, _ := w.placementOf(name)
 	return p
 }
@@ -79,8 +79,8 @@ func (w *world) workSetOf(name string) (client.Object, *placementv1alpha1.WorkSe
 	return set, &set.Spec
 }
 
-// setOf returns a WorkSet, or the Addon.
-func (w *world) setOf(name string) client.Object {
+// workSetOrAddon returns a WorkSet, or the Addon.
+func (w *world) workSetOrAddon(name string) client.Object {
 	if name == addonName {
 		return &addonv1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
@@ -88,8 +88,8 @@ func (w *world) setOf(name string) client.Object {
 	return set
 }
 
-// act has users do something at random.
-func (w *world) act() {
+// randomUserAction carries out a random action of a user.
+func (w *world) randomUserAction() {
 	switch r := w.random; r.IntN(12) {
 	case 0, 1, 2:
 		w.userChangesWorkSet()
@@ -104,7 +104,7 @@ func (w *world) act() {
 	case 9:
 		w.userEditsMember()
 	case 10:
-		w.userMovesMember()
+		w.userChangesMembership()
 	case 11:
 		w.userAccepts()
 	}
@@ -134,13 +134,13 @@ func (w *world) userChangesWorkSet() {
 	w.repeatIfRestored(hasKey(w.intent.worksets, name))
 	w.intent.change(func() {
 		if before, ok := w.intent.worksets[name]; ok && before.placement != set.placement {
-			w.intent.moved(before)
+			w.intent.placementChanged(before)
 		}
 		w.intent.worksets[name] = set
 	})
 	if _, ok := w.intent.placements[set.placement]; !ok && name == addonName {
 		for _, m := range w.members { // an add-on is not updated while its Placement is missing
-			w.intent.inVain(m.name, before.objects)
+			w.intent.deletedWithoutEffect(m.name, before.objects)
 		}
 	}
 	w.putWorkSet(name)
@@ -177,7 +177,7 @@ func (w *world) putAddon(want workSetIntent) {
 			Group: addonv1alpha1.GroupVersion.Group, Resource: "addontemplates",
 			Defaults: []addonv1alpha1.ObjectName{{Name: addonName}},
 		}}
-		a.Spec.Removal.DeadlineSeconds = 86400 // a removal that is forced keeps objects
+		a.Spec.Removal.DeadlineSeconds = 86400 // A forced removal keeps objects.
 		a.Spec.Install = addonv1alpha1.InstallStrategy{
 			Type:       addonv1alpha1.InstallPlacements,
 			Placements: []addonv1alpha1.PlacementInstall{{Namespace: w.spaceOf(want.placement), Name: want.placement}},
@@ -192,11 +192,11 @@ func (w *world) userDeletesWorkSet() {
 	w.repeatIfRestored(hasKey(w.intent.worksets, name))
 	objects := w.intent.worksets[name].objects
 	w.intent.change(func() { delete(w.intent.worksets, name) })
-	if w.remove(w.setOf(name)) {
+	if w.remove(w.workSetOrAddon(name)) {
 		return
 	}
 	for _, m := range w.members {
-		w.intent.inVain(m.name, objects)
+		w.intent.deletedWithoutEffect(m.name, objects)
 	}
 }
 
@@ -220,7 +220,7 @@ func (w *world) userChangesPlacement() {
 		if _, exists := w.intent.placements[name]; !exists {
 			for _, set := range w.intent.worksets {
 				if set.placement == name {
-					w.intent.moved(set)
+					w.intent.placementChanged(set)
 				}
 			}
 		}
@@ -245,12 +245,12 @@ func (w *world) userDeletesPlacement() {
 	w.h.note("user deletes Placement %s", name)
 	w.repeatIfRestored(hasKey(w.intent.placements, name))
 	w.intent.change(func() { delete(w.intent.placements, name) })
-	w.remove(w.bare(name))
+	w.remove(w.placementObject(name))
 }
 
 func (w *world) userChangesWork() {
 	m := w.member()
-	if !w.intent.in[m.name] {
+	if !w.intent.inFleet[m.name] {
 		return
 	}
 	if _, ok := w.intent.works[m.name]; ok && w.random.IntN(3) == 0 {
@@ -258,7 +258,7 @@ func (w *world) userChangesWork() {
 		objects := w.intent.works[m.name]
 		w.intent.change(func() { delete(w.intent.works, m.name) })
 		if !w.remove(handWritten(m.name)) {
-			w.intent.inVain(m.name, objects)
+			w.intent.deletedWithoutEffect(m.name, objects)
 		}
 		return
 	}
@@ -272,7 +272,7 @@ func (w *world) userChangesWork() {
 	w.intent.change(func() { w.intent.works[m.name] = objects })
 	if work := handWritten(m.name); w.admin.Get(w.ctx, client.ObjectKeyFromObject(work), work) != nil {
 		maps.DeleteFunc(before, func(o, _ string) bool { _, still := objects[o]; return still })
-		w.intent.inVain(m.name, before)
+		w.intent.deletedWithoutEffect(m.name, before)
 	}
 	w.putWork(m.name)
 }
@@ -286,8 +286,8 @@ func (w *world) putWork(member string) {
 	w.put(work, func() { work.Spec.Manifests = manifests(w.intent.works[member]) })
 }
 
-// repeatIfRestored notes a request about an object that no user has: a restore may have brought it back, with what it
-// applies.
+// repeatIfRestored notes a request for an object that is not in the state that users want. A restore may have created
+// the object and its applied objects again.
 func (w *world) repeatIfRestored(wanted bool) {
 	if !wanted {
 		w.intent.repeated()
@@ -324,20 +324,20 @@ func (w *world) userEditsMember() {
 	}
 }
 
-// userMovesMember has a member leave, or come back.
-func (w *world) userMovesMember() {
+// userChangesMembership lets a member leave, or join again.
+func (w *world) userChangesMembership() {
 	m := w.member()
 	if w.admin.Get(w.ctx, client.ObjectKey{Name: m.name}, &membershipv1alpha1.MemberCluster{}) != nil {
 		return // lost in a disaster
 	}
-	if m.strayed {
-		return // it would rightly join the other hub
+	if m.otherHubInstalled {
+		return // A cluster that is no member may join the other hub.
 	}
-	in := !w.intent.in[m.name]
-	w.h.note("user sets that %s is in the fleet: %t", m.name, in)
+	inFleet := !w.intent.inFleet[m.name]
+	w.h.note("user sets that %s is in the fleet: %t", m.name, inFleet)
 	w.intent.change(func() {
-		w.intent.in[m.name] = in
-		if !in {
+		w.intent.inFleet[m.name] = inFleet
+		if !inFleet {
 			delete(w.intent.works, m.name) // the namespace is deleted with all Works
 		}
 	})
@@ -352,7 +352,7 @@ func (w *world) userAccepts() {
 	w.putMember(m)
 }
 
-// putMember sets what users want of a MemberCluster, if it exists.
+// putMember sets the state that users want in a MemberCluster, if it exists.
 func (w *world) putMember(m *member) {
 	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
 	if err := w.admin.Get(w.ctx, client.ObjectKeyFromObject(cluster), cluster); err != nil {
@@ -361,13 +361,13 @@ func (w *world) putMember(m *member) {
 	}
 	w.put(cluster, func() {
 		cluster.Spec.State, cluster.Spec.Accepted = membershipv1alpha1.StateJoin, new(w.intent.accepted[m.name])
-		if !w.intent.in[m.name] {
+		if !w.intent.inFleet[m.name] {
 			cluster.Spec.State = membershipv1alpha1.StateLeave
 		}
 	})
 }
 
-// put creates or updates an object of a user, who repeats a request that is in conflict with another.
+// put creates or updates an object of a user. It repeats a request after a conflict.
 func (w *world) put(o client.Object, set func()) {
 	w.t.Helper()
 	for {
@@ -391,7 +391,7 @@ func (w *world) remove(o client.Object) bool {
 	return !apierrors.IsNotFound(err)
 }
 
-// repair has users repeat everything that they want, as a GitOps controller does, and accept the members that wait.
+// repair applies the state that users want, as a GitOps controller does, and accepts the members that wait.
 func (w *world) repair() {
 	w.intent.change(func() {
 		for _, m := range w.members {
@@ -400,7 +400,7 @@ func (w *world) repair() {
 	})
 	w.intent.repeated()
 	for _, m := range w.members {
-		if !w.intent.in[m.name] {
+		if !w.intent.inFleet[m.name] {
 			w.putMember(m)
 			continue
 		}
@@ -410,50 +410,50 @@ func (w *world) repair() {
 		if _, ok := w.intent.placements[name]; ok {
 			w.putPlacement(name)
 		} else {
-			w.remove(w.bare(name))
+			w.remove(w.placementObject(name))
 		}
 	}
 	for _, name := range workSetNames {
 		if _, ok := w.intent.worksets[name]; ok {
 			w.putWorkSet(name)
 		} else {
-			w.remove(w.setOf(name))
+			w.remove(w.workSetOrAddon(name))
 		}
 	}
-	for _, m := range slices.Sorted(maps.Keys(w.intent.in)) {
+	for _, m := range slices.Sorted(maps.Keys(w.intent.inFleet)) {
 		switch _, ok := w.intent.works[m]; {
 		case ok:
 			w.putWork(m)
-		case w.intent.in[m]:
+		case w.intent.inFleet[m]:
 			w.remove(handWritten(m))
 		}
 	}
 }
 
-// reapply creates what users want and is missing, such as a hand-written Work in a namespace that was deleted, or an
-// Addon whose deletion was not complete when the user changed it. It also follows the advice in the status of members
-// that do not come back.
-func (w *world) reapply() {
+// createMissing creates objects of users that are missing, such as a hand-written Work in a namespace that was deleted,
+// or an Addon whose deletion was not complete when the user changed the Addon. It also follows the instructions in the
+// status of members that do not join again.
+func (w *world) createMissing() {
 	missing := func(o client.Object) bool {
 		return apierrors.IsNotFound(w.admin.Get(w.ctx, client.ObjectKeyFromObject(o), o))
 	}
 	for _, name := range placementNames {
-		if _, wanted := w.intent.placements[name]; wanted && missing(w.bare(name)) {
+		if _, wanted := w.intent.placements[name]; wanted && missing(w.placementObject(name)) {
 			w.putPlacement(name)
 		}
 	}
 	for _, name := range workSetNames {
-		if _, wanted := w.intent.worksets[name]; wanted && missing(w.setOf(name)) {
+		if _, wanted := w.intent.worksets[name]; wanted && missing(w.workSetOrAddon(name)) {
 			w.putWorkSet(name)
 		}
 	}
 	for _, m := range w.members {
-		if w.intent.in[m.name] && w.joined(m.name) != nil {
+		if w.intent.inFleet[m.name] && w.joined(m.name) != nil {
 			if w.claimOf(w.clusterID(m)) != "" {
 				w.acceptMember(m)
 			}
-			// The hub may have taken it for joined before, by its restored status.
-			if !m.again && w.h.now()-w.calmSince > 10*time.Minute && (w.intent.unsettled || !w.hasJoinYAML(m)) {
+			// The hub may have considered the member joined before, by its restored status.
+			if !m.rejoined && w.h.now()-w.calmSince > 10*time.Minute && (w.intent.unsettled || !w.hasJoinYAML(m)) {
 				w.joinAgain(m)
 			}
 		}
@@ -466,7 +466,7 @@ func (w *world) reapply() {
 	}
 }
 
-// acceptMember lets in a member that waits for an administrator, whatever exists of it on the hub.
+// acceptMember accepts a member that waits for an administrator, with or without an existing MemberCluster.
 func (w *world) acceptMember(m *member) {
 	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
 	w.put(cluster, func() {
@@ -484,7 +484,7 @@ func (w *world) clusterID(m *member) string {
 	return string(kubeSystem.UID)
 }
 
-// claimOf returns the fingerprint of the latest JoinRequest that waits for an administrator; empty: there is none.
+// claimOf returns the fingerprint of the latest JoinRequest that waits for an administrator; empty: no such request.
 func (w *world) claimOf(clusterID string) string {
 	var list membershipv1alpha1.JoinRequestList
 	require.NoError(w.t, w.admin.List(w.ctx, &list, client.InNamespace(membership.RegistrationNamespace)))

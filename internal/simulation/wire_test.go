@@ -25,8 +25,8 @@ import (
 // errLost is the error of a request that a fault loses.
 var errLost = errors.New("simulation: connection lost")
 
-// network decides what goes wrong with requests. Each decision depends on the seed and on which request of its kind it
-// is, so that the order of concurrent requests does not change decisions about others.
+// network decides on faults of requests. Each decision depends on the seed and on the number of earlier requests of the
+// same kind, so that the order of concurrent requests does not change decisions about other kinds.
 type network struct {
 	seed uint64
 	h    *history
@@ -36,7 +36,7 @@ type network struct {
 	partitioned map[string]bool // links, as "agent m0 > hub"
 	forbidden   map[string]bool // links on which lists are forbidden
 	counts      map[string]uint64
-	credentials map[string]string // the last one of each agent that the hub accepted in the member's namespace
+	credentials map[string]string // the last credential of each agent that the hub accepted in the member's namespace
 }
 
 func newNetwork(seed uint64, h *history) *network {
@@ -76,12 +76,12 @@ type wire struct {
 
 func (w *wire) link() string { return w.process + " > " + w.server }
 
-func (w *wire) over(next http.RoundTripper) http.RoundTripper {
-	carry := mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) { return w.carry(r, next) })
+func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
+	roundTrip := mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) { return w.roundTrip(r, next) })
 	if w.mutant != nil {
-		return w.mutant(carry)
+		return w.mutant(roundTrip)
 	}
-	return carry
+	return roundTrip
 }
 
 // latency is longer than zero and differs between requests, so that few requests arrive at the same instant.
@@ -89,20 +89,20 @@ func latency(random *rand.Rand) time.Duration {
 	return time.Millisecond + time.Duration(random.Int64N(int64(time.Millisecond)))
 }
 
-func (w *wire) carry(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+func (w *wire) roundTrip(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 	a := mustertest.AttributesOf(r)
-	what := a.Verb + " " + a.Resource + " " + a.Namespace + "/" + a.Name
+	request := a.Verb + " " + a.Resource + " " + a.Namespace + "/" + a.Name
 	if a.Resource == "" || holdsMutex() {
 		if err := w.broken(); err != nil {
 			return nil, err
 		}
 		response, err := next.RoundTrip(r)
 		if err == nil {
-			w.record(r, a, what, response)
+			w.record(r, a, request, response)
 		}
 		return response, err
 	}
-	random := w.n.random(w.link() + " " + what)
+	random := w.n.random(w.link() + " " + request)
 	pause := latency(random)
 	chaos := w.n.chaotic.Load()
 	fault := random.IntN(100)
@@ -112,37 +112,37 @@ func (w *wire) carry(r *http.Request, next http.RoundTripper) (*http.Response, e
 	if err := sleep(r.Context(), pause); err != nil {
 		return nil, err
 	}
-	if w.run.await() { // the request was on its way all the time, and arrives although its sender may have given up
+	if w.run.await() { // The request was in transit during the pause, and arrives although its sender may have timed out.
 		r = r.Clone(context.WithoutCancel(r.Context()))
 	}
 	if err := w.broken(); err != nil {
 		return nil, err
 	}
 	if a.Verb == "list" && w.on(w.n.forbidden) {
-		return answer(r, apierrors.NewForbidden(resourceOf(a), "", errors.New("simulation: list forbidden")).ErrStatus)
+		return respond(r, apierrors.NewForbidden(resourceOf(a), "", errors.New("simulation: list forbidden")).ErrStatus)
 	}
 	if a.Verb == "watch" {
 		return w.watch(r, next, random, chaos)
 	}
 	if chaos && fault >= 4 && fault < 7 {
-		w.n.h.note("%s: %s is lost before it takes effect", w.link(), what)
+		w.n.h.note("%s: %s is lost before it takes effect", w.link(), request)
 		return nil, errLost
 	}
 	response, err := next.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
-	w.record(r, a, what, response)
+	w.record(r, a, request, response)
 	if e := w.broken(); e != nil || chaos && fault >= 7 && fault < 10 {
-		_ = response.Body.Close() // the client does not see it
-		w.n.h.note("%s: the response of %s is lost", w.link(), what)
+		_ = response.Body.Close() // The client does not receive the response.
+		w.n.h.note("%s: the response of %s is lost", w.link(), request)
 		return nil, errors.Join(errLost, e)
 	}
 	return response, nil
 }
 
-// lockers are functions that hold a mutex during requests. A goroutine that waits for a mutex is not durably blocked,
-// so virtual time would stand still if such a request took any. Their requests, and discovery, take no time.
+// lockers are the functions that hold a mutex during requests. A goroutine that waits for a mutex is not durably
+// blocked, so virtual time would stop if such a request had a latency. Their requests, and discovery, have no latency.
 var lockers = []string{
 	"membership/hub.(*joinRequestController)",
 	"membership/hub.(*hubIdentity)",
@@ -181,8 +181,8 @@ func (w *wire) broken() error {
 	return nil
 }
 
-// record notes writes, and judges refusals.
-func (w *wire) record(r *http.Request, a mustertest.Attributes, what string, response *http.Response) {
+// record records writes and credentials, and reports a violation if the API server unexpectedly refuses a request.
+func (w *wire) record(r *http.Request, a mustertest.Attributes, request string, response *http.Response) {
 	asMember := strings.HasPrefix(w.process, "agent-") && strings.HasPrefix(a.Namespace, "member-")
 	if w.server == "hub" && asMember && response.StatusCode < 300 {
 		w.n.mu.Lock()
@@ -196,7 +196,7 @@ func (w *wire) record(r *http.Request, a mustertest.Attributes, what string, res
 		var status metav1.Status
 		_ = json.Unmarshal(body, &status) // without a status there is no message
 		if strings.Contains(status.Message, " is forbidden: User ") && (w.allowed == nil || !w.allowed(a, status.Message)) {
-			w.n.h.violated("%s: the shipped roles do not allow %s: %s", w.link(), what, status.Message)
+			w.n.h.violated("%s: the shipped roles do not allow %s: %s", w.link(), request, status.Message)
 		}
 	}
 	if r.Method == http.MethodGet || a.Resource == "" || strings.HasSuffix(a.Resource, "reviews") {
@@ -206,17 +206,17 @@ func (w *wire) record(r *http.Request, a mustertest.Attributes, what string, res
 		return
 	}
 	if response.StatusCode < 300 {
-		w.n.h.wrote(w.process, what)
+		w.n.h.countWrite(w.process, request)
 	}
 	if a.Resource != "leases" {
-		w.n.h.note("%s: %s: %d", w.link(), what, response.StatusCode)
+		w.n.h.note("%s: %s: %d", w.link(), request, response.StatusCode)
 	}
 }
 
-// watch cuts watches, and answers some of them with 410.
+// watch ends watches early, and responds to some of them with 410.
 func (w *wire) watch(r *http.Request, next http.RoundTripper, random *rand.Rand, chaos bool) (*http.Response, error) {
 	if chaos && random.IntN(10) == 0 {
-		return answer(r, apierrors.NewResourceExpired("simulation: too old resource version").ErrStatus)
+		return respond(r, apierrors.NewResourceExpired("simulation: too old resource version").ErrStatus)
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	response, err := next.RoundTrip(r.WithContext(ctx))
@@ -228,8 +228,8 @@ func (w *wire) watch(r *http.Request, next http.RoundTripper, random *rand.Rand,
 	if chaos {
 		end = time.Duration(random.Int64N(int64(2 * time.Minute)))
 	}
-	// controller-runtime passes events of metadata on in a goroutine, which stays if an event is on its way when the watch
-	// ends. In a bubble, that is a deadlock.
+	// controller-runtime forwards events of metadata in a goroutine, which does not end if the watch ends during an event.
+	// In a bubble, that is a deadlock.
 	metadata := strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata")
 	if chaos && !metadata && strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
 		response.Body = newEvents(response.Body, random)
@@ -258,7 +258,7 @@ func (w *wire) watch(r *http.Request, next http.RoundTripper, random *rand.Rand,
 	return response, nil
 }
 
-// events are the events of a watch, some of which arrive late or twice.
+// events is the body of a watch. Some of its events arrive late or twice.
 type events struct {
 	io.Closer
 	decoder *json.Decoder
@@ -316,7 +316,7 @@ func (b *cutBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-func answer(r *http.Request, status metav1.Status) (*http.Response, error) {
+func respond(r *http.Request, status metav1.Status) (*http.Response, error) {
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	body, err := json.Marshal(status)
 	if err != nil {

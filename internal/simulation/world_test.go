@@ -48,7 +48,7 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	debug.SetGCPercent(300) // a simulation allocates much and keeps little
+	debug.SetGCPercent(300) // A simulation allocates much memory and keeps little.
 	ctrl.SetLogger(logr.Discard())
 	// The default handlers sleep until a time that is kept in a global variable, which belongs to an earlier bubble.
 	utilruntime.ErrorHandlers = nil //nolint:reassign // The default handlers keep a time of an earlier bubble.
@@ -63,7 +63,7 @@ const (
 	secondSpace = "more" // another namespace of users on the hub
 )
 
-// world is a hub, its members and all that happens to them.
+// world is a hub, its members, and the state of the simulation.
 type world struct {
 	t        *testing.T
 	ctx      context.Context
@@ -85,9 +85,9 @@ type world struct {
 	calmSince time.Duration
 	skew      time.Duration // how far clocks were ahead in this round
 
-	replicated   bool       // the hub has two replicas
-	clusterScope bool       // the second space is that of ClusterPlacements and ClusterWorkSets
-	zombies      []*process // were killed while they started
+	replicated    bool       // the hub has two replicas
+	clusterScope  bool       // the second space is that of ClusterPlacements and ClusterWorkSets
+	killedAtStart []*process // processes that were killed before their caches were synced
 
 	other         *apiserver.Server // another hub; nil: it does not exist yet
 	otherProcess  *process
@@ -96,14 +96,14 @@ type world struct {
 
 // member is a cluster with an agent.
 type member struct {
-	name    string
-	server  *apiserver.Server
-	admin   client.Client
-	process *process
-	backup  *snapshot
-	strayed bool // it has the join.yaml of another hub
-	again   bool // it has the join.yaml that was made after the last faults
-	clock   *jumpingClock
+	name              string
+	server            *apiserver.Server
+	admin             client.Client
+	process           *process
+	backup            *snapshot
+	otherHubInstalled bool // the member has the join.yaml of another hub
+	rejoined          bool // the member has a join.yaml that was created after the last faults
+	clock             *jumpingClock
 }
 
 func resourceOf(a mustertest.Attributes) schema.GroupResource {
@@ -137,7 +137,7 @@ func newWorld(t *testing.T, h *history, seed uint64, members int, planted mutant
 	return w
 }
 
-// prepareHub installs what a hub needs.
+// prepareHub installs the definitions, namespaces and roles of a hub.
 func (w *world) prepareHub(admin client.Client) {
 	w.t.Helper()
 	require.NoError(w.t, assembly.InstallHubDefinitions(w.ctx, admin))
@@ -184,7 +184,7 @@ func (w *world) newMember(name string) *member {
 	for _, folder := range []string{"membership/agent", "work/agent"} {
 		require.NoError(w.t, mustertest.GrantFiles(w.ctx, m.admin, agentUser, "../../"+folder+"/rbac/role.yaml"))
 	}
-	// What the administrator of a member allows Works to contain.
+	// The administrator of a member allows these objects in Works.
 	require.NoError(w.t, mustertest.Grant(w.ctx, m.admin, agentUser, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "content"},
 		Rules: []rbacv1.PolicyRule{
@@ -212,7 +212,7 @@ type process struct {
 	gate   chan struct{} // closed when a pause ends; nil: the process is not paused
 	w      *world
 	dead   atomic.Bool
-	synced atomic.Bool // its caches are
+	synced atomic.Bool // whether the caches of the process are synced
 	cancel context.CancelFunc
 	ended  chan struct{}
 }
@@ -266,7 +266,7 @@ func (p *process) resume() {
 	p.gate = nil
 }
 
-// await waits while the process is paused, and reports whether it was.
+// await waits while the process is paused, and reports whether the process was paused.
 func (p *process) await() bool {
 	p.mu.Lock()
 	gate := p.gate
@@ -284,13 +284,13 @@ func (p *process) stop() {
 	<-p.ended
 }
 
-// kill ends a process at once: no request of it arrives any more.
+// kill ends a process at once: no further request of the process arrives.
 func (p *process) kill() {
 	p.dead.Store(true)
 	p.resume()
 	if !p.synced.Load() {
-		// A manager whose context ends before its caches are synced calculates for ever. close ends it.
-		p.w.zombies = append(p.w.zombies, p)
+		// A manager whose context ends before its caches are synced does not end. close ends the manager.
+		p.w.killedAtStart = append(p.w.killedAtStart, p)
 		return
 	}
 	p.stop()
@@ -325,7 +325,7 @@ func (w *world) killHub() {
 	}
 }
 
-// startOther starts another hub, with a JoinToken that accepts by itself.
+// startOther starts another hub, with a JoinToken with automatic acceptance.
 func (w *world) startOther() {
 	server, admin := w.newServer("other", nil)
 	w.other = server
@@ -341,7 +341,7 @@ func (w *world) runHub(name string, server *apiserver.Server) *process {
 			wire.server = name
 		}
 		cfg := server.Config(hubUser)
-		cfg.Wrap(wire.over)
+		cfg.Wrap(wire.wrap)
 		managed := w.managerOptions(name)
 		if w.replicated && server == w.hub {
 			managed.LeaderElection, managed.LeaderElectionID = true, "muster-hub"
@@ -380,7 +380,7 @@ func (w *world) startAgent(m *member) {
 			allowed: func(a mustertest.Attributes, _ string) bool { return a.Verb == "list" },
 		}
 		cfg := m.server.Config(agentUser)
-		cfg.Wrap(home.over)
+		cfg.Wrap(home.wrap)
 		mgr, err := manager.New(cfg, w.managerOptions(name))
 		if err != nil {
 			return err
@@ -394,17 +394,17 @@ func (w *world) startAgent(m *member) {
 		o := assembly.AgentOptions{Membership: agent.Options{Name: m.name, HubConfig: func(c *rest.Config) {
 			if w.other != nil && c.Host == w.other.URL() {
 				c.Dial = w.other.DialContext
-				c.Wrap(other.over)
+				c.Wrap(other.wrap)
 				return
 			}
 			c.Dial = w.hub.DialContext
-			c.Wrap(away.over)
+			c.Wrap(away.wrap)
 		}}}
 		o.Membership.Clock = m.clock
 		o.Membership.KeepBootstrap = true // No user gives a member of a restored hub another JoinToken.
 		o.Membership.OnPhase = func(step lifecycle.AgentStep) {
 			if step.Done {
-				end() // as the program of examples/agent, which then waits for the next join.yaml
+				end() // The program of examples/agent also ends, and then waits for the next join.yaml.
 			}
 		}
 		o.Membership.Log, o.Works.Log = w.logger(name), w.logger(name+"-works")
@@ -434,7 +434,7 @@ func (w *world) close() {
 	if w.other != nil {
 		w.otherProcess.kill()
 	}
-	for _, p := range w.zombies {
+	for _, p := range w.killedAtStart {
 		p.dead.Store(false)
 		for range 600 {
 			if p.synced.Load() {
@@ -456,7 +456,7 @@ func (w *world) close() {
 	w.hub.Close()
 }
 
-// token returns the join.yaml of a JoinToken that accepts by itself.
+// token returns the join.yaml of a JoinToken with automatic acceptance.
 func (w *world) token(admin client.Client, name string) []byte {
 	w.t.Helper()
 	token := &membershipv1alpha1.JoinToken{
@@ -485,7 +485,7 @@ func (w *world) install(m *member, joinYAML []byte) {
 	require.NoError(w.t, m.admin.Create(w.ctx, secret))
 }
 
-// hasJoinYAML is false for a member that has left: its agent has removed the join.yaml.
+// hasJoinYAML reports whether a member has a join.yaml. The agent of a member that has left has removed the join.yaml.
 func (w *world) hasJoinYAML(m *member) bool {
 	key := client.ObjectKey{Namespace: agent.DefaultNamespace, Name: agent.DefaultBootstrapSecret}
 	return m.admin.Get(w.ctx, key, &corev1.Secret{}) == nil
@@ -509,16 +509,16 @@ func (w *world) joined(name string) error {
 	return fmt.Errorf("MemberCluster %s: phase %s: %s", name, cluster.Status.Phase, strings.Join(all, "; "))
 }
 
-// until polls in virtual time, and reports a violation if the time is over.
-func (w *world) until(what string, limit time.Duration, wrong func() error) bool {
+// until polls in virtual time, and reports a violation after the limit.
+func (w *world) until(expected string, limit time.Duration, check func() error) bool {
 	w.t.Helper()
 	var err error
 	for began := time.Now(); time.Since(began) < limit; <-time.After(time.Second) { // virtual
-		if err = wrong(); err == nil {
+		if err = check(); err == nil {
 			return true
 		}
 	}
-	w.h.violated("%s: not within %s: %v", what, limit, err)
+	w.h.violated("%s: not within %s: %v", expected, limit, err)
 	return false
 }
 

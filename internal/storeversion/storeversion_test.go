@@ -23,29 +23,29 @@ func TestDetector_Observe(t *testing.T) {
 		rewound bool
 		reason  string
 	}{
-		{"100", false, "the first one is the reference"},
-		{"100", false, "nothing was written"},
+		{"100", false, "the first resourceVersion is the reference"},
+		{"100", false, "no write"},
 		{"250", false, "the store grows"},
-		{"", false, "an answer without a resourceVersion says nothing"},
-		{"abc", false, "what is not a number says nothing"},
-		{"99", true, "the store is older than it was"},
-		{"101", false, "the store grows from where it was restored"},
-		{"1000", false, "digits are compared as numbers"},
+		{"", false, "an empty resourceVersion is ignored"},
+		{"abc", false, "a resourceVersion that is not a number is ignored"},
+		{"99", true, "the store is older than before"},
+		{"101", false, "the store grows after the restore"},
+		{"1000", false, "resourceVersions are compared as numbers"},
 	} {
 		require.Equal(t, step.rewound, d.Observe(step.version), step.reason)
 	}
 }
 
-// answers is a reader whose lists have these resourceVersions, one after the other. An empty one is an error.
-type answers struct {
+// fakeReader is a reader whose lists have these resourceVersions, in this order. An empty one is an error.
+type fakeReader struct {
 	client.Reader
 	versions []string
 }
 
-func (a *answers) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+func (a *fakeReader) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	if len(a.versions) == 0 || a.versions[0] == "" {
 		a.versions = a.versions[min(1, len(a.versions)):]
-		return errors.New("no answer")
+		return errors.New("no response")
 	}
 	list.SetResourceVersion(a.versions[0])
 	a.versions = a.versions[1:]
@@ -55,7 +55,7 @@ func (a *answers) List(_ context.Context, list client.ObjectList, _ ...client.Li
 func TestMonitor_Start(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		monitor := &storeversion.Monitor{
-			Reader: &answers{versions: []string{"5", "", "7", "7", "3"}}, List: &corev1.ConfigMapList{}, Server: "the hub",
+			Reader: &fakeReader{versions: []string{"5", "", "7", "7", "3"}}, List: &corev1.ConfigMapList{}, Server: "the hub",
 		}
 		began := time.Now()
 		var rewound *storeversion.RewoundError
@@ -66,35 +66,36 @@ func TestMonitor_Start(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		monitor := &storeversion.Monitor{Reader: &answers{versions: []string{"5", "6", "7"}}, List: &corev1.ConfigMapList{}}
-		require.NoError(t, monitor.Start(ctx), "a store that only grows, and one that does not answer, are no reason to end")
+		reader := &fakeReader{versions: []string{"5", "6", "7"}}
+		monitor := &storeversion.Monitor{Reader: reader, List: &corev1.ConfigMapList{}}
+		require.NoError(t, monitor.Start(ctx), "neither a store that grows nor a failed list ends the monitor")
 	})
 }
 
-// TestMonitor_Note checks a restore to a state that is later than the last list, and earlier than what a watch has
-// delivered since. The store of the watched kind can be another one, with other resourceVersions.
+// TestMonitor_Note checks a restore to a state that is later than the last list, and earlier than a later event of a
+// watch. The watched kind can have another store, with other resourceVersions.
 func TestMonitor_Note(t *testing.T) {
 	for _, test := range []struct {
 		reason   string
-		versions []string // of the lists of both kinds
-		noted    string   // after the first list
+		versions []string // resourceVersions of the lists of both kinds
+		noted    string   // resourceVersion of the event after the first list
 		rewound  bool
 	}{
-		{"the store has been written to since", []string{"5", "7", "8"}, "6", false},
-		{"no resourceVersion", []string{"5", "7", "8"}, "x", false},
-		{"the store is older than a watch has shown it", []string{"5", "7", "7"}, "9", true},
-		{"the store of the watched kind is another one", []string{"5", "7", "100", "8", "101"}, "90", false},
-		{"the store of the watched kind does not answer", []string{"5", "7", ""}, "9", false},
+		{"the store has later writes", []string{"5", "7", "8"}, "6", false},
+		{"a resourceVersion that is not a number", []string{"5", "7", "8"}, "x", false},
+		{"the store is older than an event", []string{"5", "7", "7"}, "9", true},
+		{"the watched kind has another store", []string{"5", "7", "100", "8", "101"}, "90", false},
+		{"the list of the watched kind fails", []string{"5", "7", ""}, "9", false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
 			defer cancel()
 			monitor := &storeversion.Monitor{
-				Reader: &answers{versions: test.versions}, List: &corev1.ConfigMapList{}, Watched: &corev1.SecretList{},
+				Reader: &fakeReader{versions: test.versions}, List: &corev1.ConfigMapList{}, Watched: &corev1.SecretList{},
 			}
 			ended := make(chan error, 1)
 			go func() { ended <- monitor.Start(ctx) }()
-			synctest.Wait() // for the first list
+			synctest.Wait() // waits for the first list
 			for _, version := range []string{test.noted, "3"} {
 				monitor.Note(version)
 			}
@@ -109,7 +110,7 @@ func TestMonitor_Compare(t *testing.T) {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: uid, ResourceVersion: version}}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		monitor := &storeversion.Monitor{Reader: &answers{}, List: &corev1.ConfigMapList{}, Server: "the hub"}
+		monitor := &storeversion.Monitor{Reader: &fakeReader{}, List: &corev1.ConfigMapList{}, Server: "the hub"}
 		ended := make(chan error, 1)
 		go func() { ended <- monitor.Start(t.Context()) }()
 		for _, same := range [][2]*corev1.ConfigMap{

@@ -14,24 +14,24 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-func TestCreated(t *testing.T) {
+func TestCreated_Expect(t *testing.T) {
 	c := &testkit.Created{Resource: "works"}
-	over := c.Wrap(mustertest.RoundTripper(server))
+	transport := c.Wrap(mustertest.RoundTripper(server))
 	done := c.Expect(2)
 	const works = "/apis/work.muster.dev/v1alpha1/namespaces/a/works"
 	for _, request := range []string{"POST " + works, "PATCH " + works + "/a", "POST /api/v1/namespaces/a/pods"} {
-		require.True(t, send(t, over, request))
+		require.True(t, send(t, transport, request))
 	}
 	select {
 	case <-done:
-		t.Fatal("there is one")
+		t.Fatal("done is closed after one of two creations")
 	default:
 	}
-	require.True(t, send(t, over, "POST "+works))
+	require.True(t, send(t, transport, "POST "+works))
 	<-done
 }
 
-func TestInParallel(t *testing.T) {
+func TestInParallel_ErrorDoesNotStopOthers(t *testing.T) {
 	var calls atomic.Int32
 	bad := errors.New("bad")
 	all := make([]int, 5*testkit.Together)
@@ -42,10 +42,10 @@ func TestInParallel(t *testing.T) {
 		return nil
 	})
 	require.ErrorIs(t, err, bad)
-	require.EqualValues(t, len(all), calls.Load(), "one that fails keeps no other from being done")
+	require.EqualValues(t, len(all), calls.Load(), "an error does not prevent the other calls")
 }
 
-func TestMemoryStore(t *testing.T) {
+func TestMemoryStore_SaveLoadDelete(t *testing.T) {
 	var s testkit.MemoryStore
 	for _, want := range [][]byte{[]byte("a"), []byte("b"), nil} {
 		require.NoError(t, s.Save(t.Context(), want))
@@ -60,22 +60,22 @@ func TestMemoryStore(t *testing.T) {
 	require.Nil(t, got)
 }
 
-// server answers every request: 201 to POST and 200 otherwise.
+// server responds to every request: with 201 to POST and with 200 otherwise.
 func server(r *http.Request) (*http.Response, error) {
-	answer := httptest.NewRecorder()
+	response := httptest.NewRecorder()
 	if r.Method == http.MethodPost {
-		answer.WriteHeader(http.StatusCreated)
+		response.WriteHeader(http.StatusCreated)
 	}
-	return answer.Result(), nil
+	return response.Result(), nil
 }
 
-// send sends a request such as "GET /api/v1/pods", and reports whether it was answered.
-func send(t *testing.T, over http.RoundTripper, request string) bool {
+// send sends a request such as "GET /api/v1/pods", and reports whether the request has a response.
+func send(t *testing.T, transport http.RoundTripper, request string) bool {
 	t.Helper()
 	var method, path string
 	_, err := fmt.Sscan(request, &method, &path)
 	require.NoError(t, err)
-	response, err := over.RoundTrip(httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody))
+	response, err := transport.RoundTrip(httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody))
 	if err == nil {
 		require.NoError(t, response.Body.Close())
 	}

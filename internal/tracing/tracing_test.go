@@ -55,7 +55,7 @@ func (r *recorder) take() []*span {
 	return spans
 }
 
-// span keeps what it is told.
+// span records its attributes and its status.
 type span struct {
 	noop.Span
 
@@ -77,7 +77,7 @@ func (s *span) End(...trace.SpanEndOption)                { s.ended = true }
 func TestReconciler(t *testing.T) {
 	const secret = "s3cret"
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
-	fails := map[string]error{ // by the message of the status
+	errs := map[string]error{ // by the message of the status
 		"":                 nil,
 		"Conflict":         apierrors.NewConflict(schema.GroupResource{Resource: "works"}, "web", errors.New(secret)),
 		"DeadlineExceeded": fmt.Errorf("%s: %w", secret, context.DeadlineExceeded),
@@ -100,11 +100,11 @@ func TestReconciler(t *testing.T) {
 
 	provider := &recorder{}
 	otel.SetTracerProvider(provider)
-	for message, fail := range fails {
-		result = fail
+	for message, want := range errs {
+		result = want
 		got, err := r.Reconcile(t.Context(), request)
 		require.Equal(t, reconcile.Result{RequeueAfter: 1}, got)
-		require.Equal(t, fail, err)
+		require.Equal(t, want, err)
 		require.True(t, recording)
 		spans := provider.take()
 		require.Len(t, spans, 2)
@@ -112,7 +112,7 @@ func TestReconciler(t *testing.T) {
 		require.Equal(t, "muster-test", outer.name)
 		require.Equal(t, []attribute.KeyValue{Namespace.String("shop"), Object.String("web")}, outer.attributes)
 		require.Equal(t, message, outer.message)
-		require.Equal(t, fail != nil, outer.code == codes.Error)
+		require.Equal(t, want != nil, outer.code == codes.Error)
 		require.True(t, outer.ended)
 		require.True(t, inner.ended)
 		require.Same(t, outer, inner.parent)
@@ -126,9 +126,9 @@ var (
 	queues     = regexp.MustCompile(`workqueue\.New\w*RateLimitingQueue|queue\.Pop\(`)
 )
 
-// TestControllersHaveSpans checks that each package with a controller or with a queue of its own uses this package.
+// TestControllersHaveSpans checks that each package with a controller or with a separate queue uses this package.
 func TestControllersHaveSpans(t *testing.T) {
-	with, traced := map[string]bool{}, map[string]bool{}
+	controllers, traced := map[string]bool{}, map[string]bool{}
 	require.NoError(t, filepath.WalkDir("../..", func(path string, entry os.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -143,13 +143,13 @@ func TestControllersHaveSpans(t *testing.T) {
 		}
 		content, err := os.ReadFile(path)
 		folder := filepath.Dir(slashed)
-		with[folder] = with[folder] || reconciles.Match(content) || queues.Match(content)
+		controllers[folder] = controllers[folder] || reconciles.Match(content) || queues.Match(content)
 		traced[folder] = traced[folder] || strings.Contains(string(content), "tracing.Reconciler(") ||
 			strings.Contains(string(content), "tracing.Start(")
 		return err
 	}))
 	count := 0
-	for folder, has := range with {
+	for folder, has := range controllers {
 		if has {
 			count++
 			require.True(t, traced[folder], "%s has a controller without spans: use tracing.Reconciler or tracing.Start", folder)
@@ -158,7 +158,7 @@ func TestControllersHaveSpans(t *testing.T) {
 	require.Greater(t, count, 8)
 }
 
-// BenchmarkStart_Off is the cost of a span without a TracerProvider.
+// BenchmarkStart_Off measures the cost of a span without a TracerProvider.
 func BenchmarkStart_Off(b *testing.B) {
 	b.ReportAllocs()
 	ctx, object := b.Context(), types.NamespacedName{Namespace: "shop", Name: "web"}

@@ -18,9 +18,9 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-func TestChange(t *testing.T) {
+func TestChange_Operations(t *testing.T) {
 	labels := map[string]string{"set": "web", "namespace": ""}
-	notes := map[string]string{"example.com/revision": "web-1", v1alpha1.GeneratedByAnnotation: "WorkSet shop/web"}
+	annotations := map[string]string{"example.com/revision": "web-1", v1alpha1.GeneratedByAnnotation: "WorkSet shop/web"}
 	for _, test := range []struct {
 		reason      string
 		labels      map[string]string
@@ -28,22 +28,23 @@ func TestChange(t *testing.T) {
 		change      Change
 		paths       []string
 	}{
-		{"a Work without metadata", nil, nil, Change{Labels: labels, Annotations: notes, Spec: &v1alpha1.WorkSpec{}},
+		{"a Work without metadata", nil, nil, Change{Labels: labels, Annotations: annotations, Spec: &v1alpha1.WorkSpec{}},
 			[]string{"/metadata/resourceVersion", "/metadata/labels", "/metadata/annotations", "/spec"}},
-		{"only what differs is written",
+		{"only different metadata is written",
 			map[string]string{"set": "web", "namespace": "", "mine": "x"},
 			map[string]string{"a/b~c": "x", v1alpha1.GeneratedByAnnotation: "WorkSet shop/web"},
-			Change{Labels: labels, Annotations: notes},
+			Change{Labels: labels, Annotations: annotations},
 			[]string{"/metadata/resourceVersion", "/metadata/annotations/example.com~1revision"}},
-		{"an empty label must exist", map[string]string{"set": "web"}, map[string]string{"mine": "x"},
+		{"a missing label with an empty value is written", map[string]string{"set": "web"}, map[string]string{"mine": "x"},
 			Change{Labels: labels},
 			[]string{"/metadata/resourceVersion", "/metadata/labels/namespace"}},
-		{"a deletion was requested and did not happen", nil,
-			map[string]string{v1alpha1.DeletionRequestedByAnnotation: "uid"}, Change{Annotations: notes},
+		{"a requested deletion that did not happen is withdrawn", nil,
+			map[string]string{v1alpha1.DeletionRequestedByAnnotation: "uid"}, Change{Annotations: annotations},
 			[]string{"/metadata/resourceVersion", "/metadata/annotations/example.com~1revision",
 				"/metadata/annotations/work.muster.dev~1generated-by",
 				"/metadata/annotations/work.muster.dev~1deletion-requested-by"}},
-		{"nothing differs", labels, notes, Change{Labels: labels, Annotations: notes}, []string{"/metadata/resourceVersion"}},
+		{"no difference", labels, annotations, Change{Labels: labels, Annotations: annotations},
+			[]string{"/metadata/resourceVersion"}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			known := &v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Labels: test.labels,
@@ -81,7 +82,8 @@ func manifest(value string) v1alpha1.Manifest {
 			`"}}`)}}
 }
 
-// TestWriter_Conflicts checks each write on a Work that another client has changed, and on another Work of the name.
+// TestWriter_Conflicts checks each write on a Work that another client has changed, and on another Work with the same
+// name.
 func TestWriter_Conflicts(t *testing.T) {
 	server, err := apiserver.New(apiserver.Options{})
 	require.NoError(t, err)
@@ -143,11 +145,11 @@ func TestWriter_Conflicts(t *testing.T) {
 	require.Contains(t, string(now.Spec.Manifests[0].Raw), "v2")
 	require.Equal(t, "b", now.Annotations["a"])
 
-	asked, err := w.RequestDeletion(ctx, &known.ObjectMeta, Request{By: "uid", AnyVersion: true,
+	requested, err := w.RequestDeletion(ctx, &known.ObjectMeta, Request{By: "uid", AnyVersion: true,
 		Delete: &v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject}})
 	require.NoError(t, err)
-	require.Equal(t, "uid", asked.Annotations[v1alpha1.DeletionRequestedByAnnotation])
-	require.Equal(t, v1alpha1.OrphanObject, asked.Spec.Delete.Action)
+	require.Equal(t, "uid", requested.Annotations[v1alpha1.DeletionRequestedByAnnotation])
+	require.Equal(t, v1alpha1.OrphanObject, requested.Spec.Delete.Action)
 	require.True(t, apierrors.IsConflict(w.Delete(ctx, &known.ObjectMeta, known.ResourceVersion)))
-	require.NoError(t, w.Delete(ctx, &known.ObjectMeta, asked.ResourceVersion))
+	require.NoError(t, w.Delete(ctx, &known.ObjectMeta, requested.ResourceVersion))
 }

@@ -208,7 +208,7 @@ func TestFaults_BeforeAndAfterTheEffect(t *testing.T) {
 
 func TestCRD_RemovalDeletesInstances(t *testing.T) {
 	s := start(t, apiserver.Options{})
-	widgets := installed(t, s)
+	widgets := installWidgetDefinition(t, s)
 	_, err := widgets.List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	require.NoError(t,

@@ -16,7 +16,7 @@ import (
 
 func TestApply_ListMapsConflictsAndForce(t *testing.T) {
 	s := start(t, apiserver.Options{})
-	widgets := installed(t, s)
+	widgets := installWidgetDefinition(t, s)
 	ctx := t.Context()
 	apply := func(manager, spec string, force bool) error {
 		_, err := widgets.Patch(ctx, "w", types.ApplyPatchType,
@@ -42,8 +42,8 @@ func TestApply_ListMapsConflictsAndForce(t *testing.T) {
 	require.Len(t, spec["parts"], 2)
 }
 
-// installed creates the CustomResourceDefinition of widgets and returns a client for widgets.
-func installed(t testing.TB, s *apiserver.Server) dynamic.ResourceInterface {
+// installWidgetDefinition creates the CustomResourceDefinition of widgets and returns a client for widgets.
+func installWidgetDefinition(t testing.TB, s *apiserver.Server) dynamic.ResourceInterface {
 	t.Helper()
 	c := dynamic.NewForConfigOrDie(s.Admin())
 	body, err := yaml.YAMLToJSON([]byte(widgetCRD))

@@ -54,7 +54,7 @@ func inBubble(t *testing.T, name string) *apiserver.Server {
 }
 
 // until polls a condition in virtual time, for ten minutes at most.
-func until(t *testing.T, what string, done func() bool) {
+func until(t *testing.T, expected string, done func() bool) {
 	t.Helper()
 	for range 6000 {
 		if done() {
@@ -62,7 +62,7 @@ func until(t *testing.T, what string, done func() bool) {
 		}
 		<-time.After(100 * time.Millisecond) // virtual time
 	}
-	t.Fatalf("%s: not within ten virtual minutes", what)
+	t.Fatalf("%s: not within ten virtual minutes", expected)
 }
 
 func newManager(t *testing.T, cfg *rest.Config, scheme *runtime.Scheme, elect bool) manager.Manager {

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 // returned itself.
 type step struct {
 	User, Method, Path, Type, Accept, Body string
-	// Ignore names what differs on purpose and is removed before the comparison.
+	// Ignore has the paths of fields that differ intentionally. They are removed before the comparison.
 	Ignore []string
 }
 
@@ -92,15 +92,15 @@ func (g *target) fill(text string) string {
 	})
 }
 
-// answer is a normalized response.
-type answer struct {
+// result is a normalized response.
+type result struct {
 	Code     int
 	Type     string
 	Warnings []string
 	Body     any
 }
 
-func (g *target) send(t testing.TB, s step) answer {
+func (g *target) send(t testing.TB, s step) result {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), s.Method, g.base+g.fill(s.Path),
 		strings.NewReader(g.fill(s.Body)))
@@ -117,7 +117,7 @@ func (g *target) send(t testing.TB, s step) answer {
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
-	out := answer{Code: response.StatusCode, Type: response.Header.Get("Content-Type"),
+	out := result{Code: response.StatusCode, Type: response.Header.Get("Content-Type"),
 		Warnings: response.Header.Values("Warning")}
 	slices.Sort(out.Warnings)
 	var value any
@@ -205,7 +205,7 @@ func (g *target) normalize(key string, value any) any {
 		if out["creationTimestamp"] == nil {
 			delete(out, "creationTimestamp")
 		}
-		if out["continue"] == "" { // lists of custom resources have it
+		if out["continue"] == "" { // Lists of custom resources have this field.
 			delete(out, "continue")
 		}
 		return out
@@ -214,7 +214,7 @@ func (g *target) normalize(key string, value any) any {
 		for _, child := range v {
 			out = append(out, g.normalize(key, child))
 		}
-		if key == "managedFields" || key == "causes" { // errors of schemas have no order
+		if key == "managedFields" || key == "causes" { // Errors of schemas have no order.
 			slices.SortFunc(out, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 			// Some strategies of Kubernetes validate metadata twice.
 			out = slices.CompactFunc(out, func(a, b any) bool { return fmt.Sprint(a) == fmt.Sprint(b) })
@@ -244,7 +244,7 @@ func (g *target) normalize(key string, value any) any {
 			return "UID"
 		})
 		if key == "message" {
-			if before, _, several := strings.Cut(v, " is invalid: ["); several { // the causes say the same
+			if before, _, several := strings.Cut(v, " is invalid: ["); several { // The causes contain the same messages.
 				v = before
 			}
 			// The comparison with a schema visits the fields of an object in a random order, and ends at the first undeclared
@@ -263,9 +263,9 @@ func (g *target) normalize(key string, value any) any {
 
 var timestamps = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-func pair(t testing.TB) (real, memory *target) {
+func newTargets(t testing.TB) (real, memory *target) {
 	t.Helper()
-	// A new plane: the in-memory server is new as well, and has no objects of an earlier run.
+	// The plane is new, because the new in-memory server has no objects of an earlier run either.
 	p := localplane.ForTest(t, localplane.Options{Name: "differential"})
 	s := start(t, apiserver.Options{})
 	real = newTarget(t, map[string]*rest.Config{"": p.Config(), "dev": p.User("dev", "devs")})
@@ -274,7 +274,7 @@ func pair(t testing.TB) (real, memory *target) {
 }
 
 // both sends a step to both servers and compares the responses.
-func both(t testing.TB, real, memory *target, s step) (answer, bool) {
+func both(t testing.TB, real, memory *target, s step) (result, bool) {
 	t.Helper()
 	want, got := real.send(t, s), memory.send(t, s)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -368,7 +368,7 @@ spec:
 // TestDifferential_RandomRequests sends the same random requests to this server and to a real control plane, and
 // compares all responses and watch events.
 func TestDifferential_RandomRequests(t *testing.T) {
-	real, memory := pair(t)
+	real, memory := newTargets(t)
 	installWidgets(t, real, memory)
 	total := 0
 	for seed := *firstSeed; seed < *firstSeed+*seeds; seed++ {
@@ -451,7 +451,8 @@ func (w *watched) compare(t testing.TB, real, memory *target) {
 			require.NoError(t, err)
 			var event any
 			require.NoError(t, json.Unmarshal(bytes.TrimSpace(line), &event))
-			if !bytes.Contains(line, []byte(`"name":"kube-root-ca.crt"`)) { // published again at any time
+			// The controller can update the ConfigMap kube-root-ca.crt at any time.
+			if !bytes.Contains(line, []byte(`"name":"kube-root-ca.crt"`)) {
 				events[i] = append(events[i], target.normalize("", event))
 			}
 			if bytes.Contains(line, []byte("zz-end")) {

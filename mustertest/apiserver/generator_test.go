@@ -163,10 +163,10 @@ func (g *generator) object(r resource, name string) object {
 	add(3, "unknownField", "x")
 	obj := object{"apiVersion": r.api, "kind": r.kind, "metadata": metadata}
 	r.content(g, obj)
-	if g.chance(2) && r.kind != "Widget" { // see the package documentation
+	if g.chance(2) && r.kind != "Widget" { // See the package documentation.
 		obj["kind"] = "Other"
 	}
-	if g.chance(2) && r.kind != "Widget" { // its fields would be unknown, which kube-apiserver warns about
+	if g.chance(2) && r.kind != "Widget" { // The fields would be unknown, and kube-apiserver would return warnings.
 		obj["apiVersion"] = "example.com/v9"
 	}
 	if g.chance(3) {
@@ -251,7 +251,7 @@ func (g *generator) request() step {
 		return g.delete(r, name, key)
 	}
 	if g.chance(20) {
-		return g.odd(r, name)
+		return g.unusual(r, name)
 	}
 	if g.chance(30) && r.namespaced {
 		query := url.Values{"labelSelector": {pick(g, "a=1", "b", "!a")}}
@@ -406,8 +406,8 @@ func (g *generator) delete(r resource, name, key string) step {
 	return step{Method: "DELETE", Path: g.path(r, name), Type: "application/json", Body: body}
 }
 
-// odd returns requests that no client sends intentionally.
-func (g *generator) odd(r resource, name string) step {
+// unusual returns requests that no client sends intentionally.
+func (g *generator) unusual(r resource, name string) step {
 	return pick(g,
 		step{Method: "POST", Path: g.path(r, name), Type: "application/json", Body: "{}"},
 		step{Method: "PUT", Path: g.path(r, ""), Type: "application/json", Body: "{}"},

@@ -23,7 +23,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-var hollowMembers = flag.Int("hollow-members", 20, "how many members TestJoinHollow_EachIsAMemberOfItsOwn joins")
+var hollowMembers = flag.Int("hollow-members", 20, "number of members of TestJoinHollow_EachAgentHasItsOwnMember")
 
 var (
 	hubPlane    = localplane.Shared{Options: localplane.Options{Name: "hub"}}
@@ -58,7 +58,7 @@ func TestJoin_AppliesWorksAndContinuesAfterStop(t *testing.T) {
 		Spec:       workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{greeting("hello")}},
 	}
 	require.NoError(t, hub.Client().Create(t.Context(), work))
-	expect := func(text string) {
+	waitForText := func(text string) {
 		t.Helper()
 		mustertest.Holds(t, time.Minute, "the member has the text "+text, func() bool {
 			var got corev1.ConfigMap
@@ -66,14 +66,14 @@ func TestJoin_AppliesWorksAndContinuesAfterStop(t *testing.T) {
 			return onMember.Get(t.Context(), key, &got) == nil && got.Data["text"] == text
 		})
 	}
-	expect("hello")
+	waitForText("hello")
 
 	stop()
 	mustertest.Change(t, hub.Client(), work, func(w *workv1alpha1.Work) {
 		w.Spec.Manifests = []workv1alpha1.Manifest{greeting("goodbye")}
 	})
 	stop = hub.Join("east", member, options)
-	expect("goodbye")
+	waitForText("goodbye")
 	var again v1alpha1.MemberCluster
 	require.NoError(t, hub.Client().Get(t.Context(), client.ObjectKey{Name: "east"}, &again))
 	require.Equal(t, east.UID, again.UID, "the agent continues its membership")
@@ -81,11 +81,11 @@ func TestJoin_AppliesWorksAndContinuesAfterStop(t *testing.T) {
 	stop()
 }
 
-// remove deletes an object, and waits until it does not exist any more.
+// remove deletes an object, and waits until the deletion is complete.
 func remove(t *testing.T, c client.Client, object client.Object) {
 	t.Helper()
 	require.NoError(t, c.Delete(t.Context(), object))
-	mustertest.Holds(t, time.Minute, object.GetName()+" does not exist any more", func() bool {
+	mustertest.Holds(t, time.Minute, object.GetName()+" is deleted", func() bool {
 		return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 	})
 }
@@ -98,7 +98,7 @@ func greeting(text string) workv1alpha1.Manifest {
 	}}}
 }
 
-func TestJoinHollow_EachIsAMemberOfItsOwn(t *testing.T) {
+func TestJoinHollow_EachAgentHasItsOwnMember(t *testing.T) {
 	count := *hollowMembers
 	hub := fleet.StartHub(t, hubPlane.ForTest(t).Config(), fleet.HubOptions{})
 	options := fleet.HollowOptions{
@@ -127,5 +127,5 @@ func TestJoinHollow_EachIsAMemberOfItsOwn(t *testing.T) {
 	}
 	stop()
 	hub.Stop()
-	hub.Stop() // A second call returns as well.
+	hub.Stop() // A second call has no effect.
 }

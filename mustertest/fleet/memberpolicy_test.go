@@ -37,7 +37,7 @@ func TestMemberPolicy_ReportedAndScheduled(t *testing.T) {
 	defer stop()
 	ctx, c := t.Context(), hub.Client()
 	closed := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "closed"}}
-	reports := func(kinds ...string) {
+	waitForKinds := func(kinds ...string) {
 		t.Helper()
 		mustertest.Eventually(t, time.Minute, fmt.Sprint("the member reports that it accepts ", kinds), func() error {
 			if err := c.Get(ctx, client.ObjectKeyFromObject(closed), closed); err != nil {
@@ -59,7 +59,7 @@ func TestMemberPolicy_ReportedAndScheduled(t *testing.T) {
 	}
 	require.NoError(t, onMember.Create(ctx, policy))
 	t.Cleanup(func() { require.NoError(t, onMember.Delete(context.Background(), policy)) })
-	reports("ConfigMap")
+	waitForKinds("ConfigMap")
 	require.Equal(t, []string{"shop"}, closed.Status.MemberPolicy.Namespaces)
 
 	work := &workv1alpha1.Work{
@@ -85,7 +85,7 @@ func TestMemberPolicy_ReportedAndScheduled(t *testing.T) {
 	}}}
 	placement.Spec.Policy.RequiredAPIs = []metav1.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "Deployment"}}
 	require.NoError(t, c.Create(ctx, placement))
-	scheduled := func(message string, clusters int32) {
+	waitForDecision := func(message string, clusters int32) {
 		t.Helper()
 		mustertest.Eventually(t, time.Minute, "the Placement is decided", func() error {
 			if err := c.Get(ctx, client.ObjectKeyFromObject(placement), placement); err != nil {
@@ -98,16 +98,16 @@ func TestMemberPolicy_ReportedAndScheduled(t *testing.T) {
 			return nil
 		})
 	}
-	scheduled("does not accept Deployment.apps", 0)
+	waitForDecision("does not accept Deployment.apps", 0)
 
 	mustertest.Change(t, onMember, policy, func(p *tenancyv1alpha1.MemberPolicy) {
 		p.Spec.Rules[0].Kinds = append(p.Spec.Rules[0].Kinds, tenancyv1alpha1.ObjectKind{Group: "apps", Kind: "*"})
 	})
-	reports("*.apps", "ConfigMap")
-	scheduled("", 1)
+	waitForKinds("*.apps", "ConfigMap")
+	waitForDecision("", 1)
 	policy.Spec.Rules = nil
 	mustertest.Change(t, onMember, policy, func(p *tenancyv1alpha1.MemberPolicy) { p.Spec.Rules = nil })
-	reports()
-	scheduled("", 1) // a chosen cluster stays
+	waitForKinds()
+	waitForDecision("", 1) // A selected cluster stays selected.
 	remove(t, c, work)
 }

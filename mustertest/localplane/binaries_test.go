@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFillOnce(t *testing.T) {
+func TestFillOnce_ConcurrentCalls(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "cache", "key")
 	const callers = 8
 	var fills atomic.Int32
@@ -28,7 +28,7 @@ func TestFillOnce(t *testing.T) {
 	defer cancel()
 	fill := func(ctx context.Context, partial string, _ *display) error {
 		fills.Add(1)
-		for range callers - 1 { // All others are past their first look at the folder.
+		for range callers - 1 { // All other calls have found the folder empty.
 			select {
 			case <-waiting:
 			case <-ctx.Done():
@@ -61,7 +61,7 @@ func TestFillOnce(t *testing.T) {
 		waiting <- struct{}{}
 	}
 	require.NoError(t, fillOnce(ctx, folder, programs, out, fill))
-	require.Equal(t, int32(2), fills.Load(), "a folder that somebody damaged is made anew")
+	require.Equal(t, int32(2), fills.Load(), "a damaged folder is filled again")
 }
 
 type writerFunc func(text string)
@@ -71,10 +71,10 @@ func (f writerFunc) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// fillVariable makes a child process of TestFillOnceAmongProcesses fill the folder that the variable names.
+// fillVariable makes a child process of TestFillOnce_ConcurrentProcesses fill the folder that the variable names.
 const fillVariable = "MUSTER_TEST_FILL"
 
-func TestFillOnceAmongProcesses(t *testing.T) {
+func TestFillOnce_ConcurrentProcesses(t *testing.T) {
 	if folder := os.Getenv(fillVariable); folder != "" {
 		require.NoError(t, fillOnce(t.Context(), folder, programs, io.Discard, func(_ context.Context, partial string,
 			_ *display) error {
@@ -90,7 +90,7 @@ func TestFillOnceAmongProcesses(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			child := exec.Command(os.Args[0], "-test.run=^TestFillOnceAmongProcesses$")
+			child := exec.Command(os.Args[0], "-test.run=^TestFillOnce_ConcurrentProcesses$")
 			child.Env = append(os.Environ(), fillVariable+"="+folder)
 			if out, err := child.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
@@ -103,7 +103,7 @@ func TestFillOnceAmongProcesses(t *testing.T) {
 	require.Equal(t, "x", string(fills))
 }
 
-func TestFillOnceLeavesNothingHalfMade(t *testing.T) {
+func TestFillOnce_RemovesPartialFolders(t *testing.T) {
 	parent := t.TempDir()
 	folder := filepath.Join(parent, "key")
 	broken := errors.New("no space left")
@@ -119,7 +119,7 @@ func TestFillOnceLeavesNothingHalfMade(t *testing.T) {
 		_ *display) error {
 		return writePrograms(partial)
 	}))
-	require.Equal(t, []string{folder, folder + ".lock"}, entries(t, parent), "what a crash left is removed")
+	require.Equal(t, []string{folder, folder + ".lock"}, entries(t, parent), "the folder of a crashed process is removed")
 }
 
 func TestWaitingForALockIsShownAndEndsWithTheContext(t *testing.T) {
@@ -135,8 +135,9 @@ func TestWaitingForALockIsShownAndEndsWithTheContext(t *testing.T) {
 	require.Contains(t, out.String(), "another process builds etcd, kube-apiserver")
 }
 
-// TestBuild runs the real build on a module with tiny programs. The module has the same two packages at the same paths.
-func TestBuild(t *testing.T) {
+// TestBuild_CreatesPrograms runs the real build on a module with tiny programs. The module has the same two packages at
+// the same paths.
+func TestBuild_CreatesPrograms(t *testing.T) {
 	source := tinyModule("package main\n\nfunc main() {}\n")
 	folder := t.TempDir()
 	var out bytes.Buffer
@@ -152,7 +153,7 @@ func TestBuild(t *testing.T) {
 	require.Contains(t, out.String(), "done")
 }
 
-func TestBuildReportsWhatTheCompilerSaid(t *testing.T) {
+func TestBuild_ReportsCompilerErrors(t *testing.T) {
 	source := tinyModule("package main\n\nfunc main() { undefined() }\n")
 	show := startDisplay(io.Discard, "", "")
 	folder := t.TempDir()
@@ -161,10 +162,10 @@ func TestBuildReportsWhatTheCompilerSaid(t *testing.T) {
 	require.ErrorContains(t, err, "undefined: undefined")
 	require.ErrorContains(t, err, "go build in "+filepath.Join(folder, "source"))
 	require.ErrorContains(t, err, "(1 of 2 packages were compiled")
-	require.NotContains(t, err.Error(), "\texample.com/controlplane\n", "progress is no message")
+	require.NotContains(t, err.Error(), "\texample.com/controlplane\n", "progress is not part of the error")
 }
 
-func TestBuildEndsWithTheContext(t *testing.T) {
+func TestBuild_EndsWithTheContext(t *testing.T) {
 	source := tinyModule("package main\n\nfunc main() {}\n")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("changed my mind"))

@@ -60,7 +60,7 @@ func TestNodesRenewTheirLeases(t *testing.T) {
 	}, eventually, tick)
 }
 
-func TestNodesHaveTheCapacityAskedFor(t *testing.T) {
+func TestNodes_HaveTheRequestedCapacity(t *testing.T) {
 	t.Parallel()
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("3"),
@@ -72,7 +72,7 @@ func TestNodesHaveTheCapacityAskedFor(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, nodes.Items, 2)
 	for _, node := range nodes.Items {
-		require.True(t, isReady(&node), "Start waits for that")
+		require.True(t, isReady(&node), "Start waits until nodes are ready")
 		require.Empty(t, node.Spec.Taints)
 		for name, want := range capacity {
 			require.Zero(t, want.Cmp(node.Status.Capacity[name]), "capacity of %s", name)
@@ -88,7 +88,7 @@ func TestNodesHaveTheCapacityAskedFor(t *testing.T) {
 	_, err = client.CoreV1().Nodes().Create(t.Context(), tainted, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.NoError(t, client.hasReadyNodes(2)(t.Context()))
-	require.ErrorContains(t, client.hasReadyNodes(3)(t.Context()), "2 of 3 nodes", "it takes no pods")
+	require.ErrorContains(t, client.hasReadyNodes(3)(t.Context()), "2 of 3 nodes", "a tainted node does not accept pods")
 }
 
 func TestNamespaceTerminates(t *testing.T) {
@@ -180,14 +180,14 @@ func TestTokenEndsWithItsServiceAccount(t *testing.T) {
 
 	require.NoError(t, accounts.Delete(t.Context(), account.Name, metav1.DeleteOptions{}))
 	agent := clientFor(t, cfg)
-	require.Eventually(t, func() bool { // The API server trusts a token that it has seen for another ten seconds.
+	require.Eventually(t, func() bool { // The API server caches the review of a token for ten seconds.
 		_, err := agent.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{},
 			metav1.CreateOptions{})
 		return apierrors.IsUnauthorized(err)
 	}, eventually, tick)
 }
 
-func TestRBAC(t *testing.T) {
+func TestRBAC_BindingOfAGroup(t *testing.T) {
 	p := shared.ForTest(t)
 	admin := clientFor(t, p.Config())
 	namespace := newNamespace(t, admin)
@@ -207,7 +207,7 @@ func TestRBAC(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := jane.CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{})
 		return err == nil
-	}, eventually, tick, "with a binding of her group")
+	}, eventually, tick, "with a binding of the group")
 	_, err = jane.CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{})
 	require.True(t, apierrors.IsForbidden(err), "in another namespace: %v", err)
 }

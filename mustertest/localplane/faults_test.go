@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestAPIServerComesBackWithItsData(t *testing.T) {
+func TestStartAPIServer_KeepsData(t *testing.T) {
 	t.Parallel()
 	p := ForTest(t, Options{Name: "crash", Nodes: 1})
 	client := clientFor(t, p.Config())
@@ -37,21 +37,21 @@ func TestAPIServerComesBackWithItsData(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, p.StartAPIServer(ended), context.Canceled)
 
-	require.NoError(t, p.StartAPIServer(t.Context()), "may be tried again after an error")
+	require.NoError(t, p.StartAPIServer(t.Context()), "StartAPIServer may be called again after an error")
 	after, err := client.CoreV1().ConfigMaps(namespace).Get(t.Context(), "kept", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, before.UID, after.UID)
-	require.Equal(t, "jane", whoAmI(t, user).Username, "credentials are still good")
-	deployAndWait(t, client, namespace) // The controllers found it again.
+	require.Equal(t, "jane", whoAmI(t, user).Username, "credentials remain valid")
+	deployAndWait(t, client, namespace) // The controllers have connected again.
 }
 
-func TestStopEndsAStartOfTheAPIServer(t *testing.T) {
+func TestStop_EndsStartAPIServer(t *testing.T) {
 	t.Parallel()
 	skipIfShort(t)
 	p, err := startForTest(t, Options{Name: "impatient"})
 	require.NoError(t, err)
 	require.NoError(t, p.KillAPIServer())
-	// An etcd that hangs keeps the API server from becoming ready, and does not mind SIGTERM either.
+	// The API server does not become ready while etcd is suspended. A suspended etcd does not end by SIGTERM.
 	require.NoError(t, p.running.etcd.cmd.Process.Signal(syscall.SIGSTOP))
 	failed := make(chan error)
 	go func() { failed <- p.StartAPIServer(t.Context()) }()
@@ -61,7 +61,7 @@ func TestStopEndsAStartOfTheAPIServer(t *testing.T) {
 		}
 		p.mu.Unlock()
 		return false
-	}, eventually, tick, "it holds the lock while it waits")
+	}, eventually, tick, "StartAPIServer holds the lock while it waits")
 
 	began := time.Now()
 	require.NoError(t, p.Stop())
@@ -86,7 +86,7 @@ func crash() {
 	select {}
 }
 
-func TestNothingStaysWhenTheParentIsKilled(t *testing.T) {
+func TestWatchdog_RemovesPlaneWhenTheParentIsKilled(t *testing.T) {
 	t.Parallel()
 	skipIfShort(t)
 	dir := t.TempDir()

@@ -41,7 +41,7 @@ func TestStopLeavesNothing(t *testing.T) {
 		require.False(t, alive(pid), name)
 	}
 	require.Empty(t, entries(t, dir))
-	require.NoError(t, p.Stop(), "may be called again")
+	require.NoError(t, p.Stop(), "Stop may be called again")
 	require.ErrorContains(t, p.StartAPIServer(t.Context()), "stopped")
 	require.ErrorContains(t, p.KillAPIServer(), "not running")
 }
@@ -79,10 +79,10 @@ func TestPlanesAreIndependent(t *testing.T) {
 		require.NotContains(t, names, "only-"+opts[1-i].Name)
 	}
 
-	stranger := planes[0].Config()
-	stranger.Host, stranger.CAData = planes[1].Config().Host, planes[1].Config().CAData
-	_, err := clientFor(t, stranger).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
-	require.ErrorContains(t, err, "Unauthorized", "the admin of one plane is nobody on another")
+	otherAdmin := planes[0].Config()
+	otherAdmin.Host, otherAdmin.CAData = planes[1].Config().Host, planes[1].Config().CAData
+	_, err := clientFor(t, otherAdmin).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+	require.ErrorContains(t, err, "Unauthorized", "the admin of one plane is no user of another plane")
 }
 
 func TestKubeconfigFile(t *testing.T) {
@@ -104,7 +104,7 @@ func TestConfigIsACopy(t *testing.T) {
 	require.Negative(t, p.Config().QPS, "no client-side rate limit")
 }
 
-func TestUserWithAnImpossibleNamePanics(t *testing.T) {
+func TestUser_InvalidNamePanics(t *testing.T) {
 	p := shared.ForTest(t)
 	require.Panics(t, func() { p.User("\xff") })
 }
@@ -119,22 +119,22 @@ func TestStart_FailsWithTheLog(t *testing.T) {
 		want   []string
 	}{
 		{
-			reason: "an API server that ends at once is reported with what it said",
+			reason: "the API server ends at once",
 			broken: apiServerName, script: "echo unknown flag; exit 3",
 			want: []string{"start plane broken", "kube-apiserver", "exit status 3", "unknown flag"},
 		},
 		{
-			reason: "the API server only waits when etcd is not there; etcd is to blame",
+			reason: "etcd ends, and the API server waits for etcd",
 			broken: etcdName, script: "echo disk is full; exit 4",
 			want: []string{"start plane broken", "etcd", "exit status 4", "disk is full"},
 		},
 		{
-			reason: "a component that does nothing is reported when the context ends",
+			reason: "the controller manager does nothing until the context ends",
 			broken: controllerManagerName, script: "echo thinking; touch $0.started; exec sleep 1000",
 			want: []string{"kube-controller-manager", "default ServiceAccount", "waited enough", "still running", "thinking"},
 		},
 		{
-			reason: "nothing else waits for the scheduler, yet its end must not go unnoticed",
+			reason: "the scheduler ends, and no other component waits for the scheduler",
 			broken: schedulerName, script: "echo no such profile; exit 5", nodes: 1,
 			want: []string{"kube-scheduler", "exit status 5", "no such profile"},
 		},
@@ -163,9 +163,9 @@ func TestStart_FailsWithTheLog(t *testing.T) {
 	}
 }
 
-func TestStartTriesOtherPortsWhenOneIsTaken(t *testing.T) {
+func TestStart_RetriesWithOtherPortsWhenAPortIsInUse(t *testing.T) {
 	skipIfShort(t)
-	// The first etcd finds its port taken, as if another process had been faster; later ones do not.
+	// The port of the first etcd is in use, as if another process had been faster. Ports of later ones are not.
 	once := filepath.Join(t.TempDir(), "once")
 	real, err := Binaries(t.Context(), Options{})
 	require.NoError(t, err)
@@ -175,7 +175,7 @@ func TestStartTriesOtherPortsWhenOneIsTaken(t *testing.T) {
 	p, err := Start(t.Context(), Options{Dir: dir})
 	require.NoError(t, err)
 	require.DirExists(t, once)
-	require.Len(t, entries(t, dir), 1, "the first attempt left nothing")
+	require.Len(t, entries(t, dir), 1, "the first attempt leaves no folder")
 	require.NoError(t, p.Stop())
 }
 
@@ -221,7 +221,7 @@ func TestLogDirOutlivesThePlane(t *testing.T) {
 	require.NoError(t, os.Mkdir("planes", 0o755))
 	const logs = "logs"
 	p, err := startForTest(t, Options{LogDir: logs, Dir: "planes"})
-	require.NoError(t, err, "relative paths will do")
+	require.NoError(t, err, "relative paths are supported")
 	require.Len(t, entries(t, "planes"), 1)
 	require.NoError(t, p.Stop())
 	data, err := os.ReadFile(filepath.Join(logs, "kube-apiserver.log"))
@@ -244,7 +244,7 @@ func TestUserCertificate(t *testing.T) {
 	require.Equal(t, ca.parent.Raw, block.Bytes)
 }
 
-func TestPortsAreNotGivenTwice(t *testing.T) {
+func TestTakePort_ReturnsEachPortOnce(t *testing.T) {
 	seen := map[int]bool{}
 	for range 200 {
 		port, err := takePort()

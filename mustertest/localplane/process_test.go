@@ -36,15 +36,15 @@ func TestProcessGetsItsArgumentsAndNothingElse(t *testing.T) {
 }
 
 func TestProcessStop(t *testing.T) {
-	polite := startScript(t, "trap 'exit 0' TERM; echo up; while :; do sleep 0.01; done")
-	waitForLog(t, polite, "up")
-	require.NoError(t, polite.stop(eventually))
-	require.NoError(t, polite.err)
+	terminates := startScript(t, "trap 'exit 0' TERM; echo up; while :; do sleep 0.01; done")
+	waitForLog(t, terminates, "up")
+	require.NoError(t, terminates.stop(eventually))
+	require.NoError(t, terminates.err)
 
-	stubborn := startScript(t, "trap '' TERM; echo up; while :; do sleep 0.01; done")
-	waitForLog(t, stubborn, "up")
-	require.NoError(t, stubborn.stop(10*time.Millisecond))
-	require.ErrorContains(t, stubborn.err, "killed")
+	ignoresTerm := startScript(t, "trap '' TERM; echo up; while :; do sleep 0.01; done")
+	waitForLog(t, ignoresTerm, "up")
+	require.NoError(t, ignoresTerm.stop(10*time.Millisecond))
+	require.ErrorContains(t, ignoresTerm.err, "killed")
 
 	ended := startScript(t, "echo bye; exit 7")
 	<-ended.exited
@@ -81,10 +81,10 @@ func TestProcessWaitUntil(t *testing.T) {
 		return notYet
 	})
 	require.ErrorContains(t, err, "waited enough (last answer: not yet)",
-		"the last answer is of use, that of an ended context is not")
+		"the error contains the last result before the end of the context")
 }
 
-// TestProcessFailure_Transient checks the failures after which Start retries: a port that was taken and a panic, but
+// TestProcessFailure_Transient checks the failures after which Start retries: a port in use and a panic, but
 // not an error of the component.
 func TestProcessFailure_Transient(t *testing.T) {
 	for output, want := range map[string]bool{
@@ -98,9 +98,9 @@ func TestProcessFailure_Transient(t *testing.T) {
 	}
 }
 
-// TestWatchdogKillsOnlyWhatIsRegistered checks that the watchdog does not kill a deregistered process. After a process
-// was reaped, its PID may be reused.
-func TestWatchdogKillsOnlyWhatIsRegistered(t *testing.T) {
+// TestWatchdog_KillsOnlyRegisteredProcesses checks that the watchdog does not kill a deregistered process. After a
+// process was reaped, its PID may be reused.
+func TestWatchdog_KillsOnlyRegisteredProcesses(t *testing.T) {
 	bystander := startScript(t, "exec sleep 1000")
 	victim := startScript(t, "exec sleep 1000")
 	folder := filepath.Join(t.TempDir(), "has a space")
@@ -114,7 +114,7 @@ func TestWatchdogKillsOnlyWhatIsRegistered(t *testing.T) {
 	select {
 	case <-victim.exited:
 	case <-time.After(eventually):
-		t.Fatal("what is registered was not killed")
+		t.Fatal("the watchdog does not kill a registered process")
 	}
 	require.NoDirExists(t, folder)
 	require.True(t, alive(bystander.cmd.Process.Pid))

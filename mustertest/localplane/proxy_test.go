@@ -35,30 +35,30 @@ func TestProxyCarriesBothWays(t *testing.T) {
 func TestProxyCut(t *testing.T) {
 	proxy := newTestProxy(t, echo(t))
 	conn := dial(t, proxy)
-	require.NoError(t, conn.say("hello"))
+	require.NoError(t, conn.exchange("hello"))
 
 	proxy.Cut()
-	require.ErrorIs(t, conn.say("hello"), syscall.ECONNRESET)
-	require.ErrorIs(t, dialAndSay(proxy), syscall.ECONNRESET, "a new connection")
+	require.ErrorIs(t, conn.exchange("hello"), syscall.ECONNRESET)
+	require.ErrorIs(t, dialAndExchange(proxy), syscall.ECONNRESET, "a new connection is cut")
 
 	proxy.Heal()
-	require.Error(t, conn.say("hello"), "what was cut stays cut")
-	require.NoError(t, dial(t, proxy).say("hello"))
+	require.Error(t, conn.exchange("hello"), "Heal does not restore a cut connection")
+	require.NoError(t, dial(t, proxy).exchange("hello"))
 }
 
 func TestProxyStall(t *testing.T) {
 	proxy := newTestProxy(t, echo(t))
 	conn := dial(t, proxy)
-	require.NoError(t, conn.say("before"))
+	require.NoError(t, conn.exchange("before"))
 
 	proxy.Stall()
 	fresh := dial(t, proxy)
 	for _, c := range []*testConn{conn, fresh} {
 		_, err := io.WriteString(c, "meanwhile\n")
-		require.NoError(t, err, "the sender notices nothing")
+		require.NoError(t, err, "a write on a stalled connection succeeds")
 		require.NoError(t, c.SetReadDeadline(time.Now().Add(short)))
 		_, err = c.lines.ReadString('\n')
-		require.ErrorIs(t, err, os.ErrDeadlineExceeded, "neither an answer nor an end")
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded, "neither data nor the end of the connection")
 		require.NoError(t, c.SetReadDeadline(time.Now().Add(eventually)))
 	}
 
@@ -66,8 +66,8 @@ func TestProxyStall(t *testing.T) {
 	for _, c := range []*testConn{conn, fresh} {
 		line, err := c.lines.ReadString('\n')
 		require.NoError(t, err)
-		require.Equal(t, "meanwhile\n", line, "arrives late, as after a partition")
-		require.NoError(t, c.say("after"))
+		require.Equal(t, "meanwhile\n", line, "the line arrives after Heal")
+		require.NoError(t, c.exchange("after"))
 	}
 }
 
@@ -93,19 +93,19 @@ func TestProxyCutAfterStall(t *testing.T) {
 	proxy.Stall()
 	conn := dial(t, proxy)
 	proxy.Cut()
-	require.ErrorIs(t, conn.say("hello"), syscall.ECONNRESET)
+	require.ErrorIs(t, conn.exchange("hello"), syscall.ECONNRESET)
 }
 
 func TestProxyDelay(t *testing.T) {
 	const delay = 60 * time.Millisecond
 	proxy := newTestProxy(t, echo(t))
 	conn := dial(t, proxy)
-	require.NoError(t, conn.say("warm"))
+	require.NoError(t, conn.exchange("warm"))
 
 	proxy.Delay(delay)
 	began := time.Now()
-	require.NoError(t, conn.say("slow"))
-	require.GreaterOrEqual(t, time.Since(began), 2*delay, "there and back")
+	require.NoError(t, conn.exchange("slow"))
+	require.GreaterOrEqual(t, time.Since(began), 2*delay, "one delay in each direction")
 
 	began = time.Now()
 	go func() {
@@ -114,12 +114,12 @@ func TestProxyDelay(t *testing.T) {
 	}()
 	_, err := io.Copy(io.Discard, conn)
 	require.NoError(t, err)
-	require.Less(t, time.Since(began), 64*delay, "pieces travel together, not one after the other")
+	require.Less(t, time.Since(began), 64*delay, "the pieces are delayed together, not one after the other")
 
 	proxy.Heal()
 	conn = dial(t, proxy)
 	began = time.Now()
-	require.NoError(t, conn.say("quick"))
+	require.NoError(t, conn.exchange("quick"))
 	require.Less(t, time.Since(began), 2*delay)
 }
 
@@ -128,7 +128,7 @@ func TestProxy_NoListener(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, listener.Close())
 	proxy := newTestProxy(t, listener.Addr().String())
-	require.ErrorIs(t, dialAndSay(proxy), syscall.ECONNRESET)
+	require.ErrorIs(t, dialAndExchange(proxy), syscall.ECONNRESET)
 }
 
 func TestProxyClose(t *testing.T) {
@@ -142,19 +142,19 @@ func TestProxyClose(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			proxy := newTestProxy(t, target)
 			old := dial(t, proxy)
-			require.NoError(t, old.say("hello"))
+			require.NoError(t, old.exchange("hello"))
 			fault(proxy)
 			_, _ = io.WriteString(old, "on its way\n")
 			fresh := make(chan error)
-			go func() { fresh <- dialAndSay(proxy) }()
+			go func() { fresh <- dialAndExchange(proxy) }()
 			require.NoError(t, proxy.Close())
-			if err := <-fresh; name != "healthy" { // There it may have been quick enough.
+			if err := <-fresh; name != "healthy" { // A healthy proxy may complete the exchange before Close.
 				require.Error(t, err)
 			}
 			_, err := io.Copy(io.Discard, old)
-			require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it is over for the old one")
-			require.NoError(t, proxy.Close(), "may be called again")
-			require.ErrorIs(t, dialAndSay(proxy), syscall.ECONNREFUSED)
+			require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the old connection ends")
+			require.NoError(t, proxy.Close(), "Close may be called again")
+			require.ErrorIs(t, dialAndExchange(proxy), syscall.ECONNREFUSED)
 		})
 	}
 }
@@ -165,7 +165,7 @@ func TestProxyConfig(t *testing.T) {
 	cfg := &rest.Config{Host: "https://127.0.0.1:6443/prefix", BearerToken: "kept"}
 	require.Equal(t, "https://"+proxy.Addr()+"/prefix", proxy.Config(cfg).Host)
 	require.Equal(t, "kept", proxy.Config(cfg).BearerToken)
-	require.Equal(t, "https://127.0.0.1:6443/prefix", cfg.Host, "the argument is left alone")
+	require.Equal(t, "https://127.0.0.1:6443/prefix", cfg.Host, "the argument is not changed")
 
 	_, err := NewProxy("no port")
 	require.ErrorContains(t, err, `target "no port" is not HOST:PORT`)
@@ -179,10 +179,11 @@ func TestProxyInFrontOfAPlane(t *testing.T) {
 	require.NoError(t, get(t, cfg))
 	proxy.Stall()
 	var timeout net.Error
-	require.True(t, errors.As(get(t, cfg), &timeout) && timeout.Timeout(), "a partition is a timeout")
+	require.True(t, errors.As(get(t, cfg), &timeout) && timeout.Timeout(), "a stalled connection ends with a timeout")
 	proxy.Cut()
 	err := get(t, cfg) // The reader of a pooled connection can see the reset before a request is written to it.
-	require.True(t, errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE), "a cut is a reset: %v", err)
+	require.True(t, errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE),
+		"a cut connection is reset: %v", err)
 	proxy.Heal()
 	cfg.Timeout = eventually
 	require.NoError(t, get(t, cfg))
@@ -241,18 +242,18 @@ func dial(t *testing.T, proxy *Proxy) *testConn {
 	return &testConn{TCPConn: conn.(*net.TCPConn), lines: bufio.NewReader(conn)}
 }
 
-// dialAndSay opens a new connection and calls say on it.
-func dialAndSay(proxy *Proxy) error {
+// dialAndExchange opens a new connection and calls exchange.
+func dialAndExchange(proxy *Proxy) error {
 	conn, err := net.Dial("tcp", proxy.Addr())
 	if err != nil {
 		return err // A reset may arrive so early that the dial fails.
 	}
 	defer conn.Close()
-	return (&testConn{TCPConn: conn.(*net.TCPConn), lines: bufio.NewReader(conn)}).say("hello")
+	return (&testConn{TCPConn: conn.(*net.TCPConn), lines: bufio.NewReader(conn)}).exchange("hello")
 }
 
-// say sends a line and reads the echo.
-func (c *testConn) say(line string) error {
+// exchange sends a line and reads the echo.
+func (c *testConn) exchange(line string) error {
 	if _, err := io.WriteString(c, line+"\n"); err != nil {
 		return err
 	}

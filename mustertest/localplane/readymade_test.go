@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestBinaries_AssetsVariableWithAllThatIsNeeded(t *testing.T) {
+func TestBinaries_AssetsVariableWithAllNeededPrograms(t *testing.T) {
 	folder := fakePrograms(t, t.TempDir(), etcdName, apiServerName, controllerManagerName)
 	t.Setenv(assetsVariable, folder)
 	var out bytes.Buffer
@@ -48,7 +48,7 @@ func TestComplete_OnlyMissingProgramsAreBuilt(t *testing.T) {
 		name      string
 		given     []string
 		nodes     int
-		built     string // the folder beside the one that is returned
+		built     string // the suffix of the name of the folder with the built programs
 		links     map[string]string
 		reported  string
 		notLinked []string
@@ -59,7 +59,7 @@ func TestComplete_OnlyMissingProgramsAreBuilt(t *testing.T) {
 			reported: "etcd, kube-apiserver, kube-controller-manager from BUILT (built, Kubernetes " + kubernetesVersion + ")",
 		},
 		{
-			name: "what setup-envtest installs", given: []string{etcdName, apiServerName}, nodes: 1,
+			name: "the programs of setup-envtest are installed", given: []string{etcdName, apiServerName}, nodes: 1,
 			built: "", links: map[string]string{
 				etcdName: "given", apiServerName: "given",
 				controllerManagerName: "built", schedulerName: "built", kwokName: "built",
@@ -68,13 +68,13 @@ func TestComplete_OnlyMissingProgramsAreBuilt(t *testing.T) {
 				"kube-controller-manager, kube-scheduler, kwok from BUILT (built, Kubernetes " + kubernetesVersion + ")",
 		},
 		{
-			name: "all but kwok", given: programs[:4], nodes: 1,
+			name: "all programs except kwok are installed", given: programs[:4], nodes: 1,
 			built: "-kwok", links: map[string]string{etcdName: "given", schedulerName: "given", kwokName: "built"},
 			reported: "etcd, kube-apiserver, kube-controller-manager, kube-scheduler from GIVEN (test); " +
 				"kwok from BUILT (built, Kubernetes " + kubernetesVersion + ")",
 		},
 		{
-			name: "kwok alone", given: []string{kwokName},
+			name: "only kwok is installed", given: []string{kwokName},
 			built:    "-etcd-kube-apiserver-kube-controller-manager-kube-scheduler",
 			links:    map[string]string{etcdName: "built", kwokName: "given"},
 			reported: "etcd, kube-apiserver, kube-controller-manager from BUILT (built, Kubernetes " + kubernetesVersion + ")",
@@ -122,7 +122,7 @@ func TestComplete_AProgramThatIsRemovedIsReplaced(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(assets, etcdName)))
 	folder, err := complete(t.Context(), opts, newPlace(assets, "test"), source, cache)
 	require.NoError(t, err)
-	require.Empty(t, missing(folder, programs), "no link leads nowhere")
+	require.Empty(t, missing(folder, programs), "each link has a target")
 }
 
 func TestNewestEnvtest(t *testing.T) {
@@ -133,12 +133,15 @@ func TestNewestEnvtest(t *testing.T) {
 		empty     string
 		want      string
 	}{
-		{name: "there is none"},
-		{name: "newest patch, compared as a number", installed: []string{"1.36.2", "1.36.10", "1.36.9"}, want: "1.36.10"},
+		{name: "no installed version"},
+		{
+			name:      "the newest patch version, compared as a number",
+			installed: []string{"1.36.2", "1.36.10", "1.36.9"}, want: "1.36.10",
+		},
 		{name: "other minor versions are not used", installed: []string{"1.35.9", "1.36.0", "1.37.0"}, want: "1.36.0"},
 		{name: "only other minor versions", installed: []string{"1.35.9", "1.37.0"}},
 		{name: "a folder without programs is not used", installed: []string{"1.36.0"}, empty: "1.36.1", want: "1.36.0"},
-		{name: "no version", installed: []string{"latest"}},
+		{name: "a folder whose name is no version", installed: []string{"latest"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			store := filepath.Join(t.TempDir(), "k8s")
@@ -221,8 +224,8 @@ func TestBeforeTimeout(t *testing.T) {
 	}
 }
 
-func TestStartForTest_NoBuildIsLeftAtTheTimeout(t *testing.T) {
-	t.Setenv(assetsVariable, t.TempDir()) // It has no programs, and neither has the cache.
+func TestStartForTest_BuildEndsBeforeTheTimeout(t *testing.T) {
+	t.Setenv(assetsVariable, t.TempDir()) // Neither this folder nor the cache contains programs.
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("GOCACHE", t.TempDir())

@@ -52,12 +52,12 @@ func TestRestore_StateOfTheSnapshot(t *testing.T) {
 		again, err := configMaps.Get(t.Context(), "deleted", metav1.GetOptions{})
 		require.NoError(t, err)
 		require.Equal(t, deleted.UID, again.UID)
-		require.Equal(t, "jane", whoAmI(t, user).Username, "credentials are still good")
+		require.Equal(t, "jane", whoAmI(t, user).Username, "credentials remain valid")
 		kept = got
 	}
 	began := time.Now()
 	deployAndWait(t, client, namespace) // The controllers run again, with caches of the restored state.
-	require.Less(t, time.Since(began), 30*time.Second, "kwok manages the node at once")
+	require.Less(t, time.Since(began), 30*time.Second, "kwok manages the node immediately")
 }
 
 // TestRestore_ClientsWithLaterResourceVersions checks clients whose resourceVersion, from before a Restore, does not
@@ -81,7 +81,7 @@ func TestRestore_ClientsWithLaterResourceVersions(t *testing.T) {
 		Param("resourceVersion", lost.ResourceVersion).
 		Param("resourceVersionMatch", string(metav1.ResourceVersionMatchNotOlderThan)).
 		Do(t.Context()).Error()
-	require.True(t, apierrors.IsTimeout(err), "a list must not be older than what the client has seen: %v", err)
+	require.True(t, apierrors.IsTimeout(err), "a list must not be older than the resourceVersion of the client: %v", err)
 	require.ErrorContains(t, err, "Too large resource version")
 
 	stale, err := configMaps.Watch(t.Context(), metav1.ListOptions{ResourceVersion: lost.ResourceVersion})
@@ -130,7 +130,7 @@ func TestPauseAPIServer(t *testing.T) {
 	t.Parallel()
 	p := ForTest(t, Options{Name: "paused"})
 	client := clientFor(t, p.Config())
-	require.NoError(t, p.ResumeAPIServer(), "nothing to do")
+	require.NoError(t, p.ResumeAPIServer(), "ResumeAPIServer has no effect on a running API server")
 	require.NoError(t, p.PauseAPIServer(t.Context()))
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
@@ -173,7 +173,7 @@ func requireEnds(t *testing.T, w watch.Interface) {
 				return
 			}
 		case <-deadline:
-			require.Fail(t, "the watch goes on")
+			require.Fail(t, "the watch does not end")
 		}
 	}
 }

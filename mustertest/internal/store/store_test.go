@@ -89,7 +89,7 @@ func TestHistory_EveryRevisionIsReadableAndReplayable(t *testing.T) {
 	})
 }
 
-func TestCompact_OldRevisionsAreGoneAndOpenCursorsGoOn(t *testing.T) {
+func TestCompact_OldRevisionsExpireAndOpenCursorsContinue(t *testing.T) {
 	s := New(0)
 	first := put(s, "a", "1")
 	open, err := s.From(things, s.Revision())
@@ -128,7 +128,7 @@ func TestRestore_RevisionDecreasesAndObjectsReturn(t *testing.T) {
 	select {
 	case <-changed:
 	default:
-		require.Fail(t, "a waiter does not learn about the restore")
+		require.Fail(t, "the restore does not notify a waiter")
 	}
 	items, revision := s.List(things, "")
 	require.Equal(t, saved.revision, revision)

@@ -18,8 +18,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// newWay returns a way and the count of its requests. Its client has learned what kinds there are.
-func (s *stage) newWay(b *testing.B, name, namespace string) (way, *requests) {
+// newCandidate returns a candidate and the count of its requests. Its client has discovered the kinds.
+func (s *stage) newCandidate(b *testing.B, name, namespace string) (candidate, *requests) {
 	b.Helper()
 	c, counted := s.newClient(b)
 	for _, list := range []client.ObjectList{&corev1.ConfigMapList{}, &v1alpha1.AppliedWorkList{}} {
@@ -44,11 +44,11 @@ func (s *stage) newWay(b *testing.B, name, namespace string) (way, *requests) {
 	case "flux":
 		return newFlux(c, manifests(namespace)), counted
 	}
-	b.Fatalf("no such way: %s", name)
+	b.Fatalf("unknown candidate: %s", name)
 	return nil, nil
 }
 
-// floor applies every object, whatever it is like.
+// floor applies every object, also if the object is unchanged.
 type floor struct {
 	client  client.Client
 	objects []*unstructured.Unstructured
@@ -59,7 +59,7 @@ func (f floor) apply(ctx context.Context, _ []int) error {
 	group.SetLimit(apply.DefaultConcurrency)
 	for _, object := range f.objects {
 		group.Go(func() error {
-			// the answer replaces the map, and does not write into it
+			// Apply replaces the map of config by the response, and does not write into the map.
 			config := &unstructured.Unstructured{Object: object.Object}
 			return f.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(config), client.FieldOwner("floor"),
 				client.ForceOwnership)
@@ -68,7 +68,7 @@ func (f floor) apply(ctx context.Context, _ []int) error {
 	return group.Wait()
 }
 
-// exact applies what differs, being told; and everything the first time.
+// exact applies all objects in the first round, and the edited objects afterwards.
 type exact struct {
 	floor
 
@@ -121,7 +121,7 @@ func (m *muster) owner() apply.Owner {
 	}
 }
 
-// mark puts on an object what the engine puts on what it applies, in size.
+// mark adds an owner reference, a label and an annotation to an object, with the size of those of the engine.
 func (m *muster) mark(object *unstructured.Unstructured) {
 	const digest = "0123456789abcdef0123"
 	object.SetOwnerReferences([]metav1.OwnerReference{m.owner().Reference})
@@ -136,12 +136,12 @@ func (m *muster) apply(ctx context.Context, _ []int) error {
 		return err
 	}
 	if !changes.Done() {
-		return errors.Join(errors.New("not all is as it is wanted"), changes.Err())
+		return errors.Join(errors.New("not all objects are applied"), changes.Err())
 	}
 	return m.record(ctx, changes.Inventory)
 }
 
-// record writes an inventory that is not the one that was written last.
+// record writes an inventory unless it equals the last one.
 func (m *muster) record(ctx context.Context, inventory []v1alpha1.AppliedResource) error {
 	if reflect.DeepEqual(m.applied.Status.Resources, inventory) {
 		return nil
@@ -162,7 +162,7 @@ const kustomize = "kustomize.toolkit.fluxcd.io"
 func newFlux(c client.Client, objects []*unstructured.Unstructured) flux {
 	f := flux{objects: objects, options: ssa.DefaultApplyOptions()}
 	const controller = "kustomize-controller"
-	// nothing is waited for, hence no poller
+	// The benchmark does not wait for readiness, and needs no poller.
 	f.manager = ssa.NewResourceManager(c, nil, ssa.Owner{Field: controller, Group: kustomize})
 	f.manager.SetOwnerLabels(objects, "shop", "flux-system")
 	f.manager.SetConcurrency(apply.DefaultConcurrency)
