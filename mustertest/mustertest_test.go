@@ -17,7 +17,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-func TestAttributes(t *testing.T) {
+func TestAttributesOf(t *testing.T) {
 	for _, test := range []struct {
 		reason, request string
 		want            mustertest.Attributes
@@ -53,7 +53,7 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-func TestRequestCounter(t *testing.T) {
+func TestRequestCounter_CountsWrites(t *testing.T) {
 	var served server
 	w := &mustertest.RequestCounter{}
 	transport := w.Wrap(&served)
@@ -107,7 +107,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-func TestEventually(t *testing.T) {
+func TestEventually_TimeoutAndSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started, calls := time.Now(), 0
 		failures := failuresOf(t, func(t testing.TB) {
@@ -134,7 +134,7 @@ func TestEventually(t *testing.T) {
 	})
 }
 
-func TestQuiet(t *testing.T) {
+func TestQuiet_WaitsAfterTheLastChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := time.Now()
 		failures := failuresOf(t, func(t testing.TB) {

@@ -28,8 +28,8 @@ generated from the CustomResourceDefinitions: run ` + "`go test ./internal/apire
 Fields of other APIs, such as label selectors, are not expanded.
 `
 
-// TestReference checks that docs/api.md describes the definitions as they are.
-func TestReference(t *testing.T) {
+// TestReference_MatchesDefinitions checks that docs/api.md describes the current definitions.
+func TestReference_MatchesDefinitions(t *testing.T) {
 	root := filepath.Join("..", "..")
 	got := header + reference(definitions(t, root))
 	file := filepath.Join(root, "docs", "api.md")

@@ -18,7 +18,7 @@ func object(uid types.UID, version string) *corev1.ConfigMap {
 
 var name = types.NamespacedName{Namespace: "ns", Name: "a"}
 
-func TestCache(t *testing.T) {
+func TestCache_ObserveWriteAndDelete(t *testing.T) {
 	type cache = assume.Cache[*corev1.ConfigMap]
 	none := (*corev1.ConfigMap)(nil)
 	for _, test := range []struct {

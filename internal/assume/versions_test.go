@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/internal/assume"
 )
 
-func TestVersions(t *testing.T) {
+func TestVersions_Lacks(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var v assume.Versions
 	require.False(t, v.Lacks(object("u", "1"), now), "this process has written nothing")
@@ -23,7 +23,7 @@ func TestVersions(t *testing.T) {
 	v.Record(object("u", "5"))
 	require.True(t, v.Lacks(object("u", "4"), now))
 	v.Record(object("u", "6"))
-	require.True(t, v.Lacks(object("u", "5"), now.Add(assume.MaxWait)), "another write has a wait of its own")
+	require.True(t, v.Lacks(object("u", "5"), now.Add(assume.MaxWait)), "each write has a separate wait")
 	require.False(t, v.Lacks(object("u", "6"), now), "the cache contains the version")
 	require.False(t, v.Lacks(object("u", "5"), now), "an observed version is not waited for again")
 

@@ -38,13 +38,13 @@ func work(namespace, name string) *workv1alpha1.Work {
 // other, and in that namespace nothing by which it could get more.
 func TestAttack_Agent_OtherNamespaces(t *testing.T) {
 	s := newScene(t, assembly.HubOptions{})
-	agent, own := s.joined("confined-a")
-	_, other := s.joined("confined-b")
+	agent, own := s.joinMember("confined-a")
+	_, other := s.joinMember("confined-b")
 	of := func(m *v1alpha1.MemberCluster, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: m.Status.Namespace, Name: name}
 	}
 	theirs := work(other.Status.Namespace, "theirs")
-	s.temporary(theirs)
+	s.createTemporary(theirs)
 	membershipOf := func(m *v1alpha1.MemberCluster) *v1alpha1.Membership {
 		object := &v1alpha1.Membership{}
 		list := &v1alpha1.MembershipList{}
@@ -59,7 +59,7 @@ func TestAttack_Agent_OtherNamespaces(t *testing.T) {
 	require.NoError(t, agent.List(t.Context(), &workv1alpha1.WorkList{}, client.InNamespace(own.Status.Namespace)))
 
 	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
-	s.forbidden(agent, map[string]attempt{
+	s.requireForbidden(agent, map[string]attempt{
 		"list the Works of another member": listing(&workv1alpha1.WorkList{}, other.Status.Namespace),
 		"list all Works":                   listing(&workv1alpha1.WorkList{}, ""),
 		"read a Work of another member":    reading(theirs),
@@ -107,7 +107,7 @@ func claimNothing(m *v1alpha1.Membership) { m.Status.Claim = "x" }
 // Leases.
 func TestAttack_Agent_LeaseFlood(t *testing.T) {
 	s := newScene(t, assembly.HubOptions{})
-	agent, own := s.joined("leases")
+	agent, own := s.joinMember("leases")
 	lease := func(name string) *coordinationv1.Lease {
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: own.Status.Namespace, Name: name}}
 	}
@@ -128,7 +128,7 @@ func TestAttack_Agent_LeaseFlood(t *testing.T) {
 // is rejected by the API server, so that it is neither stored nor read by the caches of the hub.
 func TestAttack_Agent_OversizedStatus(t *testing.T) {
 	s := newScene(t, assembly.HubOptions{})
-	agent, own := s.joined("oversized")
+	agent, own := s.joinMember("oversized")
 	list := &v1alpha1.MembershipList{}
 	require.NoError(t, agent.List(t.Context(), list, client.InNamespace(own.Status.Namespace)))
 	require.Len(t, list.Items, 1)

@@ -79,8 +79,8 @@ func (s *scene) create(objects ...client.Object) {
 	}
 }
 
-// temporary creates objects that are deleted when the test ends. It does not wait for the deletion.
-func (s *scene) temporary(objects ...client.Object) {
+// createTemporary creates objects that are deleted when the test ends. It does not wait for the deletion.
+func (s *scene) createTemporary(objects ...client.Object) {
 	s.t.Helper()
 	for _, object := range objects {
 		require.NoError(s.t, s.admin.Create(s.t.Context(), object))
@@ -105,9 +105,9 @@ func (s *scene) user(name, namespace string, roles ...string) client.Client {
 		subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}}
 		at := metav1.ObjectMeta{Namespace: namespace, Name: name + "-" + role}
 		if namespace == "" {
-			s.temporary(&rbacv1.ClusterRoleBinding{ObjectMeta: at, RoleRef: ref, Subjects: subjects})
+			s.createTemporary(&rbacv1.ClusterRoleBinding{ObjectMeta: at, RoleRef: ref, Subjects: subjects})
 		} else {
-			s.temporary(&rbacv1.RoleBinding{ObjectMeta: at, RoleRef: ref, Subjects: subjects})
+			s.createTemporary(&rbacv1.RoleBinding{ObjectMeta: at, RoleRef: ref, Subjects: subjects})
 		}
 	}
 	config := s.plane.Config()
@@ -175,9 +175,9 @@ func changingStatus[T client.Object](object T, change func(T)) attempt {
 	}
 }
 
-// forbidden checks that the API server forbids each attempt of the attacker, and accepts the same request from an
-// administrator: an attempt that is invalid for another reason proves nothing.
-func (s *scene) forbidden(attacker client.Client, attempts map[string]attempt) {
+// requireForbidden checks that the API server forbids each attempt of the attacker, and accepts the same request from
+// an administrator: an attempt that is invalid for another reason proves nothing.
+func (s *scene) requireForbidden(attacker client.Client, attempts map[string]attempt) {
 	s.t.Helper()
 	for action, try := range attempts {
 		err := try(s.t.Context(), attacker)
@@ -193,7 +193,7 @@ func (s *scene) token(name string, spec v1alpha1.JoinTokenSpec) *registration.Bo
 	object := &v1alpha1.JoinToken{
 		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: name}, Spec: spec,
 	}
-	s.temporary(object)
+	s.createTemporary(object)
 	var bootstrap *registration.Bootstrap
 	s.eventually("JoinToken "+name+" has a credential", func() (err error) {
 		var secret corev1.Secret
@@ -278,8 +278,8 @@ func (s *scene) waitForAnswer(a *requester, answers ...v1alpha1.JoinAnswer) *v1a
 	return got
 }
 
-// joined lets a member join, and returns a client with the credential of its agent.
-func (s *scene) joined(name string) (agent client.Client, member *v1alpha1.MemberCluster) {
+// joinMember lets a member join, and returns a client with the credential of its agent.
+func (s *scene) joinMember(name string) (agent client.Client, member *v1alpha1.MemberCluster) {
 	s.t.Helper()
 	a := s.newRequester(s.hub.Bootstrap(), name, "id-"+name)
 	issued := s.request(a, v1alpha1.AnswerIssued)

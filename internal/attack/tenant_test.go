@@ -55,7 +55,7 @@ func newTenancy(t *testing.T) *tenancy {
 	x.binding = &tenancyv1alpha1.ClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: x.namespace, Name: "use"}}
 	x.binding.Spec.ClusterSetName = x.set.Name
 	x.binding.Spec.ServiceAccount = &tenancyv1alpha1.ServiceAccount{Namespace: x.namespace, Name: "deployer"}
-	s.temporary(x.set, x.binding)
+	s.createTemporary(x.set, x.binding)
 	x.tenant = s.user("tenant-"+x.namespace, x.namespace, "edit", "muster-edit")
 	return x
 }
@@ -131,8 +131,8 @@ func (x *tenancy) waitForDecision(p *placementv1alpha1.Placement, want ...string
 	})
 }
 
-// degraded waits until a WorkSet of the tenant is Degraded for a reason, and returns the message.
-func (x *tenancy) degraded(name, reason string) (message string) {
+// waitForDegraded waits until a WorkSet of the tenant is Degraded for a reason, and returns the message.
+func (x *tenancy) waitForDegraded(name, reason string) (message string) {
 	x.t.Helper()
 	x.eventually("WorkSet "+name+" is Degraded: "+reason, func() error {
 		set := &placementv1alpha1.WorkSet{}
@@ -162,18 +162,18 @@ func (x *tenancy) works(set string) []workv1alpha1.Work {
 // namespace, other members, or the objects of the hub's administrator.
 func TestAttack_Tenant_Permissions(t *testing.T) {
 	x := newTenancy(t)
-	_, member := x.joined("tenant-permissions")
+	_, member := x.joinMember("tenant-permissions")
 	x.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: placementv1alpha1.ClusterScopeNamespace}})
 	vault := &corev1.Secret{ObjectMeta: in(x.bank, "vault"), StringData: map[string]string{"pin": "4711"}}
 	theirs := work(member.Status.Namespace, "theirs")
-	x.temporary(vault, theirs)
+	x.createTemporary(vault, theirs)
 	x.place("own", member.Name)
 	var placement placementv1alpha1.PlacementSpec
 	placement.Policy.Type = placementv1alpha1.PickAll
 	sets := placementv1alpha1.WorkSetSpec{Placements: []placementv1alpha1.PlacementReference{{Name: "x"}},
 		Manifests: theirs.Spec.Manifests}
 	eviction := placementv1alpha1.PlacementEvictionSpec{ClusterPlacement: "every-cluster", Cluster: member.Name}
-	x.forbidden(x.tenant, map[string]attempt{
+	x.requireForbidden(x.tenant, map[string]attempt{
 		"read a Secret of another tenant":    reading(vault),
 		"list the Secrets of all":            listing(&corev1.SecretList{}, ""),
 		"list the credentials of members":    listing(&corev1.SecretList{}, membership.ConnectionNamespace),
@@ -236,7 +236,7 @@ func TestAttack_Tenant_UnboundSets(t *testing.T) {
 		{APIGroups: []string{"tenancy.muster.dev"}, Resources: []string{"clustersets"}, ResourceNames: []string{"other"},
 			Verbs: []string{"bind"}},
 	}}
-	x.temporary(writer)
+	x.createTemporary(writer)
 	tenant := x.user("binder-"+x.namespace, x.namespace, writer.Name)
 	own := &tenancyv1alpha1.ClusterSetBinding{ObjectMeta: in(x.namespace, "own"),
 		Spec: tenancyv1alpha1.ClusterSetBindingSpec{ClusterSetName: tenancyv1alpha1.GlobalClusterSet}}
@@ -251,7 +251,7 @@ func TestAttack_Tenant_UnboundSets(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, x.admin.Get(t.Context(), client.ObjectKeyFromObject(x.binding), x.binding))
-	x.forbidden(tenant, map[string]attempt{
+	x.requireForbidden(tenant, map[string]attempt{
 		"bind the set global": creation(own),
 		"remove the limit of the ServiceAccount": changing(x.binding, func(b *tenancyv1alpha1.ClusterSetBinding) {
 			b.Spec.ServiceAccount = nil
@@ -269,7 +269,7 @@ func TestAttack_Tenant_OtherNamespacesSecrets(t *testing.T) {
 	x := newTenancy(t)
 	x.runAgent("secrets-mine")
 	x.grant("secrets-mine")
-	x.temporary(
+	x.createTemporary(
 		&corev1.Secret{ObjectMeta: in(x.bank, "vault"), StringData: map[string]string{"pin": "4711"}},
 		&corev1.Secret{ObjectMeta: in(x.namespace, "own"), StringData: map[string]string{"pin": "1"}})
 	x.waitForDecision(x.place("mine", "secrets-mine"), "secrets-mine")
@@ -293,7 +293,7 @@ func TestAttack_Tenant_OtherNamespacesSecrets(t *testing.T) {
 		"roles":      {Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"},
 	} {
 		distribute(name, selector)
-		x.degraded(name, placementv1alpha1.ReasonSelectionFailed)
+		x.waitForDegraded(name, placementv1alpha1.ReasonSelectionFailed)
 		require.Empty(t, x.works(name), name)
 	}
 }
@@ -350,7 +350,7 @@ func TestAttack_Tenant_Executor(t *testing.T) {
 	})
 
 	distribute("other", &workv1alpha1.Executor{Namespace: "default", Name: "root"}, configMap("default", "other"))
-	message := x.degraded("other", placementv1alpha1.ReasonNotAllowed)
+	message := x.waitForDegraded("other", placementv1alpha1.ReasonNotAllowed)
 	require.Contains(t, message, "spec.work.executor")
 	require.Empty(t, x.works("other"))
 

@@ -18,7 +18,7 @@ import (
 	tenancyv1alpha1 "github.com/muster-sdk/muster/tenancy/v1alpha1"
 )
 
-// notIssued are the answers without a credential.
+// notIssued contains the answers without a credential.
 var notIssued = []v1alpha1.JoinAnswer{v1alpha1.AnswerHeld, v1alpha1.AnswerDenied}
 
 // conditions returns the messages of the conditions of a request.
@@ -33,11 +33,12 @@ func conditions(request *v1alpha1.JoinRequest) string {
 // TestAttack_StolenToken_Reads checks that a bootstrap credential creates JoinRequests and reaches nothing else.
 func TestAttack_StolenToken_Reads(t *testing.T) {
 	s := newScene(t, assembly.HubOptions{})
-	_, member := s.joined("read")
+	_, member := s.joinMember("read")
 	stolen := s.client(s.token("read-stolen", v1alpha1.JoinTokenSpec{AutoAccept: true}).RESTConfig())
 	in := metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: "read-stolen"}
 	x := metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: "x"}
-	s.forbidden(stolen, map[string]attempt{
+	elsewhere := s.newRequester(s.hub.Bootstrap(), "x", "id-x").inNamespace("default")
+	s.requireForbidden(stolen, map[string]attempt{
 		"list the requests of others":         listing(&v1alpha1.JoinRequestList{}, membership.RegistrationNamespace),
 		"read its JoinToken":                  reading(&v1alpha1.JoinToken{ObjectMeta: in}),
 		"read Secrets":                        reading(&corev1.Secret{ObjectMeta: in}),
@@ -48,24 +49,24 @@ func TestAttack_StolenToken_Reads(t *testing.T) {
 		"create a MemberCluster":              creation(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}),
 		"accept a member":                     changing(member, changeClaim),
 		"create a JoinToken":                  creation(&v1alpha1.JoinToken{ObjectMeta: x}),
-		"write a JoinRequest elsewhere":       creation(s.newRequester(s.hub.Bootstrap(), "x", "id-x").in("default")),
+		"write a JoinRequest elsewhere":       creation(elsewhere),
 		"use the connections of push members": listing(&corev1.SecretList{}, membership.ConnectionNamespace),
 	})
 }
 
-// in returns the request in another namespace.
-func (a *requester) in(namespace string) *v1alpha1.JoinRequest {
+// inNamespace returns the request in another namespace.
+func (a *requester) inNamespace(namespace string) *v1alpha1.JoinRequest {
 	request := a.request.DeepCopy()
 	request.Namespace = namespace
 	return request
 }
 
-// TestAttack_StolenToken_NameSquatting checks that a stolen token, even one that accepts automatically, gets neither
+// TestAttack_StolenToken_NameSquatting checks that a stolen token, even with automatic acceptance, gets neither
 // the name of a member nor a name that an administrator has reserved, and that its request for a new name does not keep
 // the rightful cluster out.
 func TestAttack_StolenToken_NameSquatting(t *testing.T) {
 	s := newScene(t, assembly.HubOptions{})
-	agent, member := s.joined("squatted")
+	agent, member := s.joinMember("squatted")
 	open := s.token("squat-open", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	waiting := s.token("squat-waiting", v1alpha1.JoinTokenSpec{})
 
@@ -77,7 +78,7 @@ func TestAttack_StolenToken_NameSquatting(t *testing.T) {
 	require.NoError(t, agent.List(t.Context(), &v1alpha1.MembershipList{}, client.InNamespace(member.Status.Namespace)),
 		"the agent of the member keeps its access")
 
-	s.temporary(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "reserved"},
+	s.createTemporary(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "reserved"},
 		Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)}})
 	request = s.request(s.newRequester(waiting, "reserved", "id-thief-2"), notIssued...)
 	require.Nil(t, request.Status.Credential)
@@ -95,7 +96,7 @@ func TestAttack_StolenToken_NameSquatting(t *testing.T) {
 		}
 		return fmt.Errorf("the name is in use: %w", err)
 	})
-	_, wanted := s.joined("wanted")
+	_, wanted := s.joinMember("wanted")
 	require.Equal(t, "id-wanted", wanted.Spec.ClusterID)
 }
 
@@ -103,7 +104,7 @@ func TestAttack_StolenToken_NameSquatting(t *testing.T) {
 // secret, gets neither this member nor its credential.
 func TestAttack_StolenToken_GuessedClusterID(t *testing.T) {
 	s := newScene(t, assembly.HubOptions{})
-	agent, member := s.joined("guessed")
+	agent, member := s.joinMember("guessed")
 	open := s.token("guess-open", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	bound := s.token("guess-bound", v1alpha1.JoinTokenSpec{AutoAccept: true, ClusterID: "id-other"})
 	for name, a := range map[string]*requester{
@@ -125,12 +126,12 @@ func TestAttack_StolenToken_GuessedClusterID(t *testing.T) {
 }
 
 // TestAttack_StolenToken_LabelSteering checks that a request with a label by which a ClusterSet selects is denied, so
-// that the thief does not receive what tenants of the set distribute.
+// that the thief does not receive the objects that tenants of the set distribute.
 func TestAttack_StolenToken_LabelSteering(t *testing.T) {
 	s := newScene(t, assembly.HubOptions{})
 	set := &tenancyv1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "steering"}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"attack.example.com/team": "payments"}}
-	s.temporary(set)
+	s.createTemporary(set)
 	s.eventually("the hub has observed the set", func() error {
 		if err := s.admin.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
 			return err
@@ -152,11 +153,11 @@ func TestAttack_StolenToken_LabelSteering(t *testing.T) {
 		&v1alpha1.MemberCluster{})))
 
 	// The labels of a request have no effect on a member that exists.
-	agent, member := s.joined("steered-later")
+	agent, member := s.joinMember("steered-later")
 	before := member.DeepCopy()
 	s.request(s.newRequester(open, "steered-later", member.Spec.ClusterID, with("payments")), notIssued...)
 	require.Equal(t, before.Labels, s.member("steered-later").Labels)
-	s.forbidden(agent, map[string]attempt{
+	s.requireForbidden(agent, map[string]attempt{
 		"an agent changes the labels of its member": changing(s.member("steered-later"), func(m *v1alpha1.MemberCluster) {
 			metav1.SetMetaDataLabel(&m.ObjectMeta, "attack.example.com/team", "payments")
 		}),
@@ -168,7 +169,7 @@ func TestAttack_StolenToken_LabelSteering(t *testing.T) {
 func TestAttack_StolenToken_Flood(t *testing.T) {
 	const limit = 12
 	s := newScene(t, assembly.HubOptions{Membership: hub.Options{MaxRequests: limit}})
-	agent, member := s.joined("flooded")
+	agent, member := s.joinMember("flooded")
 	s.eventually("the quota is that of this hub", func() error {
 		var quotas corev1.ResourceQuotaList
 		if err := s.admin.List(t.Context(), &quotas, client.InNamespace(membership.RegistrationNamespace)); err != nil {

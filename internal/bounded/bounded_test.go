@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/internal/bounded"
 )
 
-func TestText(t *testing.T) {
+func TestText_Limit(t *testing.T) {
 	for _, test := range []struct{ reason, text, want string }{
 		{"a text within the limit is unchanged", "12345678", "12345678"},
 		{"a longer text ends in an ellipsis", "123456789", "12345…"},
@@ -31,7 +31,7 @@ func TestText(t *testing.T) {
 	})
 }
 
-func TestMetadata(t *testing.T) {
+func TestMetadata_KeepsEntriesOfMuster(t *testing.T) {
 	for _, test := range []struct {
 		reason    string
 		all, want map[string]string

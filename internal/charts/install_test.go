@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 const timeout = 3 * time.Minute
 
 // TestCharts_Install installs both charts and runs their programs. The values in the Secret of a JoinToken register the
-// member. An upgrade with the same values changes nothing. Uninstalling the charts removes what they installed, but not
+// member. An upgrade with the same values changes nothing. Uninstalling the charts removes their objects, but not
 // the objects of Works and not the data of the hub.
 func TestCharts_Install(t *testing.T) {
 	hubConfig, memberConfig := hubPlane.ForTest(t).Config(), memberPlane.ForTest(t).Config()

@@ -157,7 +157,7 @@ func startNode(t *testing.T, plane *localplane.Plane, c client.Client) *node {
 	n.startContainerd()
 	n.importImage("pause", pauseImage)
 	n.startKubelet()
-	n.ready(c)
+	n.waitForReady(c)
 	return n
 }
 
@@ -241,7 +241,7 @@ func tail(file string) string {
 func (n *node) startContainerd() *exec.Cmd {
 	n.t.Helper()
 	started := n.start(filepath.Join(n.binaries, "containerd"), "--config="+n.path("containerd.toml"))
-	mustertest.Eventually(n.t, time.Minute, "containerd answers", func() error {
+	mustertest.Eventually(n.t, time.Minute, "containerd responds", func() error {
 		_, err := n.ctr("version")
 		return err
 	})
@@ -264,8 +264,8 @@ func (n *node) startKubelet() *exec.Cmd {
 		"--hostname-override="+nodeName, "--node-ip="+nodeIP)
 }
 
-// ready waits until the Node is ready.
-func (n *node) ready(c client.Client) {
+// waitForReady waits until the Node is ready.
+func (n *node) waitForReady(c client.Client) {
 	n.t.Helper()
 	node := &corev1.Node{}
 	mustertest.Eventually(n.t, timeout, "the node is ready", func() error {

@@ -50,7 +50,7 @@ func TestPods_Install(t *testing.T) {
 		"apiServerURL": "https://" + serviceIP, "apiServerCA": string(config.CAData), "image": image(hubChart, "1"),
 	}
 	hub.install(hubValues)
-	n.available(c, hubChart, "1")
+	n.waitForAvailable(c, hubChart, "1")
 	secret := waitForSecret(t, c, &v1alpha1.JoinToken{
 		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: "edge"},
 		Spec:       v1alpha1.JoinTokenSpec{AutoAccept: true},
@@ -59,7 +59,7 @@ func TestPods_Install(t *testing.T) {
 	require.NoError(t, err)
 	agentValues["image"], agentValues["applyAnything"] = image(agentChart, "1"), true
 	agent.install(agentValues)
-	n.available(c, agentChart, "1")
+	n.waitForAvailable(c, agentChart, "1")
 	cluster := waitForMember(t, c, v1alpha1.ConditionHealthy, "")
 	apply := func(name string) *corev1.ConfigMap {
 		t.Helper()
@@ -93,8 +93,8 @@ func TestPods_Install(t *testing.T) {
 	hubValues["image"], agentValues["image"] = image(hubChart, "2"), image(agentChart, "2")
 	hub.upgrade(hubValues)
 	agent.upgrade(agentValues)
-	n.available(c, hubChart, "2")
-	n.available(c, agentChart, "2")
+	n.waitForAvailable(c, hubChart, "2")
+	n.waitForAvailable(c, agentChart, "2")
 	second := apply("second")
 
 	// The node restarts: all its processes end at once.
@@ -110,8 +110,8 @@ func TestPods_Install(t *testing.T) {
 		}
 		return nil
 	})
-	n.available(c, hubChart, "2")
-	n.available(c, agentChart, "2")
+	n.waitForAvailable(c, hubChart, "2")
+	n.waitForAvailable(c, agentChart, "2")
 	apply("third")
 	again := waitForMember(t, c, v1alpha1.ConditionHealthy, cluster.Name)
 	require.Equal(t, cluster.UID, again.UID)
@@ -122,8 +122,8 @@ func TestPods_Install(t *testing.T) {
 	}
 }
 
-// available waits until all pods of a Deployment have an image and are ready.
-func (n *node) available(c client.Client, name, tag string) {
+// waitForAvailable waits until all pods of a Deployment have an image and are ready.
+func (n *node) waitForAvailable(c client.Client, name, tag string) {
 	n.t.Helper()
 	mustertest.Eventually(n.t, timeout, name+" is available", func() error {
 		deployment := &appsv1.Deployment{}

@@ -175,7 +175,7 @@ metadata: {name: west, labels: {env: dev}}
 spec: {accepted: true, clusterID: really-random}
 `)
 	second := install(west, values{"clusterID": "really-random"})
-	// The hub installs an agent that applies what the user allows. The Secret is as cluster-api writes it.
+	// The hub installs an agent that applies the kinds that the user allows. The Secret has the form of cluster-api.
 	p.apply(north.Plane, `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -659,7 +659,7 @@ spec:
 `, label, placedName))
 }
 
-// unplace deletes what place has created.
+// unplace deletes the objects that place has created.
 func (p *procedure) unplace() {
 	p.t.Helper()
 	apps := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "apps"}}

@@ -72,7 +72,7 @@ func containerOf(t *testing.T, object *unstructured.Unstructured) corev1.Contain
 
 // pod runs a binary as the container of a Deployment: with its arguments, environment, ConfigMaps, Secrets, and a token
 // of its ServiceAccount. No kubelet runs here. Ports, which may be in use, become random ones. Stop ends the process,
-// and a process that ends by itself fails the test unless mayExit is true.
+// and a process that ends before fails the test unless mayExit is true.
 type pod struct {
 	t       *testing.T
 	binary  string

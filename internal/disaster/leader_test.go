@@ -75,7 +75,8 @@ func TestLeader_Paused(t *testing.T) {
 			m.restartRecord()
 			before, uid, left := m.uids(t), test.irreversible(), w.tombstones()
 
-			require.Contains(t, []string{"404", "409", "422"}, paused.resume(t), "answer to the request of the paused leader")
+			require.Contains(t, []string{"404", "409", "422"}, paused.resume(t),
+				"status code of the request of the paused leader")
 			m.requireUnchangedFor(t, before, quiet/2)
 			require.Equal(t, uid, test.irreversible(), "the object of the irreversible step was replaced")
 			require.NoError(t, test.exists())

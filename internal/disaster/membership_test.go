@@ -24,7 +24,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// TestMembership lets one member survive the loss of what its hub stores about it, until a user requests its leave.
+// TestMembership checks that one member survives the loss of its objects on the hub, until a user requests its leave.
 func TestMembership(t *testing.T) {
 	inParallel(t, planeCount{hubs: 1, members: 1}, 150)
 	w := newWorld(t, hub.Options{}, "east")

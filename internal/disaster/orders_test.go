@@ -81,7 +81,7 @@ func TestRestore_FromYAML(t *testing.T) {
 type restoredBackup struct {
 	name  string
 	first string // the kind of muster that is restored first; the others follow by name
-	owned bool   // whether ownerReferences are restored, with UIDs that do not exist any more
+	owned bool   // whether ownerReferences are restored, with UIDs that do not exist anymore
 	lost  string // the kind that is not in the backup
 }
 

@@ -215,8 +215,8 @@ func (r *replica) paused() error {
 	return errors.New("the replica has not sent the request")
 }
 
-// answer returns the status code of the request before which the replica was paused; empty: no response yet.
-func (r *replica) answer() string {
+// statusCode returns the status code of the request before which the replica was paused; empty: no response yet.
+func (r *replica) statusCode() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, line := range r.lines {
@@ -239,5 +239,5 @@ func (r *replica) resume(t testing.TB) string {
 	case <-time.After(timeout):
 		t.Fatal("the paused replica does not end although another replica leads")
 	}
-	return r.answer()
+	return r.statusCode()
 }

@@ -39,7 +39,7 @@ func workloadKinds() map[string]client.ObjectList {
 }
 
 // record watches the member and notes each object that is deleted, or that begins to be deleted, until the test ends. A
-// watch that ends earlier would miss deletions, and is noted too.
+// watch that ends earlier would miss deletions, so its end is recorded as well.
 func (m *member) record(t testing.TB) {
 	t.Helper()
 	for kind, list := range workloadKinds() {

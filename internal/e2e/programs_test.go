@@ -43,7 +43,7 @@ func call(t *testing.T, program string, args ...string) (output string, err erro
 	return string(out), err
 }
 
-// background is a program that runs beside the test.
+// background is a program that runs during the test.
 type background struct {
 	cmd   *exec.Cmd
 	ended chan struct{}

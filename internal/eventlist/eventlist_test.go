@@ -100,7 +100,7 @@ func TestEvents_Documented(t *testing.T) {
 }
 
 // TestSurvey_FollowsFunctions checks on a small package that the survey finds the Events of functions that call Eventf
-// for others, and that a comment replaces what a call computes.
+// for others, and that a comment replaces the computed values of a call.
 func TestSurvey_FollowsFunctions(t *testing.T) {
 	s := &survey{t: t, constants: map[string]string{}, values: map[string]bool{}}
 	s.parse("testdata/sample", "sample")

@@ -185,7 +185,7 @@ func check(p pkg) []string {
 	return violations
 }
 
-func TestImports(t *testing.T) {
+func TestImports_FollowRules(t *testing.T) {
 	root, nested := modules(t)
 	packages := list(t, root)
 	require.NotEmpty(t, packages)

@@ -20,7 +20,7 @@ import (
 	"github.com/muster-sdk/muster/internal/precondition"
 )
 
-func TestUnchanged(t *testing.T) {
+func TestUnchanged_CopiesPreconditions(t *testing.T) {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "5"}}
 	unchanged := precondition.Unchanged(object)
 	object.UID, object.ResourceVersion = "later", "6"
@@ -28,7 +28,7 @@ func TestUnchanged(t *testing.T) {
 	require.Equal(t, "5", *unchanged.ResourceVersion)
 }
 
-func TestPatch(t *testing.T) {
+func TestPatch_HasPreconditions(t *testing.T) {
 	before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name: "x", UID: "u", ResourceVersion: "5", Finalizers: []string{"example.com/a"},
 	}}

@@ -355,8 +355,8 @@ func isError(fun ast.Expr) bool {
 	return ok && (in.Name == "fmt" && selector.Sel.Name == "Errorf" || in.Name == "errors" && selector.Sel.Name == "New")
 }
 
-// TestInspect checks that each kind of finding is found.
-func TestInspect(t *testing.T) {
+// TestInspect_FindsEachKind checks that each kind of finding is found.
+func TestInspect_FindsEachKind(t *testing.T) {
 	f, err := inspect("a.go", []byte(`package a
 
 // Nobody knows.

@@ -15,7 +15,7 @@ import (
 var rule = readycondition.Rule{Required: []string{"Applied", "Available"}, Adverse: []string{"Progressing"},
 	Failure: "Degraded"}
 
-func TestSet(t *testing.T) {
+func TestSet_ReadyAndStalled(t *testing.T) {
 	applied := condition("Applied", "True")
 	available := condition("Available", "True")
 	for _, test := range []struct {

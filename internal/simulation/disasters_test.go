@@ -188,7 +188,7 @@ func (w *world) loseDecision() {
 }
 
 // pauseHub suspends the hub at its requests while another replica leads. The requests that it had begun arrive when it
-// continues, and its Lease ends it soon after. With two replicas, the Lease decides which one leads.
+// continues, and the loss of its Lease ends the hub soon after. With two replicas, the Lease decides which one leads.
 func (w *world) pauseHub() {
 	if w.replicated {
 		p := w.replicas[w.random.IntN(2)]
@@ -199,7 +199,7 @@ func (w *world) pauseHub() {
 		p.resume()
 		return
 	}
-	w.h.note("the hub is paused, and another replica takes over")
+	w.h.note("the hub is paused, and another replica starts")
 	before := w.replicas[0]
 	before.pause()
 	w.startHub()

@@ -125,7 +125,7 @@ func (w *wire) roundTrip(r *http.Request, next http.RoundTripper) (*http.Respons
 		return w.watch(r, next, random, chaos)
 	}
 	if chaos && fault >= 4 && fault < 7 {
-		w.n.h.note("%s: %s is lost before it takes effect", w.link(), request)
+		w.n.h.note("%s: %s is lost before its effect", w.link(), request)
 		return nil, errLost
 	}
 	response, err := next.RoundTrip(r)

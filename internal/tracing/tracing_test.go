@@ -72,9 +72,9 @@ func (s *span) SetAttributes(kv ...attribute.KeyValue)    { s.attributes = appen
 func (s *span) SetStatus(code codes.Code, message string) { s.code, s.message = code, message }
 func (s *span) End(...trace.SpanEndOption)                { s.ended = true }
 
-// TestReconciler checks the span of a request, with the spans of the reconciler in it. Without a TracerProvider, the
-// context has no recording span.
-func TestReconciler(t *testing.T) {
+// TestReconciler_Spans checks the span of a request, with the spans of the reconciler in it. Without a TracerProvider,
+// the context has no recording span.
+func TestReconciler_Spans(t *testing.T) {
 	const secret = "s3cret"
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
 	errs := map[string]error{ // by the message of the status

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestEmbeddedSourceIsCurrent(t *testing.T) {
+func TestEmbeddedSource_IsCurrent(t *testing.T) {
 	module := filepath.Join("..", "..", "internal", "controlplane")
 	if _, err := os.Stat(module); errors.Is(err, fs.ErrNotExist) {
 		t.Skip("the zip of the module does not contain internal/controlplane")
@@ -72,7 +72,7 @@ func TestBuildKey_ChangesWithEveryFile(t *testing.T) {
 	}
 }
 
-func TestKubernetesVersionIsThatOfTheModule(t *testing.T) {
+func TestKubernetesVersion_MatchesTheModule(t *testing.T) {
 	source, err := embeddedSource()
 	require.NoError(t, err)
 	mod, err := fs.ReadFile(source, "go.mod")
