@@ -11,49 +11,56 @@ func TestNextAddress(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	for _, tc := range []struct {
-		reason string
-		o      AddressObserved
-		want   AddressAction
-		why    string
+		reason  string
+		o       AddressObserved
+		want    AddressAction
+		refusal string
 	}{
-		{"an agent that was just started may have missed that the hub moved", AddressObserved{}, LookForAddress, ""},
-		{"no request in steady state", AddressObserved{Looked: ago(time.Hour)}, KeepAddress, ""},
-		{"the hub may have moved since", AddressObserved{Looked: ago(time.Hour), Silent: ago(time.Second)}, LookForAddress,
+		{"an agent that has just started reads the source of the bootstrap credential", AddressObserved{}, LookForAddress,
 			""},
-		{"an administrator takes longer than that to write a Secret",
+		{"a connected agent does not read the source",
+			AddressObserved{Looked: ago(time.Hour)}, KeepAddress, ""},
+		{"the hub became unreachable after the last read",
+			AddressObserved{Looked: ago(time.Hour), Silent: ago(time.Second)}, LookForAddress,
+			""},
+		{"the last read was one second ago",
 			AddressObserved{Looked: ago(time.Second), Silent: ago(time.Second)}, KeepAddress, ""},
-		{"the longer it is away the less often", AddressObserved{Looked: ago(9 * time.Second), Silent: ago(time.Hour)},
+		{"reads are less frequent while the hub stays unreachable",
+			AddressObserved{Looked: ago(9 * time.Second), Silent: ago(time.Hour)},
 			KeepAddress, ""},
-		{"but never less than every ten seconds", AddressObserved{Looked: ago(10 * time.Second), Silent: ago(time.Hour)},
+		{"reads are at least every ten seconds", AddressObserved{Looked: ago(10 * time.Second), Silent: ago(time.Hour)},
 			LookForAddress, ""},
-		{"there is another address", AddressObserved{Looked: now, Other: true}, TryAddress, ""},
-		{"also where the hub is silent", AddressObserved{Looked: now, Silent: ago(time.Hour), Other: true}, TryAddress, ""},
-		{"it is there", AddressObserved{Looked: now, Other: true, There: HubSeen}, TakeAddress, ""},
-		{"another hub, which is none of its business", AddressObserved{Looked: now, Other: true, There: HubRefused},
+		{"the bootstrap credential has another address", AddressObserved{Looked: now, Other: true}, TryAddress, ""},
+		{"the bootstrap credential has another address and the hub is unreachable",
+			AddressObserved{Looked: now, Silent: ago(time.Hour), Other: true}, TryAddress, ""},
+		{"the Membership exists at the other address",
+			AddressObserved{Looked: now, Other: true, There: HubSeen}, TakeAddress, ""},
+		{"the credential is refused at the other address", AddressObserved{Looked: now, Other: true, There: HubRefused},
 			KeepAddress,
 			"the agent's credential is refused there"},
-		{"the same hub without the member, or one that takes this user for another",
+		{"no Membership exists at the other address",
 			AddressObserved{Looked: now, Other: true, There: HubGone}, KeepAddress,
 			"there is no Membership for the agent there"},
-		{"a member that was deleted and made anew is another one", AddressObserved{Looked: now, Other: true, There: HubOther},
+		{"the Membership at the other address has another UID", AddressObserved{Looked: now, Other: true, There: HubOther},
 			KeepAddress,
 			"the Membership there belongs to another member"},
-		{"a typing error", AddressObserved{Looked: now, Silent: ago(time.Hour), Other: true, There: HubUnreachable},
+		{"the other address does not respond",
+			AddressObserved{Looked: now, Silent: ago(time.Hour), Other: true, There: HubUnreachable},
 			KeepAddress,
 			"the hub does not respond there either"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			tc.o.Now = now
-			got, why := NextAddress(tc.o)
+			got, refusal := NextAddress(tc.o)
 			require.Equal(t, tc.want, got)
-			require.Equal(t, tc.why, why)
+			require.Equal(t, tc.refusal, refusal)
 		})
 	}
 }
 
-// TestAddressIsTakenForOneReason checks that an agent uses another address only if it finds its Membership there, for
-// all observations, and that each round ends.
-func TestAddressIsTakenForOneReason(t *testing.T) {
+// TestNextAddress_TakenOnlyWithMembership checks that an agent uses another address only if it finds its Membership
+// there, for all observations, and that each round ends.
+func TestNextAddress_TakenOnlyWithMembership(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	times := []time.Time{{}, now, now.Add(-time.Second), now.Add(-time.Hour), now.Add(time.Hour)}
 	for _, silent := range times {
@@ -61,18 +68,18 @@ func TestAddressIsTakenForOneReason(t *testing.T) {
 			for _, other := range []bool{false, true} {
 				for there := HubNotAsked; there <= HubSeen; there++ {
 					o := AddressObserved{Now: now, Silent: silent, Looked: looked, Other: other}
-					looks, tries := 0, 0
+					reads, tries := 0, 0
 				round:
 					for {
 						action, _ := NextAddress(o)
 						switch action {
 						case LookForAddress:
-							looks++
+							reads++
 							o.Looked = now
 						case TryAddress:
 							tries++
 							if o.There = there; there == HubNotAsked {
-								break round // which is no answer
+								break round // HubNotAsked is no result
 							}
 						case TakeAddress:
 							require.Equal(t, HubSeen, there)
@@ -81,7 +88,7 @@ func TestAddressIsTakenForOneReason(t *testing.T) {
 						case KeepAddress:
 							break round
 						}
-						require.LessOrEqual(t, looks, 1)
+						require.LessOrEqual(t, reads, 1)
 						require.LessOrEqual(t, tries, 1)
 					}
 				}

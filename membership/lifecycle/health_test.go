@@ -27,43 +27,47 @@ func TestHealth(t *testing.T) {
 		want   metav1.Condition
 	}{
 		{
-			name: "not in", reason: "no heartbeats are expected of it",
+			name: "a member that has left", reason: "no heartbeats are expected",
 			o:    HealthObserved{NotJoined: "The cluster has left.", Heartbeat: HeartbeatHeard, Agent: &notReady},
 			want: healthy(unknown, v1alpha1.ReasonNotJoined, "The cluster has left."),
 		},
 		{
-			name: "not in, and no reason given", reason: "a condition always says something",
+			name: "a member that has not joined, without a reason", reason: "a condition always has a message",
 			o:    HealthObserved{},
 			want: healthy(unknown, v1alpha1.ReasonNotJoined, "The cluster has not joined."),
 		},
 		{
-			name: "heard", reason: "silence about its cluster is no complaint",
+			name: "heartbeats arrive and the agent reports Unknown", reason: "an unknown state of the cluster is not a failure",
 			o:    HealthObserved{Joined: true, Heartbeat: HeartbeatHeard, Agent: &metav1.Condition{Status: unknown}},
 			want: healthy(yes, v1alpha1.ReasonHeartbeating, "Heartbeats arrive."),
 		},
 		{
-			name: "heard, cluster not ready", reason: "the agent's words say what is wrong",
+			name: "heartbeats arrive and the cluster is not ready", reason: "the message of the agent is shown",
 			o:    HealthObserved{Joined: true, Heartbeat: HeartbeatHeard, Agent: &notReady},
 			want: notReady,
 		},
 		{
-			name: "heard, cluster not ready without a word", reason: "a condition always says something",
-			o:    HealthObserved{Joined: true, Heartbeat: HeartbeatHeard, Agent: &metav1.Condition{Status: no}},
-			want: healthy(no, v1alpha1.ReasonClusterNotReady, "The agent reports that its cluster is not ready."),
+			name:   "heartbeats arrive and the cluster is not ready, without a message",
+			reason: "a condition always has a message",
+			o:      HealthObserved{Joined: true, Heartbeat: HeartbeatHeard, Agent: &metav1.Condition{Status: no}},
+			want:   healthy(no, v1alpha1.ReasonClusterNotReady, "The agent reports that its cluster is not ready."),
 		},
 		{
-			name: "lost", reason: "what the agent said before says nothing about now; the message stays the same while it lasts",
+			name:   "heartbeats are lost",
+			reason: "the last report of the agent is outdated, and the message does not change over time",
 			o: HealthObserved{Joined: true, Heartbeat: HeartbeatLost, Heard: epoch, Since: epoch.Add(195 * time.Second),
 				Grace: 195 * time.Second, Agent: &notReady},
 			want: healthy(unknown, v1alpha1.ReasonHeartbeatLost, "No heartbeat since 2026-01-01T00:00:00Z (grace 3m15s)."),
 		},
 		{
-			name: "never heard", reason: "it joined and fell silent before its first heartbeat, or while the hub was away",
-			o:    HealthObserved{Joined: true, Heartbeat: HeartbeatLost, Grace: 195 * time.Second},
-			want: healthy(unknown, v1alpha1.ReasonHeartbeatLost, "No heartbeat since the hub started to observe (grace 3m15s)."),
+			name:   "heartbeats are lost and none was observed",
+			reason: "the agent stopped before its first heartbeat or while the hub was down",
+			o:      HealthObserved{Joined: true, Heartbeat: HeartbeatLost, Grace: 195 * time.Second},
+			want: healthy(unknown, v1alpha1.ReasonHeartbeatLost,
+				"No heartbeat since the hub started to observe (grace 3m15s)."),
 		},
 		{
-			name: "lost with most others", reason: "the message says why nothing happens",
+			name: "heartbeats are lost during an outage of most members", reason: "the message explains why there is no taint",
 			o: HealthObserved{Joined: true, Heartbeat: HeartbeatLost, Heard: epoch, Grace: time.Minute,
 				Suspended: epoch.Add(time.Second)},
 			want: healthy(unknown, v1alpha1.ReasonHeartbeatLost, "No heartbeat since 2026-01-01T00:00:00Z (grace 1m0s). "+
@@ -71,7 +75,7 @@ func TestHealth(t *testing.T) {
 				"the hub itself may be the cause. Check the network of the hub."),
 		},
 		{
-			name: "not ready with most others", reason: "the message of the agent comes first",
+			name: "the cluster is not ready during an outage of most members", reason: "the message of the agent comes first",
 			o: HealthObserved{Joined: true, Heartbeat: HeartbeatHeard,
 				Agent: &metav1.Condition{Status: no, Message: "The API server is not ready"}, Suspended: epoch},
 			want: healthy(no, v1alpha1.ReasonClusterNotReady, "The API server is not ready. Taints and failover are withheld: "+
@@ -79,26 +83,26 @@ func TestHealth(t *testing.T) {
 				"Check the network of the hub."),
 		},
 		{
-			name: "lost after an outage", reason: "the member has a fresh grace",
+			name: "heartbeats are lost after an outage", reason: "the member has a new grace period",
 			o: HealthObserved{Joined: true, Heartbeat: HeartbeatLost, Heard: epoch, Grace: time.Minute,
 				SuspendedUntil: epoch.Add(time.Hour)},
 			want: healthy(unknown, v1alpha1.ReasonHeartbeatLost, "No heartbeat since 2026-01-01T00:00:00Z (grace 1m0s). "+
 				"Taints and failover are withheld until 2026-01-01T01:00:00Z, after an outage."),
 		},
 		{
-			name: "unsteady", reason: "a member that flaps does not flap here",
+			name: "heartbeats are unsteady", reason: "a flapping member does not become healthy immediately",
 			o: HealthObserved{Joined: true, Heartbeat: HeartbeatUnsteady, Since: epoch, Hold: time.Minute},
 			want: healthy(unknown, v1alpha1.ReasonHeartbeatUnsteady,
 				"Heartbeats arrive again after repeated interruptions. The member becomes healthy when heartbeats have arrived "+
 					"for 1m0s since 2026-01-01T00:00:00Z."),
 		},
 		{
-			name: "hub restarted", reason: "the hub was away and not the member, so what was known stands",
+			name: "the hub has restarted", reason: "the recorded condition stays until heartbeats are observed",
 			o:    HealthObserved{Joined: true, Heartbeat: HeartbeatAwaited, Recorded: &notReady},
 			want: notReady,
 		},
 		{
-			name: "just joined", reason: "that it was not in is no longer so",
+			name: "the member has just joined", reason: "the recorded reason NotJoined does not apply any more",
 			o: HealthObserved{Joined: true, Heartbeat: HeartbeatAwaited,
 				Recorded: &metav1.Condition{Status: unknown, Reason: v1alpha1.ReasonNotJoined}},
 			want: healthy(unknown, v1alpha1.ReasonHeartbeatAwaited, "Waiting for the first heartbeat."),
@@ -119,19 +123,19 @@ func TestTaints(t *testing.T) {
 		return v1alpha1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute, TimeAdded: added}
 	}
 	unreachable, notReady := taint(membership.TaintUnreachable, &before), taint(membership.TaintNotReady, &before)
-	users := v1alpha1.Taint{Key: "example.com/maintenance", Effect: corev1.TaintEffectNoSchedule}
-	more := v1alpha1.Taint{Key: membership.TaintNotReady + "-yet", Effect: corev1.TaintEffectNoExecute}
-	is := func(status metav1.ConditionStatus, reason string, ago time.Duration) metav1.Condition {
+	userTaint := v1alpha1.Taint{Key: "example.com/maintenance", Effect: corev1.TaintEffectNoSchedule}
+	similar := v1alpha1.Taint{Key: membership.TaintNotReady + "-yet", Effect: corev1.TaintEffectNoExecute}
+	healthy := func(status metav1.ConditionStatus, reason string, ago time.Duration) metav1.Condition {
 		return metav1.Condition{Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(epoch.Add(-ago))}
 	}
 	lost := func(ago time.Duration) metav1.Condition {
-		return is(metav1.ConditionUnknown, v1alpha1.ReasonHeartbeatLost, ago)
+		return healthy(metav1.ConditionUnknown, v1alpha1.ReasonHeartbeatLost, ago)
 	}
 	failing := func(ago time.Duration) metav1.Condition {
-		return is(metav1.ConditionFalse, v1alpha1.ReasonClusterNotReady, ago)
+		return healthy(metav1.ConditionFalse, v1alpha1.ReasonClusterNotReady, ago)
 	}
-	fine := func(ago time.Duration) metav1.Condition {
-		return is(metav1.ConditionTrue, v1alpha1.ReasonHeartbeating, ago)
+	ready := func(ago time.Duration) metav1.Condition {
+		return healthy(metav1.ConditionTrue, v1alpha1.ReasonHeartbeating, ago)
 	}
 	for _, test := range []struct {
 		name   string
@@ -141,82 +145,83 @@ func TestTaints(t *testing.T) {
 		after  time.Duration
 	}{
 		{
-			name: "lost", reason: "the grace was time enough",
-			o:    TaintsObserved{In: true, Healthy: lost(0), Taints: []v1alpha1.Taint{users}},
-			want: []v1alpha1.Taint{users, taint(membership.TaintUnreachable, &now)},
+			name: "heartbeats are lost", reason: "the taint is added immediately, since the grace period has passed",
+			o:    TaintsObserved{In: true, Healthy: lost(0), Taints: []v1alpha1.Taint{userTaint}},
+			want: []v1alpha1.Taint{userTaint, taint(membership.TaintUnreachable, &now)},
 		},
 		{
-			name: "still lost", reason: "toleration seconds count from when it was put on",
-			o:    TaintsObserved{In: true, Healthy: lost(time.Hour), Taints: []v1alpha1.Taint{unreachable, users}},
-			want: []v1alpha1.Taint{unreachable, users},
+			name: "heartbeats are still lost", reason: "the taint keeps its time, which toleration seconds refer to",
+			o:    TaintsObserved{In: true, Healthy: lost(time.Hour), Taints: []v1alpha1.Taint{unreachable, userTaint}},
+			want: []v1alpha1.Taint{unreachable, userTaint},
 		},
 		{
-			name: "unsteady", reason: "it is as good as lost",
-			o: TaintsObserved{In: true, Healthy: is(metav1.ConditionUnknown, v1alpha1.ReasonHeartbeatUnsteady, 0),
+			name: "heartbeats are unsteady", reason: "unsteady heartbeats keep the taint",
+			o: TaintsObserved{In: true, Healthy: healthy(metav1.ConditionUnknown, v1alpha1.ReasonHeartbeatUnsteady, 0),
 				Taints: []v1alpha1.Taint{unreachable}},
 			want: []v1alpha1.Taint{unreachable},
 		},
 		{
-			name: "lost, suspended", reason: "the hub suspects itself",
-			o:    TaintsObserved{In: true, Healthy: lost(time.Hour), Suspended: true, Taints: []v1alpha1.Taint{users}},
-			want: []v1alpha1.Taint{users},
+			name: "heartbeats are lost while taints are suspended", reason: "the hub itself may be the cause",
+			o:    TaintsObserved{In: true, Healthy: lost(time.Hour), Suspended: true, Taints: []v1alpha1.Taint{userTaint}},
+			want: []v1alpha1.Taint{userTaint},
 		},
 		{
-			name: "was lost before, suspended", reason: "those that are there stay",
+			name: "heartbeats were lost before taints were suspended", reason: "existing taints stay",
 			o:    TaintsObserved{In: true, Healthy: lost(time.Hour), Suspended: true, Taints: []v1alpha1.Taint{unreachable}},
 			want: []v1alpha1.Taint{unreachable},
 		},
 		{
-			name: "awaited", reason: "a hub that restarts changes nothing",
-			o: TaintsObserved{In: true, Healthy: is(metav1.ConditionUnknown, v1alpha1.ReasonHeartbeatAwaited, time.Hour),
+			name: "the hub has restarted and awaits heartbeats", reason: "a restart of the hub changes no taint",
+			o: TaintsObserved{In: true, Healthy: healthy(metav1.ConditionUnknown, v1alpha1.ReasonHeartbeatAwaited, time.Hour),
 				Taints: []v1alpha1.Taint{notReady}},
 			want: []v1alpha1.Taint{notReady},
 		},
 		{
-			name: "just not ready", reason: "an API server may restart",
-			o:    TaintsObserved{In: true, Healthy: failing(20 * time.Second), Taints: []v1alpha1.Taint{users}},
-			want: []v1alpha1.Taint{users}, after: 10 * time.Second,
+			name: "the cluster has not been ready for 20 seconds", reason: "a restart of the API server adds no taint",
+			o:    TaintsObserved{In: true, Healthy: failing(20 * time.Second), Taints: []v1alpha1.Taint{userTaint}},
+			want: []v1alpha1.Taint{userTaint}, after: 10 * time.Second,
 		},
 		{
-			name: "not ready", reason: "30 s are enough",
-			o:    TaintsObserved{In: true, Healthy: failing(30 * time.Second), Taints: []v1alpha1.Taint{users}},
-			want: []v1alpha1.Taint{users, taint(membership.TaintNotReady, &now)},
+			name: "the cluster has not been ready for 30 seconds", reason: "the taint is added after 30 seconds",
+			o:    TaintsObserved{In: true, Healthy: failing(30 * time.Second), Taints: []v1alpha1.Taint{userTaint}},
+			want: []v1alpha1.Taint{userTaint, taint(membership.TaintNotReady, &now)},
 		},
 		{
-			name: "heard again, and just not ready", reason: "until the one is due the other stays, so that it does not flap " +
-				"in between",
-			o:    TaintsObserved{In: true, Healthy: failing(0), Taints: []v1alpha1.Taint{unreachable}},
-			want: []v1alpha1.Taint{unreachable}, after: 30 * time.Second,
+			name:   "heartbeats arrive again and the cluster has just become not ready",
+			reason: "the unreachable taint stays until the not-ready taint is due",
+			o:      TaintsObserved{In: true, Healthy: failing(0), Taints: []v1alpha1.Taint{unreachable}},
+			want:   []v1alpha1.Taint{unreachable}, after: 30 * time.Second,
 		},
 		{
-			name: "heard again, and not ready", reason: "one takes the place of the other",
-			o:    TaintsObserved{In: true, Healthy: failing(time.Minute), Taints: []v1alpha1.Taint{unreachable, users}},
-			want: []v1alpha1.Taint{users, taint(membership.TaintNotReady, &now)},
+			name:   "heartbeats arrive again and the cluster has not been ready for a minute",
+			reason: "the not-ready taint replaces the unreachable taint",
+			o:      TaintsObserved{In: true, Healthy: failing(time.Minute), Taints: []v1alpha1.Taint{unreachable, userTaint}},
+			want:   []v1alpha1.Taint{userTaint, taint(membership.TaintNotReady, &now)},
 		},
 		{
-			name: "just well again", reason: "it has to hold",
-			o:    TaintsObserved{In: true, Healthy: fine(3 * time.Second), Taints: []v1alpha1.Taint{unreachable}},
+			name: "the member has been healthy for 3 seconds", reason: "the member must be healthy for 10 seconds",
+			o:    TaintsObserved{In: true, Healthy: ready(3 * time.Second), Taints: []v1alpha1.Taint{unreachable}},
 			want: []v1alpha1.Taint{unreachable}, after: 7 * time.Second,
 		},
 		{
-			name: "well again", reason: "10 s are enough, and the hub's suspicion of itself keeps nothing on",
-			o: TaintsObserved{In: true, Healthy: fine(10 * time.Second), Suspended: true,
-				Taints: []v1alpha1.Taint{users, unreachable, more}},
-			want: []v1alpha1.Taint{users, more},
+			name: "the member has been healthy for 10 seconds", reason: "the taint is removed, also while taints are suspended",
+			o: TaintsObserved{In: true, Healthy: ready(10 * time.Second), Suspended: true,
+				Taints: []v1alpha1.Taint{userTaint, unreachable, similar}},
+			want: []v1alpha1.Taint{userTaint, similar},
 		},
 		{
-			name: "leaving", reason: "it is unschedulable anyway, and what it holds goes by the leave",
-			o:    TaintsObserved{Healthy: lost(time.Hour), Taints: []v1alpha1.Taint{unreachable, users}},
-			want: []v1alpha1.Taint{users},
+			name: "the member is leaving", reason: "a leaving member is unschedulable, and the leave removes its objects",
+			o:    TaintsObserved{Healthy: lost(time.Hour), Taints: []v1alpha1.Taint{unreachable, userTaint}},
+			want: []v1alpha1.Taint{userTaint},
 		},
 		{
-			name: "clock set back", reason: "it waits no longer than the hysteresis",
+			name: "the clock was set back", reason: "the wait is at most 30 seconds",
 			o:    TaintsObserved{In: true, Healthy: failing(-time.Hour)},
 			want: []v1alpha1.Taint{}, after: 30 * time.Second,
 		},
 		{
-			name: "put on by hand, without a time or otherwise", reason: "toleration seconds need a time to count from, and " +
-				"there is one taint of the hub's at most",
+			name:   "a user added taints of the hub without a time or with another effect",
+			reason: "the result has one taint of the hub, with a time",
 			o: TaintsObserved{In: true, Healthy: lost(0), Taints: []v1alpha1.Taint{
 				taint(membership.TaintUnreachable, nil), {Key: membership.TaintNotReady, Effect: corev1.TaintEffectNoSchedule},
 				unreachable,
@@ -228,15 +233,15 @@ func TestTaints(t *testing.T) {
 			test.o.Now = epoch
 			got, after := Taints(test.o)
 			if diff := cmp.Diff(test.want, got); diff != "" || after != test.after {
-				t.Errorf("%s: want to look again after %s, got %s (-want +got):\n%s", test.reason, test.after, after, diff)
+				t.Errorf("%s: want requeue after %s, got %s (-want +got):\n%s", test.reason, test.after, after, diff)
 			}
 		})
 	}
 }
 
-// TestTaintsAlways checks, for all observations, that taints of users stay unchanged, that there is at most one taint
-// of the hub, and that a repeated decision changes nothing.
-func TestTaintsAlways(t *testing.T) {
+// TestTaints_Properties checks, for all observations, that taints of users stay unchanged, that there is at most one
+// taint of the hub, and that a repeated decision changes nothing.
+func TestTaints_Properties(t *testing.T) {
 	keys := []string{
 		membership.TaintUnreachable,
 		membership.TaintNotReady,
@@ -278,7 +283,7 @@ func TestTaintsAlways(t *testing.T) {
 		before := slices.Clone(o.Taints)
 		got, after := Taints(o)
 		if !cmp.Equal(before, o.Taints) {
-			t.Fatalf("it changes its argument")
+			t.Fatalf("Taints changes its argument")
 		}
 		split := func(taints []v1alpha1.Taint) (users, hubs []v1alpha1.Taint) {
 			for _, taint := range taints {
@@ -293,28 +298,28 @@ func TestTaintsAlways(t *testing.T) {
 		wantUsers, had := split(o.Taints)
 		users, hubs := split(got)
 		if diff := cmp.Diff(wantUsers, users); diff != "" {
-			t.Fatalf("users' taints change: %s", diff)
+			t.Fatalf("taints of users change (-want +got):\n%s", diff)
 		}
 		if len(hubs) > 1 ||
 			len(hubs) > 0 && (!o.In || hubs[0].TimeAdded == nil || hubs[0].Effect != corev1.TaintEffectNoExecute) {
-			t.Fatalf("the hub's taints are %+v", hubs)
+			t.Fatalf("invalid taints of the hub: %+v", hubs)
 		}
 		if len(hubs) > 0 && o.Suspended &&
 			!slices.ContainsFunc(had, func(t v1alpha1.Taint) bool { return t.Key == hubs[0].Key }) {
-			t.Fatalf("one is put on while the hub suspects itself")
+			t.Fatalf("a taint is added while taints are suspended")
 		}
 		if after < 0 || after > NotReadyAfter {
-			t.Fatalf("after %s", after)
+			t.Fatalf("invalid requeue after %s", after)
 		}
 		o.Taints = got
 		again, _ := Taints(o)
 		if diff := cmp.Diff(got, again); diff != "" {
-			t.Fatalf("to ask again changes them: %s", diff)
+			t.Fatalf("a repeated decision changes the taints (-first +second):\n%s", diff)
 		}
 		if !o.Healthy.LastTransitionTime.After(o.Now) {
 			o.Now = o.Now.Add(after)
 			if _, more := Taints(o); after > 0 && more > 0 {
-				t.Fatalf("it waits again, for %s", more)
+				t.Fatalf("no decision after the requeue: want no further wait, got %s", more)
 			}
 		}
 	})

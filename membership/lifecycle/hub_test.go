@@ -14,8 +14,8 @@ import (
 
 var joinedMembership = &MembershipSeen{State: v1alpha1.StateJoin, Rejoin: true, Report: ReportedJoined}
 
-// inFleet returns a joined member that needs no action.
-func inFleet(change func(*HubObserved)) HubObserved {
+// observedJoined returns a joined member that needs no action.
+func observedJoined(change func(*HubObserved)) HubObserved {
 	seen := *joinedMembership
 	o := HubObserved{
 		Now:       epoch.Add(time.Minute),
@@ -26,9 +26,9 @@ func inFleet(change func(*HubObserved)) HubObserved {
 	return o
 }
 
-// isLeaving returns a member whose leave is recorded and whose gates have been called.
-func isLeaving(change func(*HubObserved)) HubObserved {
-	return inFleet(func(o *HubObserved) {
+// observedLeaving returns a member whose leave is recorded and whose gates have been called.
+func observedLeaving(change func(*HubObserved)) HubObserved {
+	return observedJoined(func(o *HubObserved) {
 		o.Deletion.Requested = true
 		o.Leave = &v1alpha1.LeaveStatus{StartedAt: metav1.NewTime(epoch), Deadline: metav1.NewTime(epoch.Add(deadline))}
 		o.Gates = &GatesSeen{}
@@ -57,13 +57,13 @@ func TestNextHub(t *testing.T) {
 		want   want
 	}{
 		{
-			name: "undecided", reason: "a person has to be told what to do",
+			name: "spec.accepted is not set", reason: "the message tells an administrator what to do",
 			o: HubObserved{Spec: SpecSeen{Desired: v1alpha1.StateJoin}, Finalizer: true},
 			want: want{phase: v1alpha1.PhasePending, reason: v1alpha1.ReasonNotAccepted, message: "The cluster is not " +
 				"accepted and has no permissions on the hub."},
 		},
 		{
-			name: "new", reason: "nothing is made for a member before it is certain that it will be taken back",
+			name: "a new accepted member", reason: "the finalizer is added before any object is created",
 			o: HubObserved{Spec: SpecSeen{Desired: v1alpha1.StateJoin, Accepted: new(true)}},
 			want: want{
 				phase: v1alpha1.PhaseAccepted, actions: []HubAction{AddFinalizer}, reason: v1alpha1.ReasonWaitingForAgent,
@@ -71,7 +71,7 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "new, and the hub's to run", reason: "a join token is of no use there",
+			name: "a new member whose agent the hub runs", reason: "the message does not mention join tokens",
 			o: HubObserved{Spec: SpecSeen{Desired: v1alpha1.StateJoin, Accepted: new(true), JoinMode: v1alpha1.JoinPush}},
 			want: want{
 				phase: v1alpha1.PhaseAccepted, actions: []HubAction{AddFinalizer}, reason: v1alpha1.ReasonWaitingForAgent,
@@ -80,7 +80,7 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "new, and the hub's to install", reason: "nor there",
+			name: "a new member whose agent the hub installs", reason: "the message does not mention join tokens",
 			o: HubObserved{Spec: SpecSeen{Desired: v1alpha1.StateJoin, Accepted: new(true), JoinMode: v1alpha1.JoinInstall}},
 			want: want{
 				phase: v1alpha1.PhaseAccepted, actions: []HubAction{AddFinalizer}, reason: v1alpha1.ReasonWaitingForAgent,
@@ -89,8 +89,10 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "claimed", reason: "access comes last: an agent must not look for a Membership that is not there yet",
-			o: HubObserved{Spec: SpecSeen{Desired: v1alpha1.StateJoin, Accepted: new(true), Claimed: true}, Finalizer: true},
+			name:   "an agent has claimed the member",
+			reason: "access is granted last: an agent must not read a Membership that does not exist yet",
+			o: HubObserved{Spec: SpecSeen{Desired: v1alpha1.StateJoin, Accepted: new(true), Claimed: true},
+				Finalizer: true},
 			want: want{
 				phase: v1alpha1.PhaseJoining, actions: []HubAction{CreateNamespace, WriteMembership, GrantAccess},
 				reason:  v1alpha1.ReasonWaitingForAgent,
@@ -98,53 +100,55 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "in the fleet", reason: "a member that wants nothing costs nothing",
-			o: inFleet(func(*HubObserved) {}),
+			name: "the member has joined and nothing has changed", reason: "the step has no action and no requeue",
+			o: observedJoined(func(*HubObserved) {}),
 			want: want{phase: v1alpha1.PhaseJoined, reason: v1alpha1.ReasonAgentJoined, message: "The agent has confirmed " +
 				"that it has joined."},
 		},
 		{
-			name: "acceptance withdrawn", reason: "it cuts access at once, and leaves all else to come back to",
-			o: inFleet(func(o *HubObserved) { o.Spec.Accepted = new(false) }),
+			name:   "acceptance of a joined member is withdrawn",
+			reason: "access is revoked immediately, and all other objects are kept",
+			o:      observedJoined(func(o *HubObserved) { o.Spec.Accepted = new(false) }),
 			want: want{
 				phase: v1alpha1.PhaseDenied, actions: []HubAction{RevokeAccess}, reason: v1alpha1.ReasonNotAccepted,
 				message: "The cluster is not accepted and has no permissions on the hub.",
 			},
 		},
 		{
-			name: "acceptance given back", reason: "the agent needs nothing but its access",
-			o: inFleet(func(o *HubObserved) { o.Access = false }),
+			name: "the member is accepted again", reason: "only the access is missing",
+			o: observedJoined(func(o *HubObserved) { o.Access = false }),
 			want: want{phase: v1alpha1.PhaseJoined, actions: []HubAction{GrantAccess}, reason: v1alpha1.ReasonAgentJoined,
 				message: "The agent has confirmed that it has joined."},
 		},
 		{
-			name: "claim cleared", reason: "a member without a claim has no access",
-			o: inFleet(func(o *HubObserved) { o.Spec.Claimed, o.Membership.Report = false, ReportedNothing }),
+			name: "the claim is cleared", reason: "a member without a claim has no access",
+			o: observedJoined(func(o *HubObserved) { o.Spec.Claimed, o.Membership.Report = false, ReportedNothing }),
 			want: want{
 				phase: v1alpha1.PhaseAccepted, actions: []HubAction{RevokeAccess}, reason: v1alpha1.ReasonWaitingForAgent,
 				message: "No agent has requested to join as this cluster yet: start an agent with a join token.",
 			},
 		},
 		{
-			name: "back too soon", reason: "a namespace that goes cannot be used, and the wait must be explained",
-			o: inFleet(func(o *HubObserved) { o.Namespace, o.Membership, o.Access = Terminating, nil, false }),
+			name:   "the namespace of the former membership is terminating",
+			reason: "a terminating namespace cannot be used, and the message explains the wait",
+			o:      observedJoined(func(o *HubObserved) { o.Namespace, o.Membership, o.Access = Terminating, nil, false }),
 			want: want{
 				phase: v1alpha1.PhaseAccepted, reason: v1alpha1.ReasonPreparing, message: "The hub is preparing for the cluster.",
 				after: GatePoll, actions: []HubAction{ReleaseNamespace},
 			},
 		},
 		{
-			name: "deleted", reason: "when the leave began is on record before anything is done, or a restart would begin the " +
-				"deadline anew",
-			o: isLeaving(func(o *HubObserved) { o.Leave, o.Gates, o.Now = nil, nil, epoch }),
+			name:   "the MemberCluster is deleted",
+			reason: "the start of the leave is recorded first; otherwise a restart would start the deadline again",
+			o:      observedLeaving(func(o *HubObserved) { o.Leave, o.Gates, o.Now = nil, nil, epoch }),
 			want: want{
 				phase: v1alpha1.PhaseLeaving, reason: v1alpha1.ReasonLeaving, message: "The cluster is leaving.",
 				leave: record(func(*v1alpha1.LeaveStatus) {}), after: time.Nanosecond,
 			},
 		},
 		{
-			name: "deleted and denied at once", reason: "withdrawn acceptance does not wait for a record",
-			o: isLeaving(func(o *HubObserved) { o.Leave, o.Gates, o.Now, o.Spec.Accepted = nil, nil, epoch, nil }),
+			name: "the MemberCluster is deleted and not accepted", reason: "access is revoked before the leave is recorded",
+			o: observedLeaving(func(o *HubObserved) { o.Leave, o.Gates, o.Now, o.Spec.Accepted = nil, nil, epoch, nil }),
 			want: want{
 				phase: v1alpha1.PhaseLeaving, actions: []HubAction{RevokeAccess}, reason: v1alpha1.ReasonLeaving,
 				message: "The cluster is leaving.",
@@ -152,15 +156,15 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "gates not asked", reason: "asking them starts the clean-up, so it is an action",
-			o: isLeaving(func(o *HubObserved) { o.Gates = nil }),
+			name: "the gates have not been called", reason: "the call of the gates starts the clean-up, so it is an action",
+			o: observedLeaving(func(o *HubObserved) { o.Gates = nil }),
 			want: want{phase: v1alpha1.PhaseLeaving, actions: []HubAction{AskGates},
 				leave: record(func(*v1alpha1.LeaveStatus) {})},
 		},
 		{
-			name: "a gate is shut", reason: "the agent is told that it leaves, and not yet to clean up; people see for what " +
-				"it waits",
-			o: isLeaving(func(o *HubObserved) {
+			name:   "a gate is closed",
+			reason: "the Membership requests the leave without a clean-up, and the message names the gate",
+			o: observedLeaving(func(o *HubObserved) {
 				o.Gates = &GatesSeen{Waiting: "works", Remaining: []string{"a", "b", "c", "d", "e"}}
 			}),
 			want: want{
@@ -173,9 +177,8 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "a gate was shut a moment ago", reason: "gates are asked from time to time, and not whenever something " +
-				"happens",
-			o: isLeaving(func(o *HubObserved) {
+			name: "a gate was closed less than GatePoll ago", reason: "gates are called periodically, not on each reconcile",
+			o: observedLeaving(func(o *HubObserved) {
 				o.Membership.State, o.Membership.Rejoin, o.Gates = v1alpha1.StateLeave, false,
 					&GatesSeen{Waiting: "works", Age: GatePoll - time.Millisecond}
 			}),
@@ -186,14 +189,15 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "a gate was shut some time ago", reason: "it may be open by now",
-			o: isLeaving(func(o *HubObserved) { o.Gates = &GatesSeen{Waiting: "works", Age: GatePoll} }),
+			name: "a gate was closed GatePoll ago", reason: "the gate may be open now",
+			o: observedLeaving(func(o *HubObserved) { o.Gates = &GatesSeen{Waiting: "works", Age: GatePoll} }),
 			want: want{phase: v1alpha1.PhaseLeaving, actions: []HubAction{AskGates},
 				leave: record(func(*v1alpha1.LeaveStatus) {})},
 		},
 		{
-			name: "clean, and the gates were open a moment ago", reason: "what ends now is not ended on what is remembered",
-			o: isLeaving(func(o *HubObserved) { o.Membership.Report, o.Gates.Age = ReportedClean, time.Millisecond }),
+			name:   "the member is clean and the gates were open earlier",
+			reason: "a leave does not end because of a cached result of the gates",
+			o:      observedLeaving(func(o *HubObserved) { o.Membership.Report, o.Gates.Age = ReportedClean, time.Millisecond }),
 			want: want{
 				phase: v1alpha1.PhaseLeaving, actions: []HubAction{AskGates}, reason: v1alpha1.ReasonLeaving,
 				message: "The cluster is leaving.",
@@ -201,8 +205,9 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "much is left", reason: "the record holds what the API takes, and the message says how much more there is",
-			o: isLeaving(func(o *HubObserved) {
+			name:   "a gate reports 25 remaining objects",
+			reason: "the record has at most 20 entries, and the message counts all others",
+			o: observedLeaving(func(o *HubObserved) {
 				o.Membership.State, o.Membership.Rejoin, o.Gates = v1alpha1.StateLeave, false,
 					&GatesSeen{Waiting: "works", Remaining: slices.Repeat([]string{"a"}, 25)}
 			}),
@@ -216,8 +221,8 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "almost overdue", reason: "the deadline is kept to, rather than to the next look",
-			o: isLeaving(func(o *HubObserved) {
+			name: "one second before the deadline", reason: "the next reconcile is at the deadline, not after GatePoll",
+			o: observedLeaving(func(o *HubObserved) {
 				o.Now, o.Membership.State, o.Membership.Rejoin, o.Membership.Clean = epoch.Add(deadline-time.Second),
 					v1alpha1.StateLeave, false, true
 			}),
@@ -228,8 +233,9 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "denied while leaving", reason: "the agent cannot confirm any more, and only a person can change that",
-			o: isLeaving(func(o *HubObserved) {
+			name:   "acceptance is withdrawn while the member is leaving",
+			reason: "the agent cannot confirm any more, and only an administrator can change that",
+			o: observedLeaving(func(o *HubObserved) {
 				o.Spec.Accepted, o.Access, o.Membership.State, o.Membership.Rejoin, o.Membership.Clean = new(false), false,
 					v1alpha1.StateLeave, false, true
 			}),
@@ -241,8 +247,9 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "called off too late, and the Membership lost", reason: "that the agent was told is on record as well",
-			o: isLeaving(func(o *HubObserved) {
+			name:   "the leave is canceled after the clean-up began and the Membership is lost",
+			reason: "the recorded leave also shows that the agent was notified",
+			o: observedLeaving(func(o *HubObserved) {
 				o.Deletion.Requested, o.Membership, o.Gates, o.Leave.Waiting = false, nil, nil,
 					"agent"
 			}),
@@ -250,8 +257,8 @@ func TestNextHub(t *testing.T) {
 				leave: record(func(l *v1alpha1.LeaveStatus) { l.Waiting = "agent" })},
 		},
 		{
-			name: "clean", reason: "access goes before the namespace, which takes its time to",
-			o: isLeaving(func(o *HubObserved) { o.Membership.Report = ReportedClean }),
+			name: "the member is clean", reason: "access is revoked before the namespace is deleted, which may take long",
+			o: observedLeaving(func(o *HubObserved) { o.Membership.Report = ReportedClean }),
 			want: want{
 				phase: v1alpha1.PhaseLeaving, actions: []HubAction{RevokeAccess, DeleteNamespace}, reason: v1alpha1.ReasonLeaving,
 				message: "Waiting for the member's namespace to be removed.",
@@ -259,8 +266,9 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "overdue", reason: "what the leave waited for is recorded before it is forced: afterwards nothing would tell",
-			o: isLeaving(func(o *HubObserved) { o.Now = epoch.Add(deadline) }),
+			name:   "the deadline has passed",
+			reason: "the blocker is recorded before the leave is forced, and is unknown afterwards",
+			o:      observedLeaving(func(o *HubObserved) { o.Now = epoch.Add(deadline) }),
 			want: want{
 				phase: v1alpha1.PhaseLeaving, reason: v1alpha1.ReasonLeaving, after: time.Nanosecond,
 				message: "The deadline passed: the cluster is being removed while waiting for the agent.",
@@ -270,9 +278,9 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "forced late, and the namespace goes", reason: "a deadline that was shortened to long ago leaves gates the " +
-				"time to let go",
-			o: isLeaving(func(o *HubObserved) {
+			name:   "the leave was forced long after the deadline and the namespace terminates",
+			reason: "forced gates get NamespaceTimeout, also after the deadline was shortened to the past",
+			o: observedLeaving(func(o *HubObserved) {
 				o.Now, o.Spec.Deadline, o.Namespace, o.Access, o.Membership, o.Gates = epoch.Add(deadline+NamespaceTimeout-1),
 					time.Minute, Terminating, false, nil, nil
 				o.Leave.Forced, o.Leave.ForcedAt, o.Leave.Waiting = true, new(metav1.NewTime(epoch.Add(deadline))), "works"
@@ -287,10 +295,9 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "forced, and the namespace does not go",
-			reason: "a finalizer that is never removed blocks a leave no longer " +
-				"than that",
-			o: isLeaving(func(o *HubObserved) {
+			name:   "a forced leave whose namespace terminates for NamespaceTimeout",
+			reason: "a finalizer that is never removed blocks a leave for NamespaceTimeout at most",
+			o: observedLeaving(func(o *HubObserved) {
 				o.Now, o.Spec.Deadline, o.Namespace, o.Access, o.Membership, o.Gates = epoch.Add(deadline+NamespaceTimeout),
 					time.Minute, Terminating, false, nil, nil
 				o.Leave.Forced, o.Leave.ForcedAt, o.Leave.Waiting = true, new(metav1.NewTime(epoch.Add(deadline))), "works"
@@ -306,9 +313,9 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "forced", reason: "a gate may not have been asked yet, and says only now what becomes of what goes with the " +
-				"namespace",
-			o: isLeaving(func(o *HubObserved) {
+			name:   "the leave is forced",
+			reason: "the gates are forced before the namespace is deleted, also if they were never called",
+			o: observedLeaving(func(o *HubObserved) {
 				o.Now, o.Gates, o.Leave.Forced, o.Leave.Waiting = epoch.Add(deadline), nil, true, "works"
 			}),
 			want: want{
@@ -319,9 +326,9 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "forced, and the namespace goes", reason: "gates are forced until they let go, since their finalizers hold " +
-				"the namespace",
-			o: isLeaving(func(o *HubObserved) {
+			name:   "the leave is forced and the namespace terminates",
+			reason: "gates are forced until the namespace is removed, since their finalizers block it",
+			o: observedLeaving(func(o *HubObserved) {
 				o.Namespace, o.Access, o.Membership, o.Gates, o.Leave.Forced, o.Leave.Waiting = Terminating, false, nil, nil, true,
 					"works"
 			}),
@@ -332,8 +339,8 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "gone", reason: "the finalizer goes when nothing else is left",
-			o: isLeaving(func(o *HubObserved) { o.Namespace, o.Access, o.Membership, o.Gates = Absent, false, nil, nil }),
+			name: "all objects of the deleted member are removed", reason: "the finalizer is removed last",
+			o: observedLeaving(func(o *HubObserved) { o.Namespace, o.Access, o.Membership, o.Gates = Absent, false, nil, nil }),
 			want: want{
 				phase: v1alpha1.PhaseLeft, actions: []HubAction{WriteTombstone, RemoveFinalizer}, reason: v1alpha1.ReasonLeft,
 				message: "The cluster has left. Set spec.state to Join to let the cluster join again, or delete this " +
@@ -342,9 +349,9 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "gone, and the leave could be called off", reason: "a leader that is paused before it writes the tombstone " +
-				"could outlast the leave",
-			o: isLeaving(func(o *HubObserved) {
+			name:   "all objects are removed and the leave can still be canceled",
+			reason: "otherwise a paused leader could write the tombstone after the leave was canceled",
+			o: observedLeaving(func(o *HubObserved) {
 				o.Deletion.Requested, o.Spec.Desired = false, v1alpha1.StateLeave
 				o.Namespace, o.Access, o.Membership, o.Gates = Absent, false, nil, nil
 			}),
@@ -355,8 +362,9 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "gone, and Join is desired again", reason: "a leave whose end is on record is not called off",
-			o: isLeaving(func(o *HubObserved) {
+			name:   "Join is desired again while the leave waits for the namespace",
+			reason: "a leave that waits for the namespace is not canceled",
+			o: observedLeaving(func(o *HubObserved) {
 				o.Deletion.Requested, o.Spec.Desired = false, v1alpha1.StateJoin
 				o.Namespace, o.Access, o.Membership, o.Gates = Present, false, nil, &GatesSeen{}
 				o.Leave.Waiting = waitingForNamespace
@@ -368,9 +376,9 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "gone, and the object kept", reason: "the end is not on record before the claim is released, or Join would " +
-				"be blocked by it",
-			o: isLeaving(func(o *HubObserved) {
+			name:   "all objects are removed and the MemberCluster is kept",
+			reason: "the claim is released before the end is recorded; otherwise it would block a join",
+			o: observedLeaving(func(o *HubObserved) {
 				o.Deletion.Requested, o.Spec.Desired = false, v1alpha1.StateLeave
 				o.Namespace, o.Access, o.Membership, o.Gates = Absent, false, nil, nil
 				o.Leave.Waiting = waitingForNamespace
@@ -383,9 +391,12 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "leaves again", reason: "the record of the leave before must not pass for this one's, whose agent has yet " +
-				"to confirm",
-			o: isLeaving(func(o *HubObserved) { o.Leave.Ended, o.Leave.Forced, o.Now = true, true, epoch.Add(time.Hour) }),
+			name:   "the member leaves a second time",
+			reason: "the record of the former leave does not apply to this one, whose agent has not confirmed",
+			o: observedLeaving(func(o *HubObserved) {
+				o.Leave.Ended, o.Leave.Forced, o.Now = true, true,
+					epoch.Add(time.Hour)
+			}),
 			want: want{
 				phase: v1alpha1.PhaseLeaving, reason: v1alpha1.ReasonLeaving, message: "The cluster is leaving.",
 				after: time.Nanosecond,
@@ -394,8 +405,8 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "left by force", reason: "the force and its reason stay on record",
-			o: isLeaving(func(o *HubObserved) {
+			name: "the member left by force and the claim is released", reason: "the forced end and its reason stay recorded",
+			o: observedLeaving(func(o *HubObserved) {
 				o.Deletion.Requested, o.Spec.Desired, o.Spec.Claimed = false, v1alpha1.StateLeave, false
 				o.Namespace, o.Access, o.Membership, o.Gates = Absent, false, nil, nil
 				o.Leave.Forced, o.Leave.Waiting = true, "agent"
@@ -408,8 +419,8 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "left by force and ended", reason: "the gates are not forced again for as long as the object exists",
-			o: isLeaving(func(o *HubObserved) {
+			name: "the end of a forced leave is recorded", reason: "the gates are not forced again",
+			o: observedLeaving(func(o *HubObserved) {
 				o.Deletion.Requested, o.Spec.Desired, o.Spec.Claimed = false, v1alpha1.StateLeave, false
 				o.Namespace, o.Access, o.Membership, o.Gates = Absent, false, nil, nil
 				o.Leave.Forced, o.Leave.Waiting, o.Leave.Ended = true, "agent", true
@@ -422,8 +433,9 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "called off", reason: "until the agent is told to clean up nothing irrevocable has happened",
-			o: isLeaving(func(o *HubObserved) {
+			name:   "the leave is canceled before the clean-up",
+			reason: "nothing is irrevocable before the agent is requested to clean up",
+			o: observedLeaving(func(o *HubObserved) {
 				o.Deletion.Requested, o.Gates, o.Membership.State = false, nil, v1alpha1.StateLeave
 			}),
 			want: want{
@@ -432,8 +444,9 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "called off too late", reason: "the agent may be gone by now, so the member leaves before it joins again",
-			o: isLeaving(func(o *HubObserved) {
+			name:   "the leave is canceled after the agent was requested to clean up",
+			reason: "the agent may have stopped, so the member leaves before it joins again",
+			o: observedLeaving(func(o *HubObserved) {
 				o.Deletion.Requested, o.Membership.State, o.Membership.Clean = false, v1alpha1.StateLeave, true
 			}),
 			want: want{
@@ -458,66 +471,76 @@ func TestNextHub(t *testing.T) {
 	}
 }
 
-func TestFinal(t *testing.T) {
+func TestNextHub_Final(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		reason string
 		o      HubObserved
 		want   bool
 	}{
-		{"in the fleet", "nothing is done", inFleet(func(*HubObserved) {}), false},
-		{"acceptance withdrawn", "it can be given back", inFleet(func(o *HubObserved) { o.Spec.Accepted = new(false) }),
+		{"a joined member", "the step has no action", observedJoined(func(*HubObserved) {}), false},
+		{"a member whose acceptance was withdrawn",
+			"access can be granted again", observedJoined(func(o *HubObserved) { o.Spec.Accepted = new(false) }),
 			false},
-		{"claim cleared", "the agent takes itself for deregistered", inFleet(func(o *HubObserved) { o.Spec.Claimed = false }),
+		{"a member whose claim was cleared",
+			"its agent may assume that it is deregistered", observedJoined(func(o *HubObserved) { o.Spec.Claimed = false }),
 			true},
-		{"a gate is shut", "the leave can be called off", isLeaving(func(o *HubObserved) { o.Gates.Waiting = "works" }),
+		{"a leaving member with a closed gate",
+			"the leave can be canceled", observedLeaving(func(o *HubObserved) { o.Gates.Waiting = "works" }),
 			false},
-		{"denied while leaving", "withdrawn acceptance waits for nothing",
-			isLeaving(func(o *HubObserved) { o.Spec.Accepted, o.Gates.Waiting = nil, "works" }), false},
-		{"clean", "a member that has not cleaned up could not do so any more",
-			isLeaving(func(o *HubObserved) { o.Membership.Report = ReportedClean }), true},
-		{"access outlives the namespace's end", "the same", isLeaving(func(o *HubObserved) { o.Namespace = Terminating }),
+		{"a leaving member with a closed gate that is not accepted",
+			"the revocation of access does not wait for current reads",
+			observedLeaving(func(o *HubObserved) { o.Spec.Accepted, o.Gates.Waiting = nil, "works" }), false},
+		{"a leaving member that is clean", "without access, a member that is not clean could not report it",
+			observedLeaving(func(o *HubObserved) { o.Membership.Report = ReportedClean }), true},
+		{"a leaving member with access in a terminating namespace",
+			"access is revoked", observedLeaving(func(o *HubObserved) { o.Namespace = Terminating }),
 			true},
-		{"overdue", "a leave that is recorded as forced is not waited for any more",
-			isLeaving(func(o *HubObserved) { o.Now = epoch.Add(deadline) }), true},
-		{"forced, and the namespace goes", "to look past the caches at every look would be polling",
-			isLeaving(func(o *HubObserved) {
+		{"a leaving member after its deadline", "a leave that is recorded as forced waits for nothing",
+			observedLeaving(func(o *HubObserved) { o.Now = epoch.Add(deadline) }), true},
+		{"a forced leave whose namespace terminates", "current reads on each reconcile would be polling",
+			observedLeaving(func(o *HubObserved) {
 				o.Namespace, o.Access, o.Membership, o.Leave.Forced = Terminating, false, nil, true
 			}), false},
-		{"gone", "what is left then is left for ever",
-			isLeaving(func(o *HubObserved) { o.Namespace, o.Access, o.Membership = Absent, false, nil }), true},
-		{"gone, and the object kept", "the same", isLeaving(func(o *HubObserved) {
-			o.Deletion.Requested, o.Spec.Desired = false, v1alpha1.StateLeave
-			o.Namespace, o.Access, o.Membership = Absent, false, nil
-		}), true},
-		{"gone, and the claim released", "the same: the record of the end is the last that is done",
-			isLeaving(func(o *HubObserved) {
+		{"a deleted member without objects", "objects that remain after this step are never removed",
+			observedLeaving(func(o *HubObserved) { o.Namespace, o.Access, o.Membership = Absent, false, nil }), true},
+		{"a kept MemberCluster without objects",
+			"objects that remain after this step are never removed", observedLeaving(func(o *HubObserved) {
+				o.Deletion.Requested, o.Spec.Desired = false, v1alpha1.StateLeave
+				o.Namespace, o.Access, o.Membership = Absent, false, nil
+			}), true},
+		{"a kept MemberCluster without objects and claim", "the record of the end is the last action",
+			observedLeaving(func(o *HubObserved) {
 				o.Deletion.Requested, o.Spec.Desired, o.Spec.Claimed = false, v1alpha1.StateLeave, false
 				o.Namespace, o.Access, o.Membership = Absent, false, nil
 			}), true},
-		{"without a record of the leave", "the namespace may have been created a moment ago", isLeaving(func(o *HubObserved) {
-			o.Deletion.Requested, o.Spec.Desired, o.Spec.Claimed = false, v1alpha1.StateLeave, false
-			o.Namespace, o.Access, o.Membership = Absent, false, nil
-			o.Leave, o.Phase = nil, v1alpha1.PhaseAccepted
-		}), true},
-		{"left without a record of the leave", "a member that wants nothing costs nothing", isLeaving(func(o *HubObserved) {
-			o.Deletion.Requested, o.Spec.Desired, o.Spec.Claimed = false, v1alpha1.StateLeave, false
-			o.Namespace, o.Access, o.Membership = Absent, false, nil
-			o.Leave, o.Phase = nil, v1alpha1.PhaseLeft
-		}), false},
-		{"leaves again", "a namespace that a cache still shows is no other stay, whose leave would end and begin as long " +
-			"as it does", isLeaving(func(o *HubObserved) {
-			o.Leave.Ended = true
-		}), true},
-		{"left long ago", "a member that wants nothing costs nothing", isLeaving(func(o *HubObserved) {
-			o.Deletion.Requested, o.Spec.Desired, o.Spec.Claimed = false, v1alpha1.StateLeave, false
-			o.Namespace, o.Access, o.Membership = Absent, false, nil
-			o.Leave.Ended, o.Leave.Forced = true, true
-		}), false},
+		{"a kept MemberCluster without a recorded leave",
+			"the namespace may have been created just before", observedLeaving(func(o *HubObserved) {
+				o.Deletion.Requested, o.Spec.Desired, o.Spec.Claimed = false, v1alpha1.StateLeave, false
+				o.Namespace, o.Access, o.Membership = Absent, false, nil
+				o.Leave, o.Phase = nil, v1alpha1.PhaseAccepted
+			}), true},
+		{"a member in phase Left without a recorded leave",
+			"a member without pending work needs no current reads", observedLeaving(func(o *HubObserved) {
+				o.Deletion.Requested, o.Spec.Desired, o.Spec.Claimed = false, v1alpha1.StateLeave, false
+				o.Namespace, o.Access, o.Membership = Absent, false, nil
+				o.Leave, o.Phase = nil, v1alpha1.PhaseLeft
+			}), false},
+		{"a member that leaves a second time",
+			"a stale cache of a deleted namespace must not start another leave again and again",
+			observedLeaving(func(o *HubObserved) {
+				o.Leave.Ended = true
+			}), true},
+		{"a member whose leave ended long ago",
+			"a member without pending work needs no current reads", observedLeaving(func(o *HubObserved) {
+				o.Deletion.Requested, o.Spec.Desired, o.Spec.Claimed = false, v1alpha1.StateLeave, false
+				o.Namespace, o.Access, o.Membership = Absent, false, nil
+				o.Leave.Ended, o.Leave.Forced = true, true
+			}), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if step := NextHub(test.o); step.Final != test.want {
-				t.Errorf("%s: final is %v, want %v: %+v", test.reason, step.Final, test.want, step)
+				t.Errorf("%s: want Final %v, got %v: %+v", test.reason, test.want, step.Final, step)
 			}
 		})
 	}
@@ -540,7 +563,7 @@ func TestNextHub_ReadyToJoinOnlyWithNamespace(t *testing.T) {
 	}
 }
 
-func TestWithError(t *testing.T) {
+func TestHubStep_WithError(t *testing.T) {
 	const ready = v1alpha1.ConditionReadyToJoin
 	for _, test := range []struct {
 		name   string
@@ -548,16 +571,18 @@ func TestWithError(t *testing.T) {
 		o      HubObserved
 		want   metav1.Condition
 	}{
-		{"in the fleet", "what an agent needs is not all there", inFleet(func(*HubObserved) {}),
-			no(ready, v1alpha1.ReasonPreparing, "Trouble.")},
-		{"leaving", "that it leaves is why it cannot join, and the trouble why it does not get further",
-			isLeaving(func(*HubObserved) {}), no(ready, v1alpha1.ReasonLeaving, "The cluster is leaving. Trouble.")},
-		{"denied", "the same", inFleet(func(o *HubObserved) { o.Spec.Accepted = new(false) }),
-			no(ready, v1alpha1.ReasonNotAccepted, "The cluster is not accepted. Trouble.")},
+		{"a joined member", "an object that the agent needs may be missing", observedJoined(func(*HubObserved) {}),
+			no(ready, v1alpha1.ReasonPreparing, "Failure.")},
+		{"a leaving member", "the reason is the leave, and the message also has the error",
+			observedLeaving(func(*HubObserved) {}), no(ready, v1alpha1.ReasonLeaving, "The cluster is leaving. Failure.")},
+		{"a denied member",
+			"the reason is the acceptance, and the message also has the error",
+			observedJoined(func(o *HubObserved) { o.Spec.Accepted = new(false) }),
+			no(ready, v1alpha1.ReasonNotAccepted, "The cluster is not accepted. Failure.")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			step := NextHub(test.o)
-			failing := step.WithError("Trouble.")
+			failing := step.WithError("Failure.")
 			for i, got := range failing.Conditions {
 				want := step.Conditions[i]
 				if got.Type == ready {
@@ -574,26 +599,31 @@ func TestWithError(t *testing.T) {
 func TestRefuseRenewal(t *testing.T) {
 	const token, certificate = v1alpha1.CredentialToken, v1alpha1.CredentialCertificate
 	for _, test := range []struct {
-		name   string
-		reason string
-		o      HubObserved
-		asked  v1alpha1.CredentialType
-		want   string
+		name      string
+		reason    string
+		o         HubObserved
+		requested v1alpha1.CredentialType
+		want      string
 	}{
-		{"in the fleet", "members renew", inFleet(func(*HubObserved) {}), token, ""},
-		{"not accepted", "a certificate cannot be called back", inFleet(func(o *HubObserved) { o.Spec.Accepted = nil }),
+		{"a joined member", "the renewal is permitted", observedJoined(func(*HubObserved) {}), token, ""},
+		{"a member that is not accepted",
+			"a certificate cannot be revoked", observedJoined(func(o *HubObserved) { o.Spec.Accepted = nil }),
 			token,
 			"The cluster is not accepted: an administrator must set spec.accepted of its MemberCluster to true."},
-		{"leaving", "a clean-up may take longer than a credential lives", isLeaving(func(*HubObserved) {}), token, ""},
-		{"leaving without access", "there is nothing more to confirm", isLeaving(func(o *HubObserved) { o.Access = false }),
+		{"a leaving member with access",
+			"a clean-up may take longer than the lifetime of a credential", observedLeaving(func(*HubObserved) {}), token, ""},
+		{"a leaving member without access",
+			"the agent has nothing more to confirm", observedLeaving(func(o *HubObserved) { o.Access = false }),
 			token, "The cluster is leaving."},
-		{"forced", "the hub waits no more", isLeaving(func(o *HubObserved) { o.Leave.Forced = true }), token,
+		{"a forced leave",
+			"the hub does not wait for the agent", observedLeaving(func(o *HubObserved) { o.Leave.Forced = true }), token,
 			"The cluster is leaving."},
-		{"another type", "the subject of the access depends on it", inFleet(func(*HubObserved) {}), certificate,
+		{"a request for another credential type",
+			"the subject of the access depends on the type", observedJoined(func(*HubObserved) {}), certificate,
 			"The agent joined with a credential of another type: let the cluster leave and join again to change it."},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := RefuseRenewal(test.o, token, test.asked); got != test.want {
+			if got := RefuseRenewal(test.o, token, test.requested); got != test.want {
 				t.Errorf("%s: want %q, got %q", test.reason, test.want, got)
 			}
 		})

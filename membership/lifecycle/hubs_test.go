@@ -14,53 +14,58 @@ func TestSelectHub(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	long := ago(time.Hour)
 	lost := HubStatus{Unserved: ago(timeout)}
-	const lostWhy = "hub a has accepted no heartbeat since 2026-11-21T11:55:00Z"
+	const lostReason = "hub a has accepted no heartbeat since 2026-11-21T11:55:00Z"
 	for _, tc := range []struct {
 		reason string
 		since  time.Time
 		hubs   []HubStatus
 		want   HubsStep
 	}{
-		{"all is well", long, []HubStatus{{}, {}}, HubsStep{}},
-		{"a hub may be restarted", long, []HubStatus{{Unserved: ago(time.Minute)}, {}}, HubsStep{After: 4 * time.Minute}},
-		{"the agent does not leave for a hub that may be no better", long, []HubStatus{lost, {}},
+		{"the current hub accepts heartbeats", long, []HubStatus{{}, {}}, HubsStep{}},
+		{"a hub without heartbeats for less than the timeout is kept",
+			long, []HubStatus{{Unserved: ago(time.Minute)}, {}}, HubsStep{After: 4 * time.Minute}},
+		{"the agent probes another hub before it switches", long, []HubStatus{lost, {}},
 			HubsStep{Hub: 1, Ask: true}},
-		{"it is better there", long, []HubStatus{lost, {Answer: HubAnswers}},
-			HubsStep{Hub: 1, Message: "Switching to hub b: " + lostWhy + "."}},
-		{"the agent itself is cut off", long, []HubStatus{lost, {Answer: HubSilent}},
+		{"the other hub responds", long, []HubStatus{lost, {Answer: HubAnswers}},
+			HubsStep{Hub: 1, Message: "Switching to hub b: " + lostReason + "."}},
+		{"no hub responds", long, []HubStatus{lost, {Answer: HubSilent}},
 			HubsStep{After: RetryPoll, Message: "Hub a has accepted no heartbeat since 2026-11-21T11:55:00Z, and no other hub " +
 				"responds."}},
-		{"cut off for long, it asks less often", long, []HubStatus{{Unserved: long}, {Answer: HubSilent}},
+		{"no hub responds for an hour: probes are less frequent", long, []HubStatus{{Unserved: long}, {Answer: HubSilent}},
 			HubsStep{After: BlockedPoll,
 				Message: "Hub a has accepted no heartbeat since 2026-11-21T11:00:00Z, and no other hub responds."}},
-		{"an agent that just came had no time to join", ago(time.Minute), []HubStatus{{Unserved: long}, {}},
+		{"an agent that has just switched waits for the timeout", ago(time.Minute), []HubStatus{{Unserved: long}, {}},
 			HubsStep{After: 4 * time.Minute}},
-		{"the first in the list of those that it never was at", long, []HubStatus{lost, {Left: long}, {}, {}},
+		{"the first hub in the list that the agent has not left is probed", long, []HubStatus{lost, {Left: long}, {}, {}},
 			HubsStep{Hub: 2, Ask: true}},
-		{"the next one if that is silent", long, []HubStatus{lost, {Left: long}, {Answer: HubSilent}, {Answer: HubAnswers}},
-			HubsStep{Hub: 3, Message: "Switching to hub d: " + lostWhy + "."}},
-		{"all were left: the one that had the most time to recover", long,
+		{"the next hub is selected if the first candidate does not respond",
+			long, []HubStatus{lost, {Left: long}, {Answer: HubSilent}, {Answer: HubAnswers}},
+			HubsStep{Hub: 3, Message: "Switching to hub d: " + lostReason + "."}},
+		{"all hubs were left: the hub that was left first is probed", long,
 			[]HubStatus{lost, {Left: ago(time.Minute)}, {Left: long}}, HubsStep{Hub: 2, Ask: true}},
-		{"there is no other", long, []HubStatus{lost}, HubsStep{}},
-		{"a denial stands until a person takes it back", time.Time{}, []HubStatus{{Unserved: now, Refused: true}, {}},
+		{"a single hub is kept", long, []HubStatus{lost}, HubsStep{}},
+		{"a hub that refuses the agent is left without the timeout",
+			time.Time{}, []HubStatus{{Unserved: now, Refused: true}, {}},
 			HubsStep{Hub: 1, Ask: true}},
-		{"two hubs that both deny do not throw the agent to and fro", ago(time.Minute),
+		{"two hubs that refuse the agent: it waits between two switches", ago(time.Minute),
 			[]HubStatus{{Unserved: ago(time.Minute), Refused: true}, {}},
 			HubsStep{After: 4 * time.Minute}},
-		{"out: there is nothing to wait for", ago(time.Minute),
+		{"a hub that released the member is left immediately", ago(time.Minute),
 			[]HubStatus{{Unserved: now, Out: true}, {Answer: HubAnswers}},
 			HubsStep{Hub: 1, Stay: true, Message: "Switching to hub b: hub a has released this member."}},
-		{"out, and nowhere to go for now", long, []HubStatus{{Unserved: now, Out: true}, {Answer: HubSilent}},
+		{"the hub released the member and no other hub responds",
+			long, []HubStatus{{Unserved: now, Out: true}, {Answer: HubSilent}},
 			HubsStep{After: RetryPoll, Message: "Hub a has released this member, and no other hub responds."}},
-		{"out of all of them", long, []HubStatus{{Unserved: now, Out: true}, {Out: true}}, HubsStep{Done: true}},
-		{"the agent does not go back to a hub that released it", long, []HubStatus{lost, {Out: true, Answer: HubAnswers}},
+		{"all hubs released the member", long, []HubStatus{{Unserved: now, Out: true}, {Out: true}}, HubsStep{Done: true}},
+		{"a hub that released the member is not selected", long, []HubStatus{lost, {Out: true, Answer: HubAnswers}},
 			HubsStep{}},
-		{"what a hub has left on the member goes first", long,
+		{"the agent waits until the objects of the hub are cleaned up", long,
 			[]HubStatus{{Unserved: ago(10 * time.Minute), Cleaning: 15 * time.Minute}, {}},
 			HubsStep{After: 5 * time.Minute}},
-		{"unless it never goes", long, []HubStatus{{Unserved: ago(15 * time.Minute), Cleaning: 15 * time.Minute}, {}},
+		{"the wait for the clean-up is limited",
+			long, []HubStatus{{Unserved: ago(15 * time.Minute), Cleaning: 15 * time.Minute}, {}},
 			HubsStep{Hub: 1, Ask: true}},
-		{"a short deadline of a leave is not a short time to wait", long,
+		{"a short clean-up does not shorten the timeout", long,
 			[]HubStatus{{Unserved: ago(time.Minute), Cleaning: time.Second}, {}},
 			HubsStep{After: 4 * time.Minute}},
 	} {
@@ -73,9 +78,9 @@ func TestSelectHub(t *testing.T) {
 	}
 }
 
-// TestReturn checks the return to the first hub after half an hour, for an agent that is at the second of two hubs or
-// leaves the first.
-func TestReturn(t *testing.T) {
+// TestSelectHub_Return checks the return to the first hub after half an hour, for an agent that is at the second of
+// two hubs or leaves the first.
+func TestSelectHub_Return(t *testing.T) {
 	const timeout, returns = 5 * time.Minute, 30 * time.Minute
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
@@ -86,70 +91,72 @@ func TestReturn(t *testing.T) {
 		change(&hub)
 		return hub
 	}
-	const going = "Returning to hub a, which has responded since 2026-11-21T11:30:00Z."
+	const returning = "Returning to hub a, which has responded since 2026-11-21T11:30:00Z."
 	lost := HubStatus{Unserved: ago(timeout)}
-	const lostWhy = "Switching to hub b: hub a has accepted no heartbeat since 2026-11-21T11:55:00Z."
+	const switching = "Switching to hub b: hub a has accepted no heartbeat since 2026-11-21T11:55:00Z."
 	for _, tc := range []struct {
 		reason string
 		o      HubsObserved
 		want   HubsStep
 	}{
-		{"it has answered for long enough", HubsObserved{Current: 1, Since: long, Hubs: []HubStatus{back, {}}},
-			HubsStep{Message: going}},
-		{"return is not requested", HubsObserved{Current: 1, Since: long, Return: -1, Hubs: []HubStatus{back, {}}},
+		{"the first hub has responded for 30 minutes", HubsObserved{Current: 1, Since: long, Hubs: []HubStatus{back, {}}},
+			HubsStep{Message: returning}},
+		{"failback is disabled", HubsObserved{Current: 1, Since: long, Return: -1, Hubs: []HubStatus{back, {}}},
 			HubsStep{Hub: 1}},
-		{"it is there", HubsObserved{Since: long, Hubs: []HubStatus{{}, back}}, HubsStep{}},
-		{"an agent that left for a reason that probes do not show would leave again",
+		{"the agent is at the first hub", HubsObserved{Since: long, Hubs: []HubStatus{{}, back}}, HubsStep{}},
+		{"the agent left for a reason that probes do not detect",
 			HubsObserved{Current: 1, Since: long, Stay: true, Hubs: []HubStatus{back, {}}}, HubsStep{Hub: 1}},
-		{"it is done with the member",
+		{"the first hub has released the member",
 			HubsObserved{Current: 1, Since: long, Hubs: []HubStatus{with(func(h *HubStatus) { h.Out = true }), {}}},
 			HubsStep{Hub: 1}},
-		{"what another hub has left on the member goes first",
+		{"the objects of another hub are cleaned up first",
 			HubsObserved{Current: 1, Since: long, Hubs: []HubStatus{back, {Cleaning: time.Minute}}}, HubsStep{Hub: 1}},
-		{"between two changes the agent waits",
+		{"the agent waits between two switches",
 			HubsObserved{Current: 1, Since: ago(time.Minute), Hubs: []HubStatus{back, {}}},
 			HubsStep{Hub: 1, After: 50 * time.Second}},
-		{"it answers, and not for long",
+		{"the first hub has responded for less than 30 minutes",
 			HubsObserved{Current: 1, Since: long,
 				Hubs: []HubStatus{with(func(h *HubStatus) { h.Answering = ago(20 * time.Minute) }), {}}},
 			HubsStep{Hub: 1, After: 50 * time.Second}},
-		{"what it answered before it was lost does not count",
+		{"responses before the agent left the first hub do not apply",
 			HubsObserved{Current: 1, Since: ago(20 * time.Minute),
 				Hubs: []HubStatus{with(func(h *HubStatus) { h.Left = ago(20 * time.Minute) }), {}}},
 			HubsStep{Hub: 1, After: 50 * time.Second}},
-		{"the last look is when it is due",
+		{"the last probe is when the return is due",
 			HubsObserved{Current: 1, Since: long,
 				Hubs: []HubStatus{with(func(h *HubStatus) { h.Answering = ago(returns - time.Second) }), {}}},
 			HubsStep{Hub: 1, After: time.Second}},
-		{"one that answered is asked before it is gone to",
+		{"the first hub is probed again before the return",
 			HubsObserved{Current: 1, Since: long,
 				Hubs: []HubStatus{with(func(h *HubStatus) { h.Answer = HubAnswerUnknown }), {}}},
 			HubsStep{Ask: true}},
-		{"nothing is known of it", HubsObserved{Current: 1, Since: long, Hubs: []HubStatus{{}, {}}}, HubsStep{Ask: true}},
-		{"it is asked once a minute", HubsObserved{Current: 1, Since: long, Hubs: []HubStatus{{Asked: recently}, {}}},
+		{"the first hub was never probed",
+			HubsObserved{Current: 1, Since: long, Hubs: []HubStatus{{}, {}}}, HubsStep{Ask: true}},
+		{"the first hub is probed once a minute",
+			HubsObserved{Current: 1, Since: long, Hubs: []HubStatus{{Asked: recently}, {}}},
 			HubsStep{Hub: 1, After: 50 * time.Second}},
-		{"it was gone to, and that could not be written down",
+		{"the first hub does not respond to the last probe",
 			HubsObserved{Current: 1, Since: long, Hubs: []HubStatus{with(func(h *HubStatus) { h.Answer = HubSilent }), {}}},
 			HubsStep{Hub: 1, After: time.Minute}},
-		{"a hub that is lost is left for whichever answers",
+		{"a lost second hub is left for the first hub, also with Stay",
 			HubsObserved{Current: 1, Since: long, Stay: true, Hubs: []HubStatus{{Answer: HubAnswers}, lost}},
 			HubsStep{Message: "Switching to hub a: hub b has accepted no heartbeat since 2026-11-21T11:55:00Z."}},
 
-		{"who leaves the first asks whether its answers are worth anything",
+		{"the first hub is probed before it is left",
 			HubsObserved{Since: long, Hubs: []HubStatus{lost, {Answer: HubAnswers}}}, HubsStep{Ask: true}},
-		{"it is down", HubsObserved{Since: long,
+		{"the first hub does not respond", HubsObserved{Since: long,
 			Hubs: []HubStatus{{Unserved: ago(timeout), Answer: HubSilent}, {Answer: HubAnswers}}},
-			HubsStep{Hub: 1, Message: lostWhy}},
-		{"it responds and accepts no agent",
+			HubsStep{Hub: 1, Message: switching}},
+		{"the first hub responds and accepts no heartbeat",
 			HubsObserved{Since: long, Hubs: []HubStatus{{Unserved: ago(timeout), Answer: HubAnswers}, {Answer: HubAnswers}}},
-			HubsStep{Hub: 1, Stay: true, Message: lostWhy}},
-		{"it has refused the member",
+			HubsStep{Hub: 1, Stay: true, Message: switching}},
+		{"the first hub has refused the agent",
 			HubsObserved{Since: long, Hubs: []HubStatus{{Unserved: long, Refused: true}, {Answer: HubAnswers}}},
 			HubsStep{Hub: 1, Stay: true, Message: "Switching to hub b: hub a refuses the agent."}},
-		{"who does not go back need not ask",
+		{"without failback, the first hub is not probed before it is left",
 			HubsObserved{Since: long, Return: -1, Hubs: []HubStatus{lost, {Answer: HubAnswers}}},
-			HubsStep{Hub: 1, Message: lostWhy}},
-		{"a third hub changes nothing about the first",
+			HubsStep{Hub: 1, Message: switching}},
+		{"a switch to a third hub keeps Stay",
 			HubsObserved{Current: 1, Since: long, Stay: true, Hubs: []HubStatus{{Left: long}, lost, {Answer: HubAnswers}}},
 			HubsStep{Hub: 2, Stay: true,
 				Message: "Switching to hub c: hub b has accepted no heartbeat since 2026-11-21T11:55:00Z."}},
@@ -167,7 +174,7 @@ func TestReturn(t *testing.T) {
 	}
 }
 
-func TestHeard(t *testing.T) {
+func TestHubStatus_Heard(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	for _, tc := range []struct {
@@ -176,10 +183,10 @@ func TestHeard(t *testing.T) {
 		answer HubAnswer
 		want   time.Time
 	}{
-		{"it answers", HubStatus{}, HubAnswers, now},
-		{"it still does", HubStatus{Asked: ago(time.Minute), Answering: ago(time.Hour)}, HubAnswers, ago(time.Hour)},
-		{"it does not", HubStatus{Asked: ago(time.Minute), Answering: ago(time.Hour)}, HubSilent, time.Time{}},
-		{"its state during hours without probes is unknown",
+		{"the first response", HubStatus{}, HubAnswers, now},
+		{"another response", HubStatus{Asked: ago(time.Minute), Answering: ago(time.Hour)}, HubAnswers, ago(time.Hour)},
+		{"no response", HubStatus{Asked: ago(time.Minute), Answering: ago(time.Hour)}, HubSilent, time.Time{}},
+		{"a response after an hour without probes",
 			HubStatus{Asked: ago(time.Hour), Answering: ago(2 * time.Hour)}, HubAnswers, now},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -188,8 +195,8 @@ func TestHeard(t *testing.T) {
 	}
 }
 
-// TestSelectHubOverTime checks the decisions of an agent whose hubs fail and respond again at random.
-func TestSelectHubOverTime(t *testing.T) {
+// TestSelectHub_Simulation checks the decisions of an agent whose hubs fail and respond again at random.
+func TestSelectHub_Simulation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const timeout = 5 * time.Minute
 		now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -198,30 +205,31 @@ func TestSelectHubOverTime(t *testing.T) {
 		returns := time.Duration(rapid.IntRange(0, 2).Draw(t, "returns")) * 2 * timeout
 		o := HubsObserved{Hubs: hubs, Timeout: timeout, Return: returns}
 		hubs[0].Unserved = now
-		var came, left, silent time.Time // when it came where it is, left the first hub, and had no answer of that
+		var arrived, left, silent time.Time // at the current hub; from the first hub; last failed probe of the first hub
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			now = now.Add(time.Duration(rapid.IntRange(0, int(2*timeout)).Draw(t, "passes")))
 			changed := rapid.IntRange(0, len(hubs)-1).Draw(t, "changed")
 			up[changed] = !up[changed]
-			here := &hubs[o.Current]
+			current := &hubs[o.Current]
 			switch {
-			case here.Out:
+			case current.Out:
 			case up[o.Current]:
-				here.Unserved, here.Out = time.Time{}, rapid.IntRange(0, 20).Draw(t, "out") == 0
-				if here.Out {
-					here.Unserved = now
+				current.Unserved, current.Out = time.Time{}, rapid.IntRange(0, 20).Draw(t, "out") == 0
+				if current.Out {
+					current.Unserved = now
 				}
-			case here.Unserved.IsZero():
-				here.Unserved = now
+			case current.Unserved.IsZero():
+				current.Unserved = now
 			}
 			for i := range hubs {
 				hubs[i].Answer = HubAnswerUnknown
 			}
 			o.Now = now
 			step := SelectHub(o)
-			for asked := 0; step.Ask; asked++ {
-				require.Less(t, asked, len(hubs), "a round ends")
-				require.True(t, o.Current != step.Hub || returns > 0 && step.Hub == 0, "the agent probes its current hub")
+			for probes := 0; step.Ask; probes++ {
+				require.Less(t, probes, len(hubs), "a decision needs at most one probe per hub")
+				require.True(t, o.Current != step.Hub || returns > 0 && step.Hub == 0,
+					"the agent probes its current hub without a reason")
 				answer := HubSilent
 				if up[step.Hub] {
 					answer = HubAnswers
@@ -239,28 +247,31 @@ func TestSelectHubOverTime(t *testing.T) {
 				return
 			}
 			if step.Hub != o.Current {
-				if !here.Out && here.Unserved.IsZero() {
-					require.True(t, returns > 0 && step.Hub == 0 && !o.Stay, "it leaves a hub that takes it")
-					require.GreaterOrEqual(t, now.Sub(left), returns, "it goes back and forth")
-					require.True(t, silent.IsZero() || now.Sub(silent) >= returns, "it goes back to a hub that comes and goes")
+				if !current.Out && current.Unserved.IsZero() {
+					require.True(t, returns > 0 && step.Hub == 0 && !o.Stay, "the agent leaves a hub that accepts it")
+					require.GreaterOrEqual(t, now.Sub(left), returns, "the agent returns too early")
+					require.True(t, silent.IsZero() || now.Sub(silent) >= returns, "the agent returns to an unsteady hub")
 				}
-				require.True(t, up[step.Hub] && !hubs[step.Hub].Out, "it goes to a hub that does not respond")
-				require.True(t, here.Out || came.IsZero() || now.Sub(came) >= timeout, "it has hardly arrived")
+				require.True(t, up[step.Hub] && !hubs[step.Hub].Out, "the agent switches to a hub that does not respond")
+				require.True(t, current.Out || arrived.IsZero() || now.Sub(arrived) >= timeout,
+					"the agent leaves a hub before the timeout")
 				if o.Current == 0 {
-					require.Equal(t, here.Out || returns > 0 && up[0], step.Stay, "it would be sent away again")
+					require.Equal(t, current.Out || returns > 0 && up[0], step.Stay,
+						"Stay is wrong when the agent leaves the first hub")
 					left = now
 				}
-				here.Left, came, o.Since, o.Current, o.Stay = now, now, now, step.Hub, step.Stay
+				current.Left, arrived, o.Since, o.Current, o.Stay = now, now, now, step.Hub, step.Stay
 				hubs[step.Hub].Unserved = now
 				continue
 			}
-			waits := here.Out || !here.Unserved.IsZero()
+			waits := current.Out || !current.Unserved.IsZero()
 			others := false
 			for i, hub := range hubs {
 				others = others || i != o.Current && !hub.Out
 			}
-			goesBack := !waits && returns > 0 && o.Current != 0 && !o.Stay && !hubs[0].Out
-			require.Equal(t, waits && others || goesBack, step.After > 0, "it looks again if and only if it may have to go")
+			mayReturn := !waits && returns > 0 && o.Current != 0 && !o.Stay && !hubs[0].Out
+			require.Equal(t, waits && others || mayReturn, step.After > 0,
+				"want a requeue if and only if the agent may have to switch")
 		}
 	})
 }

@@ -15,10 +15,10 @@ import (
 func TestNextJoinRequest(t *testing.T) {
 	const (
 		pending, blocked, issued = v1alpha1.AnswerPending, v1alpha1.AnswerHeld, v1alpha1.AnswerIssued
-		deny, forgot             = v1alpha1.AnswerDenied, v1alpha1.AnswerDeregistered
+		denied, deregistered     = v1alpha1.AnswerDenied, v1alpha1.AnswerDeregistered
 	)
-	// of is the member east, accepted and prepared, which claim speaks for.
-	of := func(claim string, change func(*MemberSeen)) *MemberSeen {
+	// member returns the member east with a claim, accepted and prepared.
+	member := func(claim string, change func(*MemberSeen)) *MemberSeen {
 		m := &MemberSeen{
 			Name: "east", UID: "uid", ClusterID: "id", Claim: claim, Accepted: new(true), Credential: v1alpha1.CredentialToken,
 			Desired: v1alpha1.StateJoin, Prepared: claim != "", Identified: true,
@@ -26,7 +26,7 @@ func TestNextJoinRequest(t *testing.T) {
 		change(m)
 		return m
 	}
-	asIs := func(*MemberSeen) {}
+	unchanged := func(*MemberSeen) {}
 	request := func(change func(*JoinRequestObserved)) JoinRequestObserved {
 		o := JoinRequestObserved{
 			ClusterID: "id",
@@ -43,14 +43,14 @@ func TestNextJoinRequest(t *testing.T) {
 		reason  string
 		actions []JoinRequestAction
 		member  bool
-		message string // where a person has to do something
+		message string
 	}
 	const deregisteredMessage = "The member left on request: its MemberCluster was deleted, or its spec.state was set " +
 		"to Leave."
 	const unknownMessage = "The agent is registered as member uid, which does not exist on this hub, and no request to " +
 		"remove that member is recorded. Nothing changes on the cluster. Set spec.accepted of MemberCluster east to true " +
 		"to adopt the cluster."
-	left := func(uid types.UID, kept bool) []Tombstone {
+	tombstones := func(uid types.UID, kept bool) []Tombstone {
 		return []Tombstone{{MemberUID: uid, ClusterID: "id", Claim: "mine", Decided: true, Kept: kept}}
 	}
 	for _, test := range []struct {
@@ -60,30 +60,29 @@ func TestNextJoinRequest(t *testing.T) {
 		want   want
 	}{
 		{
-			name: "invalid", reason: "what is wrong with itself can never get better",
+			name: "the request is invalid", reason: "an invalid request stays invalid",
 			o:    request(func(o *JoinRequestObserved) { o.Invalid = "spec.signature: is not one" }),
-			want: want{answer: deny, reason: v1alpha1.ReasonInvalidRequest, message: "spec.signature: is not one"},
+			want: want{answer: denied, reason: v1alpha1.ReasonInvalidRequest, message: "spec.signature: is not one"},
 		},
 		{
-			name: "token refused", reason: "the token says who may come in",
+			name: "the token is refused", reason: "the token decides which clusters may request to join",
 			o:    request(func(o *JoinRequestObserved) { o.Token.Refused = "spec.token: has expired" }),
-			want: want{answer: deny, reason: v1alpha1.ReasonTokenRefused, message: "spec.token: has expired"},
+			want: want{answer: denied, reason: v1alpha1.ReasonTokenRefused, message: "spec.token: has expired"},
 		},
 		{
-			name: "token ended before the acceptance", reason: "the token has done its work when the claim is taken in",
+			name: "the token expired after the cluster was accepted", reason: "a claimed and accepted member needs no token",
 			o: request(func(o *JoinRequestObserved) {
-				o.Token.Refused, o.Members.ByID = "spec.token: has expired", of("mine", asIs)
+				o.Token.Refused, o.Members.ByID = "spec.token: has expired", member("mine", unchanged)
 			}),
 			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
 				member:  true,
 				message: "The credential is being issued."},
 		},
 		{
-			name: "token ended before a decision", reason: "what it would have let in by itself now waits for an " +
-				"administrator",
+			name: "the token expired before a decision", reason: "without the token, the request waits for an administrator",
 			o: request(func(o *JoinRequestObserved) {
 				o.Token.Refused, o.Acceptor.Decision, o.Members.ByID = "spec.token: has expired", membership.Accept,
-					of("mine", func(m *MemberSeen) { m.Accepted = nil })
+					member("mine", func(m *MemberSeen) { m.Accepted = nil })
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonWaitingForAcceptance, member: true,
@@ -91,22 +90,24 @@ func TestNextJoinRequest(t *testing.T) {
 			},
 		},
 		{
-			name: "token ended while away", reason: "an agent that lost its member is to learn that, whatever it asks with",
+			name:   "the token expired and the member was removed",
+			reason: "the agent of a removed member must be notified, with any credential",
 			o: request(func(o *JoinRequestObserved) {
-				o.Token.Refused, o.Agent.MemberUID, o.Tombstones = "spec.token: has expired", "uid", left("uid", false)
+				o.Token.Refused, o.Agent.MemberUID, o.Tombstones = "spec.token: has expired", "uid", tombstones("uid", false)
 			}),
-			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
+			want: want{answer: deregistered, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
 		},
 		{
-			name: "not announced", reason: "it becomes a member that an administrator can accept",
-			o: request(func(*JoinRequestObserved) {}),
+			name:   "the hub has no MemberCluster for the cluster",
+			reason: "the hub creates a MemberCluster that an administrator can accept",
+			o:      request(func(*JoinRequestObserved) {}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonWaitingForAcceptance, actions: []JoinRequestAction{CreateMember},
 				message: "Waiting for an administrator to set spec.accepted of MemberCluster east to true.",
 			},
 		},
 		{
-			name: "accepted by policy", reason: "an Acceptor needs no administrator",
+			name: "the Acceptor accepts the cluster", reason: "an accepted cluster does not wait for an administrator",
 			o: request(func(o *JoinRequestObserved) { o.Acceptor.Decision = membership.Accept }),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPreparing, actions: []JoinRequestAction{CreateMember, AcceptMember},
@@ -114,25 +115,26 @@ func TestNextJoinRequest(t *testing.T) {
 			},
 		},
 		{
-			name: "denied by policy", reason: "nothing is created for a denied cluster",
+			name: "the Acceptor denies the cluster", reason: "nothing is created for a denied cluster",
 			o: request(func(o *JoinRequestObserved) {
 				o.Acceptor.Acceptance = membership.Acceptance{Decision: membership.Deny, Reason: "Not from there."}
 			}),
-			want: want{answer: deny, reason: v1alpha1.ReasonDenied, message: "Not from there."},
+			want: want{answer: denied, reason: v1alpha1.ReasonDenied, message: "Not from there."},
 		},
 		{
-			name: "the policy fails", reason: "nothing is created before a decision, and its owner reads why it " +
-				"waits",
-			o: request(func(o *JoinRequestObserved) { o.Acceptor.Error = "call the Acceptor: no route" }),
+			name:   "the Acceptor fails for a new cluster",
+			reason: "nothing is created before a decision, and the message has the error",
+			o:      request(func(o *JoinRequestObserved) { o.Acceptor.Error = "call the Acceptor: no route" }),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPolicyFailed,
 				message: "The hub's policy failed and is retried: call the Acceptor: no route",
 			},
 		},
 		{
-			name: "the policy fails, of a member that waits", reason: "a member is not bound before it is known whether to",
+			name:   "the Acceptor fails for an undecided member without a claim",
+			reason: "the member is not bound before a decision",
 			o: request(func(o *JoinRequestObserved) {
-				o.Acceptor.Error, o.Members.ByID = "no route", of("", func(m *MemberSeen) { m.Accepted = nil })
+				o.Acceptor.Error, o.Members.ByID = "no route", member("", func(m *MemberSeen) { m.Accepted = nil })
 			}),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPolicyFailed, member: true,
@@ -140,9 +142,10 @@ func TestNextJoinRequest(t *testing.T) {
 			},
 		},
 		{
-			name: "the policy fails, of its own member", reason: "it is asked again until it decides or an administrator does",
+			name:   "the Acceptor fails for an undecided member with this claim",
+			reason: "the Acceptor is called again until it or an administrator decides",
 			o: request(func(o *JoinRequestObserved) {
-				o.Acceptor.Error, o.Members.ByID = "no route", of("mine", func(m *MemberSeen) { m.Accepted = nil })
+				o.Acceptor.Error, o.Members.ByID = "no route", member("mine", func(m *MemberSeen) { m.Accepted = nil })
 			}),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPolicyFailed, member: true,
@@ -150,10 +153,10 @@ func TestNextJoinRequest(t *testing.T) {
 			},
 		},
 		{
-			name: "the policy fails, of a name accepted beforehand", reason: "only the policy could give that name to this " +
-				"cluster",
+			name:   "the Acceptor fails for a MemberCluster without a cluster ID",
+			reason: "only the Acceptor could assign the name to this cluster",
 			o: request(func(o *JoinRequestObserved) {
-				o.Acceptor.Error, o.Members.ByName = "no route", of("", func(m *MemberSeen) { m.ClusterID = "" })
+				o.Acceptor.Error, o.Members.ByName = "no route", member("", func(m *MemberSeen) { m.ClusterID = "" })
 			}),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPolicyFailed, member: true,
@@ -161,16 +164,18 @@ func TestNextJoinRequest(t *testing.T) {
 			},
 		},
 		{
-			name: "the policy fails, and need not be asked", reason: "what an administrator has decided does not wait for it",
-			o: request(func(o *JoinRequestObserved) { o.Acceptor.Error, o.Members.ByID = "no route", of("mine", asIs) }),
+			name: "the Acceptor fails for an accepted member", reason: "an accepted member does not wait for the Acceptor",
+			o: request(func(o *JoinRequestObserved) {
+				o.Acceptor.Error, o.Members.ByID = "no route", member("mine", unchanged)
+			}),
 			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
 				member:  true,
 				message: "The credential is being issued."},
 		},
 		{
-			name: "name of another", reason: "a name is never taken over",
+			name: "the name belongs to another cluster", reason: "a name is never reassigned",
 			o: request(func(o *JoinRequestObserved) {
-				o.Members.ByName = of("other", func(m *MemberSeen) { m.ClusterID = "another" })
+				o.Members.ByName = member("other", func(m *MemberSeen) { m.ClusterID = "another" })
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonNameTaken, member: true,
@@ -179,10 +184,11 @@ func TestNextJoinRequest(t *testing.T) {
 			},
 		},
 		{
-			name: "name accepted beforehand",
-			reason: "any user with a token could take a name that is accepted without saying " +
-				"for which cluster",
-			o: request(func(o *JoinRequestObserved) { o.Members.ByName = of("", func(m *MemberSeen) { m.ClusterID = "" }) }),
+			name:   "a MemberCluster of the name is accepted without a cluster ID",
+			reason: "otherwise any user with a token could use the name for any cluster",
+			o: request(func(o *JoinRequestObserved) {
+				o.Members.ByName = member("", func(m *MemberSeen) { m.ClusterID = "" })
+			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonNameReserved, member: true,
 				message: "MemberCluster east is accepted without a cluster ID: set its spec.clusterID to id to accept this " +
@@ -190,22 +196,26 @@ func TestNextJoinRequest(t *testing.T) {
 			},
 		},
 		{
-			name: "two of its ID", reason: "no choice would be right",
-			o: request(func(o *JoinRequestObserved) { o.Members.ByID, o.Members.Others = of("", asIs), []string{"west"} }),
+			name: "two MemberClusters have the cluster ID", reason: "the hub cannot decide which of them is meant",
+			o: request(func(o *JoinRequestObserved) {
+				o.Members.ByID, o.Members.Others = member("", unchanged), []string{"west"}
+			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonClusterIDTaken, member: true,
 				message: "Cluster ID id belongs to MemberCluster east and also to west: delete all but one of them.",
 			},
 		},
 		{
-			name: "first to come", reason: "a member that waits for this cluster is bound to the first that speaks for it",
-			o: request(func(o *JoinRequestObserved) { o.Members.ByID = of("", asIs) }),
+			name:   "the first agent of an accepted MemberCluster without a claim",
+			reason: "a MemberCluster without a claim is bound to the first agent of its cluster",
+			o:      request(func(o *JoinRequestObserved) { o.Members.ByID = member("", unchanged) }),
 			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []JoinRequestAction{BindMember}, member: true,
 				message: "The hub is preparing for the cluster."},
 		},
 		{
-			name: "second to come", reason: "it is pending, with the way to take over, and evicts no agent",
-			o: request(func(o *JoinRequestObserved) { o.Members.ByID = of("other", asIs) }),
+			name:   "another agent has the claim",
+			reason: "the request is blocked, the message has the next step, and the other agent stays",
+			o:      request(func(o *JoinRequestObserved) { o.Members.ByID = member("other", unchanged) }),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonClusterIDTaken, member: true,
 				message: "Cluster ID id belongs to member east, which another agent has claimed. To let this agent take over, " +
@@ -213,9 +223,11 @@ func TestNextJoinRequest(t *testing.T) {
 			},
 		},
 		{
-			name: "second to come, of a member", reason: "the claim of another agent does not request that this member is " +
-				"cleaned",
-			o: request(func(o *JoinRequestObserved) { o.Members.ByID, o.Agent.MemberUID = of("other", asIs), "uid" }),
+			name:   "another agent has the claim of a registered agent's member",
+			reason: "the claim of another agent is no request to clean up this member",
+			o: request(func(o *JoinRequestObserved) {
+				o.Members.ByID, o.Agent.MemberUID = member("other", unchanged), "uid"
+			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonClusterIDTaken, member: true,
 				message: "Cluster ID id belongs to member east, which another agent has claimed. To let this agent take over, " +
@@ -223,25 +235,27 @@ func TestNextJoinRequest(t *testing.T) {
 			},
 		},
 		{
-			name: "claimed and prepared", reason: "a credential is of use only when there is something to use it on",
-			o: request(func(o *JoinRequestObserved) { o.Members.ByID = of("mine", asIs) }),
+			name: "the member is claimed and prepared", reason: "a credential is issued when the Membership exists",
+			o: request(func(o *JoinRequestObserved) { o.Members.ByID = member("mine", unchanged) }),
 			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
 				member:  true,
 				message: "The credential is being issued."},
 		},
 		{
-			name: "claimed and denied", reason: "withdrawn acceptance takes back an answer that was given",
+			name:   "the member is denied after the credential was issued",
+			reason: "withdrawn acceptance replaces an earlier answer",
 			o: request(func(o *JoinRequestObserved) {
-				o.Status.Answer, o.Members.ByID = issued, of("mine", func(m *MemberSeen) { m.Accepted = new(false) })
+				o.Status.Answer, o.Members.ByID = issued, member("mine", func(m *MemberSeen) { m.Accepted = new(false) })
 			}),
-			want: want{answer: deny, reason: v1alpha1.ReasonDenied, member: true, message: "The cluster is denied, or its " +
+			want: want{answer: denied, reason: v1alpha1.ReasonDenied, member: true, message: "The cluster is denied, or its " +
 				"acceptance was withdrawn."},
 		},
 		{
-			name: "identity not named", reason: "the agent brings a credential that only an administrator knows",
+			name:   "spec.identity is not set for an existing credential",
+			reason: "only an administrator knows the subject of the agent's credential",
 			o: request(func(o *JoinRequestObserved) {
 				o.Type, o.Members.ByID = v1alpha1.CredentialIdentity,
-					of("mine", func(m *MemberSeen) { m.Credential, m.Identified = v1alpha1.CredentialIdentity, false })
+					member("mine", func(m *MemberSeen) { m.Credential, m.Identified = v1alpha1.CredentialIdentity, false })
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonIdentityMissing, member: true,
@@ -250,10 +264,10 @@ func TestNextJoinRequest(t *testing.T) {
 			},
 		},
 		{
-			name: "given the claim, with another type", reason: "the access is still that of the agent before, which stays in " +
-				"until the type on record is this one's",
+			name:   "the agent has the claim and requests another credential type",
+			reason: "the former agent has access until the recorded type changes",
 			o: request(func(o *JoinRequestObserved) {
-				o.Type, o.Members.ByID = v1alpha1.CredentialCertificate, of("mine", asIs)
+				o.Type, o.Members.ByID = v1alpha1.CredentialCertificate, member("mine", unchanged)
 			}),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPreparing, actions: []JoinRequestAction{BindMember}, member: true,
@@ -261,18 +275,22 @@ func TestNextJoinRequest(t *testing.T) {
 			},
 		},
 		{
-			name: "given the claim beforehand", reason: "a type that is not recorded gives no access",
-			o: request(func(o *JoinRequestObserved) { o.Members.ByID = of("mine", func(m *MemberSeen) { m.Credential = "" }) }),
+			name:   "the agent has the claim and no credential type is recorded",
+			reason: "without a recorded type there is no access",
+			o: request(func(o *JoinRequestObserved) {
+				o.Members.ByID = member("mine", func(m *MemberSeen) { m.Credential = "" })
+			}),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPreparing, actions: []JoinRequestAction{BindMember}, member: true,
 				message: "The hub is preparing for the cluster.",
 			},
 		},
 		{
-			name: "it leaves, and asks for another type", reason: "a leaving member gets no new access",
+			name:   "the member is leaving and its agent requests another credential type",
+			reason: "a leaving member gets no new access",
 			o: request(func(o *JoinRequestObserved) {
 				o.Agent.MemberUID, o.Type = "uid", v1alpha1.CredentialCertificate
-				o.Members.ByID = of("mine", func(m *MemberSeen) { m.Leaving = true })
+				o.Members.ByID = member("mine", func(m *MemberSeen) { m.Leaving = true })
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonStateLeave, member: true,
@@ -280,17 +298,17 @@ func TestNextJoinRequest(t *testing.T) {
 			},
 		},
 		{
-			name: "issued, and the type on record is another", reason: "what was issued is the agent's to read; it asks anew " +
-				"when that does not work",
+			name:   "the issued credential has another type than the recorded one",
+			reason: "the agent may read the issued credential, and sends a new request if it does not work",
 			o: request(func(o *JoinRequestObserved) {
-				o.Status.Answer, o.Type, o.Members.ByID = issued, v1alpha1.CredentialCertificate, of("mine", asIs)
+				o.Status.Answer, o.Type, o.Members.ByID = issued, v1alpha1.CredentialCertificate, member("mine", unchanged)
 			}),
 			want: want{answer: issued, reason: v1alpha1.ReasonIssued, member: true, message: "The credential is in the status."},
 		},
 		{
-			name: "it has left", reason: "it may come back, when an administrator says so",
+			name: "the member has left", reason: "an administrator may let the member join again",
 			o: request(func(o *JoinRequestObserved) {
-				o.Members.ByID = of("", func(m *MemberSeen) { m.Desired = v1alpha1.StateLeave })
+				o.Members.ByID = member("", func(m *MemberSeen) { m.Desired = v1alpha1.StateLeave })
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonStateLeave, member: true,
@@ -298,28 +316,30 @@ func TestNextJoinRequest(t *testing.T) {
 			},
 		},
 		{
-			name: "it leaves and was never in", reason: "no cluster joins only to leave",
-			o: request(func(o *JoinRequestObserved) { o.Members.ByID = of("mine", func(m *MemberSeen) { m.Leaving = true }) }),
+			name: "the member is leaving and the agent was never registered", reason: "a cluster does not join only to leave",
+			o: request(func(o *JoinRequestObserved) {
+				o.Members.ByID = member("mine", func(m *MemberSeen) { m.Leaving = true })
+			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonStateLeave, member: true,
 				message: "MemberCluster east is leaving or has left: set its spec.state to Join to let the cluster join again.",
 			},
 		},
 		{
-			name: "it leaves and lost its credential", reason: "the agent is to confirm that it is clean, or the leave ends " +
-				"by force",
+			name:   "the member is leaving and its registered agent has no credential",
+			reason: "the agent must confirm that the member is clean; otherwise the leave is forced",
 			o: request(func(o *JoinRequestObserved) {
-				o.Agent.MemberUID, o.Members.ByID = "uid", of("mine", func(m *MemberSeen) { m.Leaving = true })
+				o.Agent.MemberUID, o.Members.ByID = "uid", member("mine", func(m *MemberSeen) { m.Leaving = true })
 			}),
 			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
 				member:  true,
 				message: "The credential is being issued."},
 		},
 		{
-			name: "it leaves and is not accepted any more", reason: "no policy admits a leaving member again",
+			name: "the member is leaving and is not accepted", reason: "the Acceptor does not accept a leaving member",
 			o: request(func(o *JoinRequestObserved) {
 				o.Agent.MemberUID, o.Acceptor.Decision = "uid", membership.Accept
-				o.Members.ByID = of("mine", func(m *MemberSeen) { m.Deleting, m.Accepted = true, nil })
+				o.Members.ByID = member("mine", func(m *MemberSeen) { m.Deleting, m.Accepted = true, nil })
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonStateLeave, member: true,
@@ -327,63 +347,70 @@ func TestNextJoinRequest(t *testing.T) {
 			},
 		},
 		{
-			name: "deleted", reason: "an agent that was away finds out",
-			o:    request(func(o *JoinRequestObserved) { o.Agent.MemberUID, o.Tombstones = "uid", left("uid", false) }),
-			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
+			name: "the MemberCluster was deleted", reason: "an agent that was offline is notified",
+			o:    request(func(o *JoinRequestObserved) { o.Agent.MemberUID, o.Tombstones = "uid", tombstones("uid", false) }),
+			want: want{answer: deregistered, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
 		},
 		{
-			name: "deleted and created again", reason: "the request to remove the member is carried out, whatever was created " +
-				"since",
+			name:   "the MemberCluster was deleted and created again",
+			reason: "the recorded removal applies, whatever was created since",
 			o: request(func(o *JoinRequestObserved) {
-				o.Agent.MemberUID, o.Members.ByID, o.Tombstones = "before", of("", asIs), left("before", false)
+				o.Agent.MemberUID, o.Members.ByID, o.Tombstones = "before", member("", unchanged), tombstones("before", false)
 			}),
-			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
+			want: want{answer: deregistered, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
 		},
 		{
-			name: "left while away", reason: "the claim was released, so what the member holds is of a stay that is over",
+			name:   "the member left without its agent and the MemberCluster was kept",
+			reason: "the claim was released, so the objects on the member are of an earlier membership",
 			o: request(func(o *JoinRequestObserved) {
-				o.Agent.MemberUID, o.Members.ByID, o.Tombstones = "uid", of("", asIs), left("uid", true)
+				o.Agent.MemberUID, o.Members.ByID, o.Tombstones = "uid", member("", unchanged), tombstones("uid", true)
 			}),
-			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, member: true, message: deregisteredMessage},
+			want: want{answer: deregistered, reason: v1alpha1.ReasonDeregistered, member: true, message: deregisteredMessage},
 		},
 		{
-			name: "answered, then deleted", reason: "an old request must not make a member anew that an administrator deleted",
+			name:   "the MemberCluster was deleted after the answer",
+			reason: "an old request must not create a deleted member again",
 			o: request(func(o *JoinRequestObserved) {
 				o.Status.Answer, o.Status.Bound = issued, "uid"
-				o.Acceptor.Decision, o.Tombstones = membership.Accept, left("uid", false)
+				o.Acceptor.Decision, o.Tombstones = membership.Accept, tombstones("uid", false)
 			}),
-			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
+			want: want{answer: deregistered, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
 		},
 		{
-			name: "answered, then left", reason: "an old request must not take the claim from the agent's next key",
+			name:   "the member left after the answer",
+			reason: "an old request must not claim the member before the agent's next key",
 			o: request(func(o *JoinRequestObserved) {
-				o.Status.Answer, o.Status.Bound, o.Members.ByID, o.Tombstones = issued, "uid", of("", asIs), left("uid", true)
+				o.Status.Answer, o.Status.Bound, o.Members.ByID, o.Tombstones = issued, "uid", member("", unchanged),
+					tombstones("uid", true)
 			}),
-			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, member: true, message: deregisteredMessage},
+			want: want{answer: deregistered, reason: v1alpha1.ReasonDeregistered, member: true, message: deregisteredMessage},
 		},
 		{
-			name: "waited to come back, then deleted", reason: "deleting what has left is for good",
+			name:   "the MemberCluster was deleted while the agent waited to rejoin",
+			reason: "deleting the MemberCluster of a member that left is final",
 			o: request(func(o *JoinRequestObserved) {
 				o.Status.Answer, o.Status.Reason = blocked, v1alpha1.ReasonStateLeave
-				o.Acceptor.Decision, o.Tombstones = membership.Accept, left("uid", false)
+				o.Acceptor.Decision, o.Tombstones = membership.Accept, tombstones("uid", false)
 			}),
-			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
+			want: want{answer: deregistered, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
 		},
 		{
-			name: "lost", reason: "a MemberCluster that is missing without a record was not removed by a user",
-			o: request(func(o *JoinRequestObserved) { o.Agent.MemberUID = "uid" }),
+			name:   "the MemberCluster is missing without a tombstone",
+			reason: "without a tombstone, no user has removed the MemberCluster",
+			o:      request(func(o *JoinRequestObserved) { o.Agent.MemberUID = "uid" }),
 			want: want{answer: blocked, reason: v1alpha1.ReasonUnknownMember, actions: []JoinRequestAction{CreateMember},
 				message: unknownMessage},
 		},
 		{
-			name: "lost, and the policy accepts", reason: "a user may have removed the member, and the record may have expired",
-			o: request(func(o *JoinRequestObserved) { o.Agent.MemberUID, o.Acceptor.Decision = "uid", membership.Accept }),
+			name:   "the MemberCluster is missing without a tombstone and the Acceptor accepts",
+			reason: "a user may have removed the member, and its tombstone may have expired",
+			o:      request(func(o *JoinRequestObserved) { o.Agent.MemberUID, o.Acceptor.Decision = "uid", membership.Accept }),
 			want: want{answer: blocked, reason: v1alpha1.ReasonUnknownMember, actions: []JoinRequestAction{CreateMember},
 				message: unknownMessage},
 		},
 		{
-			name: "lost, with a token for this cluster", reason: "such a token is an administrator's decision on exactly this " +
-				"cluster",
+			name:   "the MemberCluster is missing and the token permits readoption",
+			reason: "the token is an administrator's decision on exactly this cluster",
 			o: request(func(o *JoinRequestObserved) {
 				o.Agent.MemberUID, o.Token.Readopt, o.Acceptor.Decision = "uid", true, membership.Accept
 			}),
@@ -392,16 +419,17 @@ func TestNextJoinRequest(t *testing.T) {
 				message: "The hub is preparing for the cluster."},
 		},
 		{
-			name: "lost, and waiting", reason: "kubectl get shows what the request waits for",
+			name:   "the member is missing and its new MemberCluster is undecided",
+			reason: "the reason shows why the request is blocked",
 			o: request(func(o *JoinRequestObserved) {
 				o.Agent.MemberUID, o.Acceptor.Decision, o.Members.ByID = "uid", membership.Hold,
-					of("mine", func(m *MemberSeen) { m.UID, m.Accepted = "new", nil })
+					member("mine", func(m *MemberSeen) { m.UID, m.Accepted = "new", nil })
 			}),
 			want: want{answer: blocked, reason: v1alpha1.ReasonUnknownMember, member: true, message: unknownMessage},
 		},
 		{
-			name: "lost, and the one created for it was deleted", reason: "an administrator does not want it, and did not " +
-				"remove the member itself",
+			name:   "the MemberCluster created for the request was deleted",
+			reason: "the administrator rejected the new MemberCluster, but did not remove the member itself",
 			o: request(func(o *JoinRequestObserved) {
 				o.Agent.MemberUID, o.Status.Bound, o.Tombstones = "uid", "new",
 					[]Tombstone{{MemberUID: "new", ClusterID: "id", Claim: "mine"}}
@@ -413,8 +441,8 @@ func TestNextJoinRequest(t *testing.T) {
 			},
 		},
 		{
-			name: "removed while another agent had the claim", reason: "the user removed the MemberCluster, so it is not " +
-				"created again",
+			name:   "the member was removed while another agent had the claim",
+			reason: "the MemberCluster was removed by a user and is not created again",
 			o: request(func(o *JoinRequestObserved) {
 				o.Agent.MemberUID, o.Tombstones = "uid",
 					[]Tombstone{{MemberUID: "uid", ClusterID: "id", Claim: "theirs", Decided: true}}
@@ -427,50 +455,55 @@ func TestNextJoinRequest(t *testing.T) {
 			},
 		},
 		{
-			name: "restored with another UID", reason: "the claim and the cluster ID identify the member",
-			o: request(func(o *JoinRequestObserved) { o.Agent.MemberUID, o.Members.ByID = "before", of("mine", asIs) }),
-			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
-				member:  true,
-				message: "The credential is being issued."},
-		},
-		{
-			name: "removed, and restored with another UID", reason: "the MemberCluster with the claim is the later statement",
+			name: "the MemberCluster was restored with another UID", reason: "the claim and the cluster ID identify the member",
 			o: request(func(o *JoinRequestObserved) {
-				o.Agent.MemberUID, o.Members.ByID, o.Tombstones = "before", of("mine", asIs), left("before", false)
+				o.Agent.MemberUID, o.Members.ByID = "before", member("mine", unchanged)
 			}),
 			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
 				member:  true,
 				message: "The credential is being issued."},
 		},
 		{
-			name: "restored with another UID, after an answer", reason: "what was issued is a credential of the UID before",
+			name:   "the MemberCluster was removed and restored with another UID",
+			reason: "the MemberCluster with the claim is newer than the tombstone",
 			o: request(func(o *JoinRequestObserved) {
-				o.Status.Answer, o.Status.Bound, o.Agent.MemberUID, o.Members.ByID = issued, "before", "before", of("mine", asIs)
+				o.Agent.MemberUID, o.Members.ByID, o.Tombstones = "before", member("mine", unchanged), tombstones("before", false)
 			}),
 			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
 				member:  true,
 				message: "The credential is being issued."},
 		},
 		{
-			name: "restored without the cluster ID", reason: "the claim comes first",
+			name:   "the MemberCluster was restored with another UID after the answer",
+			reason: "the issued credential is for the former UID",
+			o: request(func(o *JoinRequestObserved) {
+				o.Status.Answer, o.Status.Bound, o.Agent.MemberUID = issued, "before", "before"
+				o.Members.ByID = member("mine", unchanged)
+			}),
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
+				member:  true,
+				message: "The credential is being issued."},
+		},
+		{
+			name: "the MemberCluster was restored without the cluster ID", reason: "the claim has precedence",
 			o: request(func(o *JoinRequestObserved) {
 				o.Agent.MemberUID = "before"
-				o.Members.ByClaim = of("mine", func(m *MemberSeen) { m.ClusterID, m.Prepared = "", false })
+				o.Members.ByClaim = member("mine", func(m *MemberSeen) { m.ClusterID, m.Prepared = "", false })
 			}),
 			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []JoinRequestAction{BindMember}, member: true,
 				message: "The hub is preparing for the cluster."},
 		},
 		{
-			name: "restored without the claim", reason: "the administrator names the cluster that comes in",
-			o: request(func(o *JoinRequestObserved) { o.Agent.MemberUID, o.Members.ByID = "before", of("", asIs) }),
+			name: "the MemberCluster was restored without the claim", reason: "the administrator has set the cluster ID",
+			o: request(func(o *JoinRequestObserved) { o.Agent.MemberUID, o.Members.ByID = "before", member("", unchanged) }),
 			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []JoinRequestAction{BindMember}, member: true,
 				message: "The hub is preparing for the cluster."},
 		},
 		{
-			name: "restored with its name alone", reason: "the name proves nothing",
+			name: "the MemberCluster was restored without claim and cluster ID", reason: "the name alone is no proof",
 			o: request(func(o *JoinRequestObserved) {
 				o.Agent.MemberUID, o.Acceptor.Decision, o.Members.ByName = "before", membership.Accept,
-					of("", func(m *MemberSeen) { m.ClusterID = "" })
+					member("", func(m *MemberSeen) { m.ClusterID = "" })
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonNameReserved, member: true,
@@ -479,9 +512,10 @@ func TestNextJoinRequest(t *testing.T) {
 			},
 		},
 		{
-			name: "the claim with another cluster ID", reason: "the Secrets of an agent were copied to another cluster",
+			name:   "the agent has the claim and another cluster ID",
+			reason: "the Secrets of the agent may have been copied to another cluster",
 			o: request(func(o *JoinRequestObserved) {
-				o.Agent.MemberUID, o.Members.ByClaim = "uid", of("mine", func(m *MemberSeen) { m.ClusterID = "other" })
+				o.Agent.MemberUID, o.Members.ByClaim = "uid", member("mine", func(m *MemberSeen) { m.ClusterID = "other" })
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonClusterIDChanged,
@@ -491,9 +525,10 @@ func TestNextJoinRequest(t *testing.T) {
 			},
 		},
 		{
-			name: "the claim was cleared", reason: "the next agent gets it, and the one that had it keeps everything",
+			name:   "the claim was cleared and this agent has reported last",
+			reason: "another agent may claim the member, and this agent keeps its objects",
 			o: request(func(o *JoinRequestObserved) {
-				o.Agent.MemberUID, o.Members.ByID = "uid", of("", func(m *MemberSeen) { m.Reported = "mine" })
+				o.Agent.MemberUID, o.Members.ByID = "uid", member("", func(m *MemberSeen) { m.Reported = "mine" })
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonClaimReleased, member: true,
@@ -501,9 +536,10 @@ func TestNextJoinRequest(t *testing.T) {
 			},
 		},
 		{
-			name: "another hub", reason: "another hub never ends a membership, whatever it has on record",
+			name:   "the agent is a member of another hub",
+			reason: "another hub never ends a membership, whatever its tombstones are",
 			o: request(func(o *JoinRequestObserved) {
-				o.HubID, o.Agent.HubID, o.Agent.MemberUID, o.Tombstones = "this", "that", "uid", left("uid", false)
+				o.HubID, o.Agent.HubID, o.Agent.MemberUID, o.Tombstones = "this", "that", "uid", tombstones("uid", false)
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonDifferentHub,
@@ -512,20 +548,21 @@ func TestNextJoinRequest(t *testing.T) {
 			},
 		},
 		{
-			name: "the agent does not know its hub", reason: "agents of earlier versions keep what they had",
+			name: "the agent does not report a hub ID", reason: "agents of earlier versions report none and continue to work",
 			o: request(func(o *JoinRequestObserved) {
-				o.HubID, o.Agent.MemberUID, o.Members.ByID = "this", "uid", of("mine", asIs)
+				o.HubID, o.Agent.MemberUID, o.Members.ByID = "this", "uid", member("mine", unchanged)
 			}),
 			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
 				member:  true,
 				message: "The credential is being issued."},
 		},
 		{
-			name: "said once", reason: "the agent may act on it at any time, so it stays said",
+			name:   "the request was answered with Deregistered before",
+			reason: "the agent may act on the answer at any time, so the answer stays",
 			o: request(func(o *JoinRequestObserved) {
-				o.Status.Answer, o.Agent.MemberUID, o.Members.ByID = forgot, "uid", of("mine", asIs)
+				o.Status.Answer, o.Agent.MemberUID, o.Members.ByID = deregistered, "uid", member("mine", unchanged)
 			}),
-			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, member: true, message: deregisteredMessage},
+			want: want{answer: deregistered, reason: v1alpha1.ReasonDeregistered, member: true, message: deregisteredMessage},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -538,7 +575,7 @@ func TestNextJoinRequest(t *testing.T) {
 	}
 }
 
-func TestJoinRequestFinal(t *testing.T) {
+func TestNextJoinRequest_Final(t *testing.T) {
 	gone := JoinRequestObserved{ClusterID: "id", Name: "east", Agent: RequesterSeen{Claim: "mine", MemberUID: "gone"},
 		Tombstones: []Tombstone{{MemberUID: "gone", ClusterID: "id", Claim: "mine"}}}
 	for _, test := range []struct {
@@ -547,21 +584,23 @@ func TestJoinRequestFinal(t *testing.T) {
 		o      JoinRequestObserved
 		want   bool
 	}{
-		{"unknown", "it makes a member",
+		{"a new cluster", "the step creates a MemberCluster",
 			JoinRequestObserved{ClusterID: "id", Name: "east", Agent: RequesterSeen{Claim: "mine"}}, true},
-		{"unknown, and held before", "it makes a member, whatever the request waited for until now", JoinRequestObserved{
-			ClusterID: "id", Name: "east", Agent: RequesterSeen{Claim: "mine"},
-			Status: AnswerSeen{Answer: v1alpha1.AnswerHeld, Reason: v1alpha1.ReasonNameTaken},
-		}, true},
-		{"denied", "the agent goes on asking", JoinRequestObserved{Invalid: "name: must not be empty"}, false},
-		{"deregistered", "the agent throws its claim away", gone, true},
-		{"deregistered before", "it may have done so at any time",
+		{"a new cluster whose request was blocked before",
+			"the step creates a MemberCluster, whatever the former answer was", JoinRequestObserved{
+				ClusterID: "id", Name: "east", Agent: RequesterSeen{Claim: "mine"},
+				Status: AnswerSeen{Answer: v1alpha1.AnswerHeld, Reason: v1alpha1.ReasonNameTaken},
+			}, true},
+		{"an invalid request",
+			"the agent continues to send requests", JoinRequestObserved{Invalid: "name: must not be empty"}, false},
+		{"the agent's member was removed", "the agent deletes its claim key", gone, true},
+		{"a request that was answered with Deregistered before", "the agent may already have deleted its claim key",
 			JoinRequestObserved{ClusterID: "id", Agent: RequesterSeen{Claim: "mine", MemberUID: "gone"},
 				Status: AnswerSeen{Answer: v1alpha1.AnswerDeregistered}}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if step := NextJoinRequest(test.o); step.Final != test.want {
-				t.Errorf("%s: final is %v, want %v: %+v", test.reason, step.Final, test.want, step)
+				t.Errorf("%s: want Final %v, got %v: %+v", test.reason, test.want, step.Final, step)
 			}
 		})
 	}
@@ -580,7 +619,7 @@ func TestJoinRequest_ReplacedKeys(t *testing.T) {
 		known   *v1alpha1.ClaimKeys
 		keys    []string
 		created time.Time
-		answer  v1alpha1.JoinAnswer // of before
+		answer  v1alpha1.JoinAnswer // the former answer
 		change  func(*MemberSeen)
 		want    []JoinRequestAction
 		refused bool

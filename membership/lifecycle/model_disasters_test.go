@@ -5,52 +5,52 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// disasters selects the disasters of a model, besides crashes and partitions.
+// disasters selects the disasters of a model, in addition to crashes and partitions.
 type disasters struct {
-	restores  bool // the hub's etcd is put back to an earlier state
+	restores  bool // the hub's etcd is restored to an earlier state
 	reapplied bool // the MemberCluster is lost, or created again with another UID
 	expiry    bool // the records of members that left are lost
-	otherHub  bool // the agent is given the bootstrap credential of another hub
+	otherHub  bool // the agent gets the bootstrap credential of another hub
 	leaders   bool // a leader is paused and resumes when another has led
 
-	definitions bool // the definition of MemberClusters is removed, and all MemberClusters with it
+	definitions bool // the CustomResourceDefinition of MemberClusters is deleted, with all MemberClusters
 }
 
 func (d disasters) any() bool {
 	return d.restores || d.reapplied || d.expiry || d.otherHub || d.leaders || d.definitions
 }
 
-// Faults that are checked in a disaster, besides circles.
+// Faults that are checked in a disaster, in addition to endless loops.
 const (
-	unaskedClean      fault = "a member is cleaned up, and no user has asked for that"
-	unaskedDeparture  fault = "the agent takes itself for deregistered, and no user has asked for that"
-	unaskedNamespace  fault = "the namespace goes, and no user has asked for that"
-	unaskedRevocation fault = "access goes, and no user has asked for that"
-	unaskedTombstone  fault = "the record of a leave is written, and the leave was called off"
-	unaskedRelease    fault = "the claim goes, and no user has asked for that"
-	undone            fault = "the hub has let a member go, and its agent does not clean it"
-	endless           fault = "a leave does not come to its end without the agent"
-	staysOut          fault = "a member that shall be in does not come in"
-	readmitted        fault = "the request of a member that was deleted makes another"
+	unrequestedClean      fault = "a member is cleaned up without a request"
+	unrequestedDeparture  fault = "the agent records that it is deregistered without a request"
+	unrequestedNamespace  fault = "the namespace is deleted without a request"
+	unrequestedRevocation fault = "access is revoked without a request"
+	unrequestedTombstone  fault = "the tombstone of a canceled leave is written"
+	unrequestedRelease    fault = "the claim is released without a request"
+	undone                fault = "the member has left the hub and its agent does not clean it up"
+	endless               fault = "a leave without the agent does not end"
+	staysOut              fault = "a member that should join does not join"
+	readmitted            fault = "the request of a deleted member creates another member"
 )
 
-// counts reports whether a fault is one in this model. After a disaster the hub has lost state: a leave may end before
-// the member is clean, which its agent does later, and a member that had left may need the acceptance of an
+// isFault reports whether a fault applies in this model. After a disaster the hub has lost state: a leave may end
+// before the member is clean, and its agent cleans up later, and a member that had left may need the acceptance of an
 // administrator. A leader that resumes may create objects that are not needed any more; it must not delete any.
-func (m *machine) counts(wrong fault) bool {
+func (m *machine) isFault(wrong fault) bool {
 	if !m.disasters.any() {
 		return true
 	}
 	switch wrong {
 	case circle,
-		unaskedClean,
-		unaskedDeparture,
-		unaskedNamespace,
-		unaskedRevocation,
-		unaskedTombstone,
-		unaskedRelease,
+		unrequestedClean,
+		unrequestedDeparture,
+		unrequestedNamespace,
+		unrequestedRevocation,
+		unrequestedTombstone,
+		unrequestedRelease,
 		readmitted,
-		"a claim is taken away",
+		"the claim of another agent is replaced",
 		"a credential is issued to a cluster that is not accepted":
 		return true
 	case undone, endless:
@@ -64,38 +64,38 @@ func (m *machine) counts(wrong fault) bool {
 
 // hubState is the content of the hub's etcd.
 type hubState struct {
-	member, deleting, unserved, wantLeave, finalizer, joined, gatesShut, abandoned bool
+	member, deleting, withDefinition, wantLeave, finalizer, joined, gatesClosed, abandoned bool
 
 	accepted, claim, credential, clock, namespace, access uint8
 	leave                                                 leaveWorld
 	membership                                            membershipWorld
 	requests                                              [2]requestWorld
-	tombs                                                 tombWorld
+	tombstones                                            tombstoneSet
 
-	same bool // its MemberCluster is the one that there is now
+	same bool // its MemberCluster is the current one
 }
 
 func (w *world) state() hubState {
 	return hubState{
-		member:     w.member,
-		deleting:   w.deleting,
-		unserved:   w.unserved,
-		wantLeave:  w.wantLeave,
-		finalizer:  w.finalizer,
-		joined:     w.joined,
-		gatesShut:  w.gatesShut,
-		abandoned:  w.abandoned,
-		accepted:   w.accepted,
-		claim:      w.claim,
-		credential: w.credential,
-		clock:      w.clock,
-		namespace:  w.namespace,
-		access:     w.access,
-		leave:      w.leave,
-		membership: w.membership,
-		requests:   w.requests,
-		tombs:      w.tombs,
-		same:       w.member,
+		member:         w.member,
+		deleting:       w.deleting,
+		withDefinition: w.withDefinition,
+		wantLeave:      w.wantLeave,
+		finalizer:      w.finalizer,
+		joined:         w.joined,
+		gatesClosed:    w.gatesClosed,
+		abandoned:      w.abandoned,
+		accepted:       w.accepted,
+		claim:          w.claim,
+		credential:     w.credential,
+		clock:          w.clock,
+		namespace:      w.namespace,
+		access:         w.access,
+		leave:          w.leave,
+		membership:     w.membership,
+		requests:       w.requests,
+		tombstones:     w.tombstones,
+		same:           w.member,
 	}
 }
 
@@ -145,25 +145,26 @@ func (m *machine) restore(w *world) {
 	s := m.backups.all[w.backup]
 	rename := func(uid *uint8) {
 		switch {
-		case *uid == thatUID && !s.same:
+		case *uid == currentUID && !s.same:
 			*uid = goneUID
 		case *uid == savedUID && s.member:
-			*uid = thatUID
+			*uid = currentUID
 		}
 	}
 	rename(&w.agent.uid)
-	rename(&w.agent.asks)
-	rename(&w.agent.given)
-	w.member, w.deleting, w.wantLeave, w.finalizer, w.joined, w.gatesShut = s.member, s.deleting, s.wantLeave, s.finalizer,
-		s.joined, s.gatesShut
-	w.unserved = s.unserved
+	rename(&w.agent.requestedUID)
+	rename(&w.agent.issuedUID)
+	w.member, w.deleting, w.wantLeave, w.finalizer, w.joined, w.gatesClosed = s.member, s.deleting, s.wantLeave,
+		s.finalizer,
+		s.joined, s.gatesClosed
+	w.withDefinition = s.withDefinition
 	w.abandoned, w.accepted, w.claim, w.credential, w.clock, w.namespace = s.abandoned, s.accepted, s.claim, s.credential,
 		s.clock, s.namespace
-	w.access, w.leave, w.membership, w.requests, w.tombs = s.access, s.leave, s.membership, s.requests, s.tombs
-	if w.holds == leftover {
-		w.holds = dirty // the leave is undone
+	w.access, w.leave, w.membership, w.requests, w.tombstones = s.access, s.leave, s.membership, s.requests, s.tombstones
+	if w.objects == leftover {
+		w.objects = dirty // the leave is undone
 	}
-	w.asked = w.asked || w.stable()
+	w.removalRequested = w.removalRequested || w.stable()
 	w.hub, w.stale, w.paused, w.pausedOld, w.lag, w.backup = planWorld{}, false, planWorld{}, 0, lagWorld{}, 0
 }
 
@@ -173,14 +174,15 @@ func (w *world) stable() bool {
 }
 
 // leaveRequested reports whether a user has requested that the member leaves.
-func (w *world) leaveRequested() bool { return w.wantLeave || w.deleting && !w.unserved }
+func (w *world) leaveRequested() bool { return w.wantLeave || w.deleting && !w.withDefinition }
 
 // uidChanges replaces the MemberCluster by another one with the same spec.
 func (m *machine) uidChanges(w *world) {
 	called := m.outdate(w)
 	m.gone(w, called)
-	w.deleting, w.unserved, w.finalizer, w.leave, w.joined, w.clock = false, false, false, leaveWorld{}, false, inTime
-	w.membership, w.lag.membership = membershipWorld{}, membershipWorld{} // those are of another UID
+	w.deleting, w.withDefinition, w.finalizer, w.leave, w.joined, w.clock = false, false, false, leaveWorld{}, false,
+		inTime
+	w.membership, w.lag.membership = membershipWorld{}, membershipWorld{} // they belong to another UID
 	w.hub, w.stale = planWorld{}, false
 }
 
@@ -190,30 +192,31 @@ func (m *machine) gone(w *world, called uint8) {
 		w.pausedOld |= pausedUID
 	}
 	rename := func(uid *uint8) {
-		if *uid == thatUID {
+		if *uid == currentUID {
 			*uid = called
 		}
 	}
 	rename(&w.agent.uid)
-	rename(&w.agent.asks)
-	rename(&w.agent.given)
+	rename(&w.agent.requestedUID)
+	rename(&w.agent.issuedUID)
 	for i := range w.requests {
-		rename(&w.requests[i].asks)
+		rename(&w.requests[i].requestedUID)
 		rename(&w.requests[i].bound)
 	}
-	w.tombs = w.tombs.renamed(func(claim, uid uint8) (uint8, uint8) { rename(&uid); return claim, uid })
+	w.tombstones = w.tombstones.renamed(func(claim, uid uint8) (uint8, uint8) { rename(&uid); return claim, uid })
 }
 
 // lost removes all state of the member from the hub, without a record.
 func (m *machine) lost(w *world) {
 	called := m.outdate(w)
 	m.gone(w, called)
-	w.unserved = false
-	w.member, w.deleting, w.wantLeave, w.finalizer, w.joined, w.gatesShut, w.abandoned = false, false, false, false, false,
+	w.withDefinition = false
+	w.member, w.deleting, w.wantLeave, w.finalizer, w.joined, w.gatesClosed, w.abandoned = false, false, false, false,
+		false,
 		false, false
 	w.accepted, w.claim, w.leave, w.clock, w.namespace, w.access = undecided, noAgent, leaveWorld{}, inTime, uint8(
 		Absent), noAgent
-	w.membership, w.lag, w.requests, w.tombs = membershipWorld{}, lagWorld{}, [2]requestWorld{}, 0
+	w.membership, w.lag, w.requests, w.tombstones = membershipWorld{}, lagWorld{}, [2]requestWorld{}, 0
 	w.hub, w.stale, w.paused, w.pausedOld = planWorld{}, false, planWorld{}, 0
 }
 
@@ -225,38 +228,38 @@ func (m *machine) disasterEdges(w world, visit func(edge)) {
 	}
 	d := m.disasters
 	if d.restores && w.backup == 0 {
-		do("a backup is taken", func(w *world) { w.backup = m.backups.number(w.state()) })
+		do("a backup is created", func(w *world) { w.backup = m.backups.number(w.state()) })
 	}
 	if d.restores && w.backup != 0 {
 		do("the hub is restored", func(w *world) { m.restore(w) })
-		do("the hub is restored, and refuses the credentials that it issued since",
+		do("the hub is restored and refuses credentials issued after the backup",
 			func(w *world) { m.restore(w); w.agent.credential = false })
 	}
 	if d.reapplied && w.member {
 		do("the MemberCluster is created again", func(w *world) { m.uidChanges(w) })
-		do("the hub is lost, and a MemberCluster of the name is created", func(w *world) {
+		do("the hub is lost and a MemberCluster of the name is created", func(w *world) {
 			accepted := w.accepted
 			m.lost(w)
 			w.member, w.accepted = true, accepted
 		})
 		do("the hub is lost", func(w *world) { m.lost(w) })
 	}
-	if d.expiry && w.tombs != 0 && !w.requests[1].there {
-		do("the records of members that left are lost", func(w *world) { w.tombs = 0 })
+	if d.expiry && w.tombstones != 0 && !w.requests[1].there {
+		do("the tombstones are lost", func(w *world) { w.tombstones = 0 })
 	}
 	if d.otherHub && w.agent.bootstrap == bootstrapWorks {
 		do("the bootstrap credential of another hub is installed", func(w *world) { w.agent.bootstrap = bootstrapOther })
 	}
 	if d.definitions && w.member && !w.deleting {
-		do("the definition of MemberClusters is removed", func(w *world) {
-			w.deleting, w.unserved = true, true
+		do("the CustomResourceDefinition of MemberClusters is deleted", func(w *world) {
+			w.deleting, w.withDefinition = true, true
 			if w.changed(); !w.finalizer {
 				m.memberGone(w)
 			}
 		})
 	}
 	if d.leaders && w.hub.step != 0 && w.paused.step == 0 {
-		do("the leader is paused, and another one leads", func(w *world) {
+		do("the leader is paused and another one leads", func(w *world) {
 			w.paused, w.pausedOld, w.hub = w.hub, 0, planWorld{}
 			if w.stale {
 				w.pausedOld = pausedMember
@@ -275,21 +278,21 @@ const (
 	pausedUID
 )
 
-// resumes continues the paused leader with its decision.
-func (m *machine) resumes(w *world) (HubAction, fault) {
+// resumePaused continues the paused leader with its decision.
+func (m *machine) resumePaused(w *world) (HubAction, fault) {
 	leads, stale := w.hub, w.stale
 	before := w.state()
 	w.hub, w.stale = w.paused, w.pausedOld&pausedMember != 0
 	plan := &m.hubs.values[w.hub.step]
 	action := plan.actions[w.hub.next]
 	if action == WriteTombstone && w.pausedOld&pausedUID == 0 && w.member && w.claim != noAgent && !w.stable() {
-		return action, unaskedTombstone // its creation has no precondition
+		return action, unrequestedTombstone // its creation has no precondition
 	}
-	if !m.careless && w.refusesPaused(action) {
+	if !m.noPreconditions && w.refusesPaused(action) {
 		w.paused, w.pausedOld, w.hub, w.stale = planWorld{}, 0, leads, stale
 		return action + " (conflict)", ""
 	}
-	_, wrong := m.hubGoesOn(w)
+	_, wrong := m.hubContinue(w)
 	w.paused, w.hub, w.stale = w.hub, leads, stale
 	if w.paused.step == 0 {
 		w.pausedOld = 0
@@ -312,7 +315,7 @@ func (w *world) refusesPaused(action HubAction) bool {
 	case WriteTombstone:
 		return w.pausedOld&pausedMember != 0
 	default:
-		return false // the rest fails by itself, or changes nothing that exists
+		return false // all others fail without a precondition, or change no existing object
 	}
 }
 
@@ -323,8 +326,8 @@ func (w *world) memberWritten(before, after hubState) bool {
 		a.joined != b.joined
 }
 
-// noteForPaused records the changes since the leader was paused.
-func (w *world) noteForPaused(earlier *world) {
+// recordForPaused records the changes since the leader was paused.
+func (w *world) recordForPaused(earlier *world) {
 	if w.paused.step == 0 {
 		return
 	}
@@ -343,28 +346,30 @@ func (w *world) noteForPaused(earlier *world) {
 	}
 }
 
-// elsewhere returns the agent's observation of its request at another hub, which accepts all requests and has a record
-// that this member has left. The agent does not check which hub answers: the answer of the hub must be sufficient.
-func (m *machine) elsewhere(w *world) JoinRequestState {
+// otherHubAnswer returns the agent's observation of its request at another hub, which accepts all requests and has a
+// record that this member has left. The agent does not check which hub answers: the answer of the hub must be
+// sufficient.
+func (m *machine) otherHubAnswer(w *world) JoinRequestState {
 	a := &w.agent
-	key := bit(a.registered) | uint64(a.asks)<<1
+	key := bit(a.registered) | uint64(a.requestedUID)<<1
 	if _, state := m.others.get(key); state != nil {
 		return *state
 	}
-	_, state := m.others.put(key, m.elsewhereDecides(a))
+	_, state := m.others.put(key, m.decideOtherHub(a))
 	return *state
 }
 
-func (m *machine) elsewhereDecides(a *agentWorld) JoinRequestState {
+func (m *machine) decideOtherHub(a *agentWorld) JoinRequestState {
 	o := JoinRequestObserved{
-		ClusterID:  "id",
-		Name:       "east",
-		Agent:      RequesterSeen{Claim: claims[mine], MemberUID: uids[a.asks]},
-		Type:       v1alpha1.CredentialToken,
-		CreatedAt:  epoch,
-		HubID:      "other",
-		Acceptor:   AcceptorSeen{Acceptance: membership.Acceptance{Decision: membership.Accept}},
-		Tombstones: []Tombstone{{MemberUID: uids[a.asks], ClusterID: "id", Claim: claims[mine], Decided: true, Time: epoch}},
+		ClusterID: "id",
+		Name:      "east",
+		Agent:     RequesterSeen{Claim: claims[mine], MemberUID: uids[a.requestedUID]},
+		Type:      v1alpha1.CredentialToken,
+		CreatedAt: epoch,
+		HubID:     "other",
+		Acceptor:  AcceptorSeen{Acceptance: membership.Acceptance{Decision: membership.Accept}},
+		Tombstones: []Tombstone{{MemberUID: uids[a.requestedUID], ClusterID: "id", Claim: claims[mine], Decided: true,
+			Time: epoch}},
 	}
 	if a.registered {
 		o.Agent.HubID = "this"
@@ -376,6 +381,6 @@ func (m *machine) elsewhereDecides(a *agentWorld) JoinRequestState {
 	case step.Answer == v1alpha1.AnswerDeregistered && a.registered:
 		return JoinRequestDeregistered
 	default:
-		return JoinRequestHeld // what becomes of a cluster that joins another hub is another model's
+		return JoinRequestHeld // joining another hub is not part of this model
 	}
 }

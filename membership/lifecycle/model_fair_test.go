@@ -4,17 +4,17 @@ package lifecycle
 type fairness struct {
 	agent, gates, clock bool
 	agentFirst          bool
-	untilLeft           bool // and then the run is over
+	untilLeft           bool // the run ends when the member has left
 }
 
 // run computes the final worlds of fair steps from the worlds of a walk.
 type run struct {
-	k     *walk
-	fair  fairness
-	ends  []int32         // by the number of the world: the number of its end plus 1; otherwise one of the following
-	next  []int32         // the number plus 1 of the world after the next round; 0: not known
-	quiet map[int32]fault // the ends that were checked by machine.quiet
-	path  []int32
+	k    *walk
+	fair fairness
+	ends []int32         // by the number of the world: the number of its end plus 1; otherwise one of the following
+	next []int32         // the number plus 1 of the world after the next round; 0: not known
+	idle map[int32]fault // the ends that were checked by machine.checkIdle
+	path []int32
 }
 
 const (
@@ -22,7 +22,7 @@ const (
 	underWay
 )
 
-var goesOn = step{"everybody", "goes on"}
+var nextRound = step{"all components", "next round"}
 
 // extend adds the worlds that were numbered since.
 func (r *run) extend() {
@@ -38,21 +38,21 @@ func (r *run) prepare(first, last int32, needed func(*world) bool) {
 	for i := first; i < last; i++ {
 		if w := r.k.worlds.at(i); r.ends[i] == notKnown && r.next[i] == 0 && needed(w) {
 			next := r.k.m.round(*w, r.fair)
-			r.k.batch.add(&next, i, goesOn)
+			r.k.batch.add(&next, i, nextRound)
 		}
 	}
 	r.k.numberBatch(func(i, next int32) { r.next[i] = next + 1 })
 }
 
-// end returns the number of the world in which fair steps end. It returns false if they repeat in a circle.
+// end returns the number of the world in which fair steps end. It returns false if they repeat in a loop.
 func (r *run) end(i int32) (int32, bool) {
 	r.path = r.path[:0]
-	rests := true
+	converges := true
 	for {
 		r.extend()
 		if end := r.ends[i]; end != notKnown {
-			rests = end != underWay
-			if rests {
+			converges = end != underWay
+			if converges {
 				i = end - 1
 			}
 			break
@@ -61,7 +61,7 @@ func (r *run) end(i int32) (int32, bool) {
 		n := r.next[i] - 1
 		if n < 0 {
 			next := r.k.m.round(*r.k.worlds.at(i), r.fair)
-			n = r.k.number(&next, i, goesOn)
+			n = r.k.number(&next, i, nextRound)
 		}
 		if n == i {
 			break
@@ -69,19 +69,19 @@ func (r *run) end(i int32) (int32, bool) {
 		i = n
 	}
 	for _, on := range r.path {
-		if r.ends[on] = notKnown; rests {
+		if r.ends[on] = notKnown; converges {
 			r.ends[on] = i + 1
 		}
 	}
-	return i, rests
+	return i, converges
 }
 
-// checkEnd returns the result of machine.quiet for an end. Many worlds have the same end.
+// checkEnd returns the result of machine.checkIdle for an end. Many worlds have the same end.
 func (r *run) checkEnd(end int32) fault {
-	wrong, known := r.quiet[end]
+	wrong, known := r.idle[end]
 	if !known {
-		wrong = r.k.m.quiet(r.k.worlds.at(end))
-		r.quiet[end] = wrong
+		wrong = r.k.m.checkIdle(r.k.worlds.at(end))
+		r.idle[end] = wrong
 	}
 	return wrong
 }
@@ -93,19 +93,19 @@ func (m *machine) round(w world, f fairness) world {
 	}
 	before := w
 	if f.agentFirst {
-		m.agentTurn(&w, f)
+		m.agentRound(&w, f)
 	}
-	m.joinRequestTurn(&w, 1)
-	m.joinRequestTurn(&w, 0)
-	m.hubTurn(&w)
+	m.joinRequestRound(&w, 1)
+	m.joinRequestRound(&w, 0)
+	m.hubRound(&w)
 	if !f.agentFirst {
-		m.agentTurn(&w, f)
+		m.agentRound(&w, f)
 	}
-	if w.namespace == uint8(Terminating) && !m.stuck && !w.blocked() {
+	if w.namespace == uint8(Terminating) && !m.namespaceStuck && !w.blocked() {
 		w.namespaceGone()
 	}
 	if f.gates && w.leave.there {
-		w.gatesShut = false
+		w.gatesClosed = false
 	}
 	if w == before && f.agent {
 		w.agent.timesOut() // long before a deadline passes, or a request is removed for its age
@@ -129,45 +129,45 @@ func (m *machine) round(w world, f fairness) world {
 	return w
 }
 
-func (m *machine) hubTurn(w *world) {
+func (m *machine) hubRound(w *world) {
 	for w.hub.step != 0 {
-		m.hubGoesOn(w)
+		m.hubContinue(w)
 	}
 	if !w.member {
 		return
 	}
-	looked, plan := m.hubLooks(w)
+	looked, plan := m.hubReconcile(w)
 	if len(plan.actions) == 0 {
 		return
 	}
 	for w.hub = looked; w.hub.step != 0; {
-		m.hubGoesOn(w)
+		m.hubContinue(w)
 	}
 }
 
-func (m *machine) joinRequestTurn(w *world, i int) {
+func (m *machine) joinRequestRound(w *world, i int) {
 	if w.requests[i].there {
-		m.joinRequestActs(w, i, m.joinRequestStep(w, i), true)
+		m.joinRequestAct(w, i, m.joinRequestStep(w, i), true)
 	}
 }
 
-func (m *machine) agentTurn(w *world, f fairness) {
+func (m *machine) agentRound(w *world, f fairness) {
 	if !f.agent || w.agent.dead {
 		return
 	}
 	for w.agent.plan.step != 0 {
-		m.agentGoesOn(w, false)
+		m.agentContinue(w, false)
 	}
 	if w.agent.done {
 		return
 	}
 	if w.agent.registered && w.agent.hub != uint8(HubNotAsked) {
-		w.look()
+		w.updateObservation()
 	}
-	if !m.agentLooks(w) {
+	if !m.agentDecide(w) {
 		return
 	}
 	for w.agent.plan.step != 0 {
-		m.agentGoesOn(w, false)
+		m.agentContinue(w, false)
 	}
 }

@@ -166,7 +166,7 @@ func (m membershipWorld) bits() uint64 {
 }
 
 func (r requestWorld) bits() uint64 {
-	return bit(r.there) | bit(r.fresh)<<1 | uint64(r.asks)<<2 | uint64(r.bound)<<6 | uint64(r.answer)<<10 |
+	return bit(r.there) | bit(r.fresh)<<1 | uint64(r.requestedUID)<<2 | uint64(r.bound)<<6 | uint64(r.answer)<<10 |
 		uint64(r.reason)<<14
 }
 
@@ -175,15 +175,15 @@ func (r requestWorld) bits() uint64 {
 func TestKeysOfMemos(t *testing.T) {
 	const number = 1<<4 - 1
 	for _, n := range []int{
-		len(answers) - 1, len(reasons) - 1, len(claims) - 1, len(uids) - 1, int(noDenied), int(timedOut), int(Terminating),
+		len(answers) - 1, len(reasons) - 1, len(claims) - 1, len(uids) - 1, int(stateDenied), int(timedOut), int(Terminating),
 		int(ReportedClean), int(JoinRequestIssued), int(HubSeen), int(MemberClean),
 	} {
 		if n > number {
 			t.Errorf("%d does not fit into the bits of a number", n)
 		}
 	}
-	if tombs := tombOf(older, savedUID); tombs>>tombBits != 0 {
-		t.Errorf("%b does not fit into the bits of the tombstones", tombs)
+	if bits := tombstoneOf(older, savedUID); bits>>tombstoneBits != 0 {
+		t.Errorf("%b does not fit into the bits of the tombstones", bits)
 	}
 	for _, tc := range []struct {
 		of    any
@@ -212,7 +212,7 @@ func TestKeysOfMemos(t *testing.T) {
 			used = all
 		}
 		if used != 1<<tc.width-1 {
-			t.Errorf("%T: its bits are %b", tc.of, used)
+			t.Errorf("%T: unexpected bits %b", tc.of, used)
 		}
 	}
 }

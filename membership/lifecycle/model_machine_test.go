@@ -16,20 +16,20 @@ type machine struct {
 	joinRequest func(JoinRequestObserved) JoinRequestStep
 	agent       func(AgentObserved) AgentStep
 
-	admission   membership.Decision
-	statusFirst bool // the hub writes its status before it acts, rather than afterwards
-	stuck       bool // the namespace never goes
-	unforceable bool // the gates cannot be forced
-	lags        bool // the one mishap is that caches stand still
-	vandals     bool // a user deletes objects that the hub has created
-	pair        bool // the older claim is that of another agent
-	apart       bool // and asks for a credential of another type
-	hasty       bool // one broken promise is enough
-	moves       uint8
-	disasters   disasters
-	careless    bool // the hub deletes without preconditions
-	backups     backups
-	mishaps     uint8
+	admission       membership.Decision
+	statusFirst     bool // the hub writes its status before it acts, rather than afterwards
+	namespaceStuck  bool // the namespace is never removed
+	gatesStuck      bool // the gates stay closed when they are forced
+	lags            bool // the only failure is that caches are paused
+	userDeletions   bool // a user deletes objects that the hub has created
+	pair            bool // the older claim is that of another agent
+	twoTypes        bool // the other agent requests a credential of another type
+	stopAtFirst     bool // the walk stops at the first fault
+	adminSteps      uint8
+	disasters       disasters
+	noPreconditions bool // the hub deletes without preconditions
+	backups         backups
+	failures        uint8
 
 	hubs         memo[hubPlan]
 	joinRequests memo[joinRequestPlan]
@@ -43,7 +43,7 @@ type hubPlan struct {
 	phase      v1alpha1.Phase
 	leave      leaveWorld
 	joined     bool
-	accepted   uint8 // when it was decided
+	accepted   uint8 // at the time of the decision
 	notified   membershipWorld
 	after      time.Duration
 	leaving    bool
@@ -56,10 +56,10 @@ type hubPlan struct {
 // report is the action that writes the status.
 const report HubAction = "ReportStatus"
 
-// hubKey contains everything of a world that hubDecides uses.
+// hubKey contains everything of a world that planHub uses.
 func (w *world) hubKey() uint64 {
-	return bit(w.member) | bit(w.deleting)<<1 | bit(w.unserved)<<2 | bit(w.wantLeave)<<3 | bit(w.finalizer)<<4 |
-		bit(w.gatesShut)<<5 | bit(w.joined)<<6 | uint64(w.accepted)<<7 | uint64(w.claim)<<11 | uint64(w.subject())<<15 |
+	return bit(w.member) | bit(w.deleting)<<1 | bit(w.withDefinition)<<2 | bit(w.wantLeave)<<3 | bit(w.finalizer)<<4 |
+		bit(w.gatesClosed)<<5 | bit(w.joined)<<6 | uint64(w.accepted)<<7 | uint64(w.claim)<<11 | uint64(w.subject())<<15 |
 		uint64(w.clock)<<19 | uint64(w.namespace)<<23 | uint64(w.access)<<27 | w.leave.bits()<<31 |
 		w.membership.bits()<<(31+leaveBits)
 }
@@ -69,11 +69,11 @@ func (m *machine) hubStep(w *world) (uint16, *hubPlan) {
 	if n, plan := m.hubs.get(key); plan != nil {
 		return n, plan
 	}
-	return m.hubs.put(key, m.hubDecides(w))
+	return m.hubs.put(key, m.planHub(w))
 }
 
-func (m *machine) hubDecides(w *world) hubPlan {
-	o := w.hubSees()
+func (m *machine) planHub(w *world) hubPlan {
+	o := w.hubObserved()
 	gates := o.Gates
 	o.Gates = nil
 	step := m.hub(o)
@@ -109,7 +109,7 @@ func (m *machine) hubDecides(w *world) hubPlan {
 		p.actions = append(p.actions, report)
 	}
 	for _, action := range step.Actions {
-		if action != ReleaseNamespace || w.gatesShut { // or there is nothing to release
+		if action != ReleaseNamespace || w.gatesClosed { // otherwise the action has no effect
 			p.actions = append(p.actions, action)
 		}
 	}
@@ -121,9 +121,9 @@ func (m *machine) hubDecides(w *world) hubPlan {
 	return p
 }
 
-// hubLooks returns the step of the hub, decided on its caches, or on the current state if the step is final or would
-// create a Membership that already exists.
-func (m *machine) hubLooks(w *world) (planWorld, *hubPlan) {
+// hubReconcile returns the step of the hub, decided on its caches, or on the current state if the step is final or
+// would create a Membership that already exists.
+func (m *machine) hubReconcile(w *world) (planWorld, *hubPlan) {
 	if w.lag.kinds == 0 {
 		n, plan := m.hubStep(w)
 		return planWorld{step: n}, plan
@@ -142,24 +142,24 @@ func (m *machine) hubLooks(w *world) (planWorld, *hubPlan) {
 type joinRequestPlan struct {
 	name        string
 	actions     []JoinRequestAction
-	answer      int // less than 0: one that the model does not know
+	answer      int // less than 0: unknown to the model
 	reason      uint8
 	accepts     bool
-	deregisters bool // a member whose MemberCluster is there
+	deregisters bool // a member whose MemberCluster exists
 }
 
 // joinRequestKey contains everything of a world that NextJoinRequest uses for a request.
 func (w *world) joinRequestKey(i int) uint64 {
 	r := w.requests[i]
 	r.fresh = false
-	key := r.bits() | uint64(i)<<requestBits | uint64(w.tombs)<<(requestBits+1)
+	key := r.bits() | uint64(i)<<requestBits | uint64(w.tombstones)<<(requestBits+1)
 	if !w.member {
 		return key
 	}
 	more := uint64(1) | bit(w.deleting)<<1 | bit(w.wantLeave)<<2 | bit(w.prepared())<<3 |
 		bit(w.leave.there && !w.leave.ended)<<4 | bit(w.reported() != "")<<5 | uint64(w.accepted)<<6 |
 		uint64(w.claim)<<10 | uint64(w.credential)<<14
-	return key | more<<(requestBits+1+tombBits)
+	return key | more<<(requestBits+1+tombstoneBits)
 }
 
 func (m *machine) joinRequestStep(w *world, i int) *joinRequestPlan {
@@ -167,7 +167,7 @@ func (m *machine) joinRequestStep(w *world, i int) *joinRequestPlan {
 	if _, plan := m.joinRequests.get(key); plan != nil {
 		return plan
 	}
-	step := m.joinRequest(w.joinRequestSees(i, m.admission))
+	step := m.joinRequest(w.joinRequestObserved(i, m.admission))
 	p := joinRequestPlan{
 		name:        string(step.Answer),
 		actions:     step.Actions,
@@ -186,8 +186,8 @@ func (m *machine) joinRequestStep(w *world, i int) *joinRequestPlan {
 // key contains everything of an agent that NextAgent uses.
 func (a *agentWorld) key() uint64 {
 	return bit(a.request) | bit(a.registered)<<1 | bit(a.deregistered)<<2 | bit(a.kept)<<3 | bit(a.out)<<4 |
-		bit(a.policy)<<5 | bit(a.beating)<<6 | bit(a.outwaited)<<7 | uint64(a.joinRequest)<<8 | uint64(a.hub)<<12 |
-		uint64(a.said)<<16 | a.seen.bits()<<20
+		bit(a.policy)<<5 | bit(a.beating)<<6 | bit(a.refusedTooLong)<<7 | uint64(a.joinRequest)<<8 | uint64(a.hub)<<12 |
+		uint64(a.memberState)<<16 | a.seen.bits()<<20
 }
 
 func (m *machine) agentStep(a *agentWorld) (uint16, *AgentStep) {
@@ -195,5 +195,5 @@ func (m *machine) agentStep(a *agentWorld) (uint16, *AgentStep) {
 	if n, step := m.agents.get(key); step != nil {
 		return n, step
 	}
-	return m.agents.put(key, m.agent(a.sees()))
+	return m.agents.put(key, m.agent(a.observed()))
 }

@@ -3,8 +3,8 @@ package lifecycle
 // fault is a violated guarantee that is visible in a transition, not in the resulting state.
 type fault string
 
-// hubActs carries out one action of the hub. A failure ends the round, and the hub observes again.
-func (m *machine) hubActs(w *world, plan *hubPlan, action HubAction) (wrong fault) {
+// hubAct carries out one action of the hub. A failure ends the round, and the hub observes again.
+func (m *machine) hubAct(w *world, plan *hubPlan, action HubAction) (wrong fault) {
 	failed := false
 	switch action {
 	case AddFinalizer:
@@ -18,12 +18,12 @@ func (m *machine) hubActs(w *world, plan *hubPlan, action HubAction) (wrong faul
 		}
 	case WriteTombstone:
 		if failed = w.stale; !failed {
-			w.tombs |= tombOf(w.claim, thatUID)
+			w.tombstones |= tombstoneOf(w.claim, currentUID)
 		}
 	case ReleaseClaim:
 		if failed = w.stale; !failed {
 			if (m.disasters.leaders || m.disasters.definitions) && !w.stable() {
-				wrong = unaskedRelease
+				wrong = unrequestedRelease
 			}
 			w.claim = noAgent
 		}
@@ -39,51 +39,51 @@ func (m *machine) hubActs(w *world, plan *hubPlan, action HubAction) (wrong faul
 		}
 	case GrantAccess:
 		if w.hub.blind&lagBindings != 0 && w.access != noAgent {
-			break // it is there already
+			break // the access exists already
 		}
 		if failed = w.namespace != uint8(Present) || w.claim == noAgent; !failed {
 			w.access = w.subject()
-			if plan.accepted != yesAccepted {
+			if plan.accepted != stateAccepted {
 				wrong = "access is granted to a member that is not accepted"
 			}
-			if !w.membership.there && !m.vandals {
-				wrong = "access is granted before there is a Membership: the agent would take itself for deregistered"
+			if !w.membership.there && !m.userDeletions {
+				wrong = "access is granted before the Membership exists: the agent would assume that it is deregistered"
 			}
 		}
 	case RevokeAccess:
-		if w.holds == dirty && !m.vandals && plan.leaving && !w.leave.forced && plan.accepted == yesAccepted {
-			wrong = "access goes during a leave while the member is not clean, and no deadline passed"
+		if w.objects == dirty && !m.userDeletions && plan.leaving && !w.leave.forced && plan.accepted == stateAccepted {
+			wrong = "access is revoked during a leave before the member is clean or the deadline has passed"
 		}
-		if m.disasters.leaders && w.access != noAgent && w.member && !w.stable() && w.accepted == yesAccepted &&
+		if m.disasters.leaders && w.access != noAgent && w.member && !w.stable() && w.accepted == stateAccepted &&
 			w.claim == w.access {
-			wrong = unaskedRevocation
+			wrong = unrequestedRevocation
 		}
 		w.access = noAgent
 	case DeleteNamespace:
-		if w.holds == dirty && !m.vandals && !w.leave.forced {
-			wrong = "the namespace goes while the member is not clean, and nothing was forced"
+		if w.objects == dirty && !m.userDeletions && !w.leave.forced {
+			wrong = "the namespace is deleted before the member is clean, without force"
 		}
-		if w.gatesShut && !m.unforceable {
-			wrong = "the namespace goes while a gate is shut that was not told what becomes of what it keeps"
+		if w.gatesClosed && !m.gatesStuck {
+			wrong = "the namespace is deleted while a gate is closed that was not forced"
 		}
 		if (m.disasters.leaders || m.disasters.definitions) && w.namespace == uint8(Present) && w.member && !w.stable() {
-			wrong = unaskedNamespace
+			wrong = unrequestedNamespace
 		}
 		if w.namespace == uint8(Present) {
 			w.namespace = uint8(Terminating)
 		}
-		w.gatesShut = false
-		if w.holds == dirty {
-			w.holds = leftover
+		w.gatesClosed = false
+		if w.objects == dirty {
+			w.objects = leftover
 		}
 	case ReleaseNamespace:
-		w.gatesShut = false
+		w.gatesClosed = false
 	case ForceGates:
 		if !w.leave.forced {
-			wrong = "gates are forced before that is recorded"
+			wrong = "gates are forced before the force is recorded"
 		}
-		if !m.unforceable { // and where they cannot be, the round goes on
-			w.gatesShut = false
+		if !m.gatesStuck { // otherwise the round continues
+			w.gatesClosed = false
 		}
 	case report:
 		if failed = w.stale; failed {
@@ -91,18 +91,18 @@ func (m *machine) hubActs(w *world, plan *hubPlan, action HubAction) (wrong faul
 		}
 		if w.leave.there && !w.leave.ended && plan.leave.there {
 			if w.leave.forced && !plan.leave.forced {
-				wrong = "a leave that was forced is recorded as one that was not"
+				wrong = "the record of a forced leave becomes one without force"
 			}
 		}
 		if plan.leave.there && plan.leave.ended && !w.leave.ended {
 			waits := w.clock != timedOut
 			if w.namespace != uint8(Absent) && (waits || !plan.leave.forced) || w.access != noAgent && waits ||
 				w.claim != noAgent {
-				wrong = "a leave is recorded as ended, and something of the member is left on the hub"
+				wrong = "a leave is recorded as ended while objects of the member remain on the hub"
 			}
 		}
-		if plan.joined && w.accepted != yesAccepted {
-			wrong = "a member is reported as joined that is not accepted"
+		if plan.joined && w.accepted != stateAccepted {
+			wrong = "a member that is not accepted is reported as joined"
 		}
 		if !w.leave.there || !plan.leave.there || w.leave.ended && !plan.leave.ended {
 			w.clock = inTime
@@ -126,28 +126,28 @@ func (m *machine) memberGone(w *world) (wrong fault) {
 	if w.clock == timedOut && w.leave.forced && w.namespace == uint8(Terminating) {
 		w.abandoned = true
 	}
-	unserved := w.unserved && !w.wantLeave
-	if w.namespace != uint8(Absent) && !w.abandoned && !unserved {
-		wrong = "a MemberCluster is gone, and its namespace is there"
+	withDefinition := w.withDefinition && !w.wantLeave
+	if w.namespace != uint8(Absent) && !w.abandoned && !withDefinition {
+		wrong = "a MemberCluster is removed before its namespace"
 	}
-	if w.access != noAgent && w.namespace != uint8(Terminating) && !unserved {
-		wrong = "a MemberCluster is gone, and its agent has access"
+	if w.access != noAgent && w.namespace != uint8(Terminating) && !withDefinition {
+		wrong = "a MemberCluster is removed before the access of its agent"
 	}
-	if w.holds == dirty && !unserved {
-		w.holds = leftover
+	if w.objects == dirty && !withDefinition {
+		w.objects = leftover
 	}
 	m.gone(w, m.outdate(w))
-	w.unserved = false
+	w.withDefinition = false
 	w.member, w.deleting, w.wantLeave, w.accepted, w.claim, w.leave, w.joined, w.clock = false, false, false, undecided,
 		noAgent, leaveWorld{}, false, inTime
-	w.membership, w.gatesShut = membershipWorld{}, false
-	w.lag.membership = membershipWorld{} // it is of another member from now on
+	w.membership, w.gatesClosed = membershipWorld{}, false
+	w.lag.membership = membershipWorld{} // it belongs to another member from now on
 	w.hub, w.stale = planWorld{}, false
 	return wrong
 }
 
-// joinRequestActs carries out the step of a request. The status is not written if the hub ends before.
-func (m *machine) joinRequestActs(w *world, i int, plan *joinRequestPlan, andReports bool) (wrong fault) {
+// joinRequestAct carries out the step of a request. The status is not written if the hub ends before.
+func (m *machine) joinRequestAct(w *world, i int, plan *joinRequestPlan, andReports bool) (wrong fault) {
 	r := &w.requests[i]
 	for _, action := range plan.actions {
 		switch action {
@@ -155,39 +155,39 @@ func (m *machine) joinRequestActs(w *world, i int, plan *joinRequestPlan, andRep
 			if w.member {
 				return wrong
 			}
-			if (r.asks != noUID || r.bound != noUID || r.reason != 0) && (!m.disasters.any() || plan.accepts) {
+			if (r.requestedUID != noUID || r.bound != noUID || r.reason != 0) && (!m.disasters.any() || plan.accepts) {
 				wrong = readmitted
 			}
 			w.member, w.finalizer, w.claim = true, true, uint8(i+1)
 			w.changed()
 		case BindMember:
 			if w.claim != noAgent && w.claim != uint8(i+1) {
-				wrong = "a claim is taken away"
+				wrong = "the claim of another agent is replaced"
 			}
 			if w.claim == noAgent && i == 1 && !m.pair {
-				// The agent has given this claim up and would be held by it for ever.
-				wrong = "a claim that its agent has given up binds the member"
+				// The agent has deleted this claim key, so the claim would block it forever.
+				wrong = "the member is bound to a claim that its agent has deleted"
 			}
 			w.claim, w.finalizer = uint8(i+1), true
-			if w.apart {
+			if w.twoTypes {
 				w.credential = w.claim
 			}
 			w.changed()
 		case AcceptMember:
-			if w.accepted == noDenied {
+			if w.accepted == stateDenied {
 				wrong = "a member that an administrator denied is accepted"
 			}
-			w.accepted = yesAccepted
+			w.accepted = stateAccepted
 			w.changed()
 		case IssueCredential:
-			if w.accepted != yesAccepted || w.claim != uint8(i+1) {
+			if w.accepted != stateAccepted || w.claim != uint8(i+1) {
 				wrong = "a credential is issued to a cluster that is not accepted"
 			}
 			if w.access != uint8(i+1) {
-				wrong = "a credential is issued that is of no use, since the access is another's"
+				wrong = "a credential is issued while another agent has the access"
 			}
-			r.answer, r.reason, r.bound = answerIssued, 0, thatUID
-			return wrong // what the plan says of the status is older than that
+			r.answer, r.reason, r.bound = answerIssued, 0, currentUID
+			return wrong // the status in the plan is older
 		}
 	}
 	if !andReports {
@@ -197,44 +197,44 @@ func (m *machine) joinRequestActs(w *world, i int, plan *joinRequestPlan, andRep
 		r.answer = uint8(plan.answer)
 	}
 	r.reason, r.bound = plan.reason, noUID
-	// As the controller has it: the member whose claim it has, or had.
+	// Like the controller: the member whose claim the request has, or had.
 	if w.member && (w.claim == uint8(i+1) || plan.deregisters) {
-		r.bound = thatUID
+		r.bound = currentUID
 	}
 	return wrong
 }
 
-// agentActs carries out one action of the agent. If lost is true, the hub receives the request, and the agent does not
+// agentAct carries out one action of the agent. If lost is true, the hub receives the request, and the agent does not
 // receive the response.
-func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong fault) {
+func (m *machine) agentAct(w *world, action AgentAction, lost bool) (wrong fault) {
 	a := &w.agent
 	failed := false
 	switch action {
 	case MakeRequest:
 		if a.registered && a.waits() {
-			wrong = "the agent sends a JoinRequest because of a refusal that may be a passing one"
+			wrong = "the agent sends a JoinRequest because of a refusal that may be temporary"
 		}
-		if !a.request || a.asks != a.uid {
-			a.request, a.asks, a.joinRequest, a.given = true, a.uid, uint8(JoinRequestNotAsked), noUID
+		if !a.request || a.requestedUID != a.uid {
+			a.request, a.requestedUID, a.joinRequest, a.issuedUID = true, a.uid, uint8(JoinRequestNotAsked), noUID
 			w.requests[0].fresh = false
 			m.relabel(w, func(s *hubState) { s.requests[0].fresh = false })
 		}
 	case AdoptMember:
-		if failed = w.reaches() != HubReplaced; failed {
-			w.look()
+		if failed = w.readMembership() != HubReplaced; failed {
+			w.updateObservation()
 			break
 		}
-		a.uid, a.hub, a.seen = thatUID, uint8(HubNotAsked), membershipWorld{}
+		a.uid, a.hub, a.seen = currentUID, uint8(HubNotAsked), membershipWorld{}
 		a.request, w.requests[0].fresh = false, false
 		m.relabel(w, func(s *hubState) { s.requests[0].fresh = false })
 	case CheckJoinRequest:
-		a.joinRequest = uint8(m.ask(w, &wrong))
-		a.given = noUID
+		a.joinRequest = uint8(m.checkJoinRequest(w, &wrong))
+		a.issuedUID = noUID
 		if a.joinRequest == uint8(JoinRequestIssued) {
-			a.given = w.requests[0].bound
+			a.issuedUID = w.requests[0].bound
 		}
 		if lost {
-			a.joinRequest, a.given = uint8(JoinRequestUnreachable), noUID
+			a.joinRequest, a.issuedUID = uint8(JoinRequestUnreachable), noUID
 		}
 	case Register:
 		if a.joinRequest != uint8(JoinRequestIssued) {
@@ -242,70 +242,70 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 		}
 		m.relabel(w, func(s *hubState) { s.requests[0].fresh = false })
 		a.registered, a.credential, a.policy, a.returns = true, true, false, false
-		a.uid = a.given
+		a.uid = a.issuedUID
 		a.request, w.requests[0].fresh = false, false
-		a.joinRequest, a.given, a.hub, a.seen, a.outwaited = uint8(JoinRequestNotAsked), noUID, uint8(HubNotAsked),
+		a.joinRequest, a.issuedUID, a.hub, a.seen, a.refusedTooLong = uint8(JoinRequestNotAsked), noUID, uint8(HubNotAsked),
 			membershipWorld{}, false
 	case ReadMembership:
-		w.look()
+		w.updateObservation()
 	case SavePolicy:
 		a.policy = true
 	case StartBeat:
 		a.beating = true
 	case StopBeat:
 		if a.registered && !a.deregistered && !a.out && a.waits() {
-			wrong = "the agent stops its heartbeat because of a refusal that may be a passing one"
+			wrong = "the agent stops its heartbeat because of a refusal that may be temporary"
 		}
 		a.beating = false
 	case ReportJoined, ReportClean:
-		if failed = w.reaches() != HubSeen; failed {
-			w.look()
+		if failed = w.readMembership() != HubSeen; failed {
+			w.updateObservation()
 			break
 		}
-		if w.claim == mine { // a report of another claim counts for nothing
+		if w.claim == mine { // a report of another claim has no effect
 			w.membership.report = uint8(ReportedJoined)
 		}
 		if action == ReportClean {
 			w.membership.report = uint8(ReportedClean)
-			if w.holds != clean {
-				wrong = "the agent reports a member as clean that is not"
+			if w.objects != clean {
+				wrong = "the agent reports an unclean member as clean"
 			}
 		}
-		w.look()
+		w.updateObservation()
 		if lost {
-			a.hub, a.seen, a.outwaited = uint8(HubUnreachable), membershipWorld{}, false
+			a.hub, a.seen, a.refusedTooLong = uint8(HubUnreachable), membershipWorld{}, false
 		}
 	case RecordDeregistered:
 		a.deregistered, a.kept = true, a.joinRequest == uint8(JoinRequestDeregisteredKept)
-		if !w.asked && !w.stable() {
-			wrong = unaskedDeparture
+		if !w.removalRequested && !w.stable() {
+			wrong = unrequestedDeparture
 		}
-		if w.member && a.uid == thatUID && w.claim == mine && wrong == "" {
-			wrong = "the agent takes itself for deregistered, and is not"
+		if w.member && a.uid == currentUID && w.claim == mine && wrong == "" {
+			wrong = "the agent records that it is deregistered, and it is not"
 		}
 	case CleanMember:
 		notified := a.hub == uint8(HubSeen) && a.seen.leave && a.seen.clean
 		if !notified && !a.deregistered {
 			wrong = "the agent cleans a member that was not deregistered"
 		}
-		if w.holds != clean && !w.asked && !w.stable() {
-			wrong = unaskedClean
+		if w.objects != clean && !w.removalRequested && !w.stable() {
+			wrong = unrequestedClean
 		}
-		w.holds, a.said = clean, uint8(MemberClean)
+		w.objects, a.memberState = clean, uint8(MemberClean)
 	case RecordOut:
-		if w.holds != clean {
-			wrong = "the agent is out for good and the member is not clean"
+		if w.objects != clean {
+			wrong = "the agent has left permanently and the member is not clean"
 		}
 		a.out = true
 	case ForgetBootstrap:
 		a.bootstrap = bootstrapGone
 	case ForgetRecord, StartOver:
-		if w.holds != clean {
-			wrong = "the agent forgets what it knew and the member is not clean"
+		if w.objects != clean {
+			wrong = "the agent deletes its record and the member is not clean"
 		}
 		w.givesUpClaim()
 		m.relabel(w, func(s *hubState) { s.givesUpClaim() })
-		w.asked = false
+		w.removalRequested = false
 		kept := action == StartOver && (a.kept || a.registered)
 		*a = agentWorld{
 			bootstrap: a.bootstrap,
@@ -323,24 +323,24 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 	return wrong
 }
 
-// ask performs CheckJoinRequest: it creates the request, or reads the answer.
-func (m *machine) ask(w *world, wrong *fault) JoinRequestState {
+// checkJoinRequest performs CheckJoinRequest: it creates the request, or reads the answer.
+func (m *machine) checkJoinRequest(w *world, wrong *fault) JoinRequestState {
 	a, r := &w.agent, &w.requests[0]
 	switch {
 	case !w.net:
 		return JoinRequestUnreachable
 	case a.bootstrap == bootstrapOther && a.request:
-		return m.elsewhere(w)
+		return m.otherHubAnswer(w)
 	case a.bootstrap != bootstrapWorks:
 		return JoinRequestRefused
 	case !a.request:
 		*wrong = "the agent checks a JoinRequest that it has not recorded"
 		return JoinRequestNotAsked
 	case !r.there:
-		if a.registered && a.asks == noUID {
-			*wrong = "a member asks as though it never was one"
+		if a.registered && a.requestedUID == noUID {
+			*wrong = "a registered agent sends a request without a member UID"
 		}
-		*r = requestWorld{there: true, fresh: true, asks: a.asks}
+		*r = requestWorld{there: true, fresh: true, requestedUID: a.requestedUID}
 		return JoinRequestPending
 	}
 	switch r.answer {
@@ -349,7 +349,7 @@ func (m *machine) ask(w *world, wrong *fault) JoinRequestState {
 	case answerDenied:
 		return JoinRequestDenied
 	case answerDeregistered:
-		if r.bound == thatUID {
+		if r.bound == currentUID {
 			return JoinRequestDeregisteredKept
 		}
 		return JoinRequestDeregistered
@@ -357,21 +357,21 @@ func (m *machine) ask(w *world, wrong *fault) JoinRequestState {
 		if r.fresh {
 			return JoinRequestIssued
 		}
-		// An earlier request of this claim, whose answer was taken, or can be no more: the hub will remove it.
+		// An earlier request of this claim, whose answer was read or cannot be read any more. The hub will remove it.
 		return JoinRequestPending
 	default:
 		return JoinRequestPending
 	}
 }
 
-// look updates the agent's observation of its Membership, by a read or a watch.
-func (w *world) look() {
-	w.agent.hub, w.agent.seen = uint8(w.reaches()), membershipWorld{}
+// updateObservation updates the agent's observation of its Membership, by a read or a watch.
+func (w *world) updateObservation() {
+	w.agent.hub, w.agent.seen = uint8(w.readMembership()), membershipWorld{}
 	switch HubState(w.agent.hub) {
 	case HubSeen:
-		w.agent.seen, w.agent.outwaited = w.membership, false
+		w.agent.seen, w.agent.refusedTooLong = w.membership, false
 	case HubUnreachable:
-		w.agent.outwaited = false
+		w.agent.refusedTooLong = false
 	}
 }
 
@@ -382,8 +382,8 @@ func (w *world) givesUpClaim() {
 			*claim = older
 		}
 	}
-	w.lag.membership.report = uint8(ReportedNothing) // by another claim than the next one's
-	w.tombs = w.tombs.renamed(func(claim, uid uint8) (uint8, uint8) {
+	w.lag.membership.report = uint8(ReportedNothing) // it was reported with another claim than the next one
+	w.tombstones = w.tombstones.renamed(func(claim, uid uint8) (uint8, uint8) {
 		if claim == mine {
 			claim = older
 		}
@@ -403,7 +403,7 @@ func (s *hubState) givesUpClaim() {
 			*claim = older
 		}
 	}
-	s.tombs = s.tombs.renamed(func(claim, uid uint8) (uint8, uint8) {
+	s.tombstones = s.tombstones.renamed(func(claim, uid uint8) (uint8, uint8) {
 		if claim == mine {
 			claim = older
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // mutants are machines with one incorrect decision, some of them from earlier versions. If the model does not detect a
-// mutant, it does not prove the guarantee.
+// mutant, it does not check the guarantee.
 var mutants = []struct {
 	name        string
 	machine     machine
@@ -22,11 +22,11 @@ var mutants = []struct {
 	agent       func(AgentObserved) AgentStep
 }{
 	{
-		name: "hub lets everybody in", machine: machine{moves: 1},
+		name: "the hub admits all clusters", machine: machine{adminSteps: 1},
 		hub: func(o HubObserved) HubStep { o.Spec.Accepted = new(true); return NextHub(o) },
 	},
 	{
-		name: "hub leaves access when acceptance is withdrawn", machine: machine{moves: 1},
+		name: "the hub keeps access when acceptance is withdrawn", machine: machine{adminSteps: 1},
 		hub: func(o HubObserved) HubStep {
 			step := NextHub(o)
 			if step.Phase == v1alpha1.PhaseDenied || step.Phase == v1alpha1.PhasePending {
@@ -36,7 +36,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub leaves access until the leave is on record", machine: machine{moves: 2},
+		name: "the hub keeps access until the leave is recorded", machine: machine{adminSteps: 2},
 		hub: func(o HubObserved) HubStep {
 			step := NextHub(o)
 			if step.Phase == v1alpha1.PhaseLeaving && o.Leave == nil {
@@ -46,7 +46,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub grants access before there is a Membership", machine: machine{moves: 1},
+		name: "the hub grants access before the Membership exists", machine: machine{adminSteps: 1},
 		hub: func(o HubObserved) HubStep {
 			step := NextHub(o)
 			slices.Reverse(step.Actions)
@@ -54,7 +54,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub does not wait for the agent", machine: machine{moves: 1},
+		name: "the hub does not wait for the agent", machine: machine{adminSteps: 1},
 		hub: func(o HubObserved) HubStep {
 			if o.Membership != nil && o.Membership.Clean {
 				seen := *o.Membership
@@ -64,7 +64,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub forces before it records that", machine: machine{moves: 1},
+		name: "the hub forces a leave before it records the force", machine: machine{adminSteps: 1},
 		hub: func(o HubObserved) HubStep {
 			step := NextHub(o)
 			if step.Leave != nil && step.Leave.Forced && (o.Leave == nil || !o.Leave.Forced) {
@@ -75,11 +75,11 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub never forces", machine: machine{moves: 1},
+		name: "the hub never forces a leave", machine: machine{adminSteps: 1},
 		hub: func(o HubObserved) HubStep { o.Now = epoch; return NextHub(o) },
 	},
 	{
-		name: "hub deletes the namespace before it forces the gates", machine: machine{moves: 1},
+		name: "the hub deletes the namespace before it forces the gates", machine: machine{adminSteps: 1},
 		hub: func(o HubObserved) HubStep {
 			step := NextHub(o)
 			if slices.Contains(step.Actions, DeleteNamespace) && slices.Contains(step.Actions, ForceGates) {
@@ -89,7 +89,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub gives gates no time that it forces long past the deadline", machine: machine{moves: 1},
+		name: "the hub gives gates no time if it forces them long after the deadline", machine: machine{adminSteps: 1},
 		hub: func(o HubObserved) HubStep {
 			if o.Leave != nil {
 				o.Leave = o.Leave.DeepCopy()
@@ -99,7 +99,8 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub gives gates their time anew each time that it forces them", machine: machine{moves: 1, stuck: true},
+		name:    "the hub restarts NamespaceTimeout each time it forces the gates",
+		machine: machine{adminSteps: 1, namespaceStuck: true},
 		hub: func(o HubObserved) HubStep {
 			if o.Leave != nil && o.Leave.Forced {
 				o.Leave = o.Leave.DeepCopy()
@@ -109,7 +110,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub waits for a namespace for ever", machine: machine{moves: 1, stuck: true},
+		name: "the hub waits for a namespace forever", machine: machine{adminSteps: 1, namespaceStuck: true},
 		hub: func(o HubObserved) HubStep {
 			if o.Namespace == Terminating && o.Now.After(epoch.Add(deadline)) {
 				o.Now = epoch.Add(deadline)
@@ -118,7 +119,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub lets go before the namespace is gone", machine: machine{moves: 1},
+		name: "the hub removes the finalizer before the namespace is removed", machine: machine{adminSteps: 1},
 		hub: func(o HubObserved) HubStep {
 			if o.Namespace == Terminating {
 				o.Namespace, o.Access = Absent, false
@@ -127,7 +128,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub keeps the claim of a member that left", machine: machine{moves: 1},
+		name: "the hub keeps the claim of a member that left", machine: machine{adminSteps: 1},
 		hub: func(o HubObserved) HubStep {
 			step := NextHub(o)
 			step.Actions = without(step.Actions, ReleaseClaim)
@@ -135,7 +136,8 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub records the end before it releases the claim", machine: machine{moves: 2, mishaps: 0, statusFirst: true},
+		name:    "the hub records the end of a leave before it releases the claim",
+		machine: machine{adminSteps: 2, failures: 0, statusFirst: true},
 		hub: func(o HubObserved) HubStep {
 			step := NextHub(o)
 			if step.Phase == v1alpha1.PhaseLeft && step.Leave != nil {
@@ -145,7 +147,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub calls a leave off although the agent was told to clean up", machine: machine{moves: 2},
+		name: "the hub cancels a leave after the agent was requested to clean up", machine: machine{adminSteps: 2},
 		hub: func(o HubObserved) HubStep {
 			if !o.Deletion.Requested && o.Spec.Desired == v1alpha1.StateJoin && o.Finalizer {
 				return nextJoin(o)
@@ -154,15 +156,15 @@ var mutants = []struct {
 		},
 	},
 	{
-		name:    "hub takes the removal of the definition for a request",
-		machine: machine{mishaps: 1, disasters: disasters{definitions: true}},
+		name:    "the hub treats the removal of the definition as a request",
+		machine: machine{failures: 1, disasters: disasters{definitions: true}},
 		hub: func(o HubObserved) HubStep {
 			o.Deletion.WithDefinition = false
 			return NextHub(o)
 		},
 	},
 	{
-		name: "hub takes the record of the leave before for this one", machine: machine{moves: 2},
+		name: "the hub applies the record of the former leave", machine: machine{adminSteps: 2},
 		hub: func(o HubObserved) HubStep {
 			if o.Leave != nil && o.Leave.Ended && leaves(o) {
 				return left(o)
@@ -171,12 +173,12 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub lets go of what its caches do not show", machine: machine{moves: 1, mishaps: 1, lags: true},
+		name: "the hub makes final steps with outdated caches", machine: machine{adminSteps: 1, failures: 1, lags: true},
 		hub: func(o HubObserved) HubStep { step := NextHub(o); step.Final = false; return step },
 	},
 	{
-		name:    "hub does not wait for an agent of which its caches do not show that it has joined",
-		machine: machine{moves: 1, mishaps: 1, lags: true},
+		name:    "the hub does not wait for an agent whose report is missing in its caches",
+		machine: machine{adminSteps: 1, failures: 1, lags: true},
 		hub: func(o HubObserved) HubStep {
 			step := NextHub(o)
 			step.Final = step.Final && !slices.Contains(step.Actions, DeleteNamespace)
@@ -184,8 +186,8 @@ var mutants = []struct {
 		},
 	},
 	{
-		name:    "hub ends and begins a leave for as long as its caches show what is gone",
-		machine: machine{moves: 1, mishaps: 1, lags: true},
+		name:    "the hub repeats a leave while its caches show a deleted namespace",
+		machine: machine{adminSteps: 1, failures: 1, lags: true},
 		hub: func(o HubObserved) HubStep {
 			step := NextHub(o)
 			step.Final = step.Final && (!ended(o) || step.Phase == v1alpha1.PhaseLeft)
@@ -193,7 +195,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub never comes to rest", machine: machine{moves: 1},
+		name: "the hub never becomes idle", machine: machine{adminSteps: 1},
 		hub: func(o HubObserved) HubStep {
 			step := NextHub(o)
 			if step.Phase == v1alpha1.PhaseJoined {
@@ -203,7 +205,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "JoinRequest: the hub issues to everybody", machine: machine{moves: 1},
+		name: "JoinRequest: credentials are issued to all clusters", machine: machine{adminSteps: 1},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
 			if o.Members.ByID != nil {
 				o.Members.ByID.Accepted = new(true)
@@ -212,18 +214,18 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "JoinRequest: the hub does not remember the member of a request", machine: machine{moves: 1},
+		name: "JoinRequest: the member of a request is not recorded", machine: machine{adminSteps: 1},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
 			o.Status.Bound, o.Status.Reason = "", ""
 			return NextJoinRequest(o)
 		},
 	},
 	{
-		name: "JoinRequest: the hub does not remember what a request waited for", machine: machine{moves: 2},
+		name: "JoinRequest: the reason of a blocked request is not recorded", machine: machine{adminSteps: 2},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep { o.Status.Reason = ""; return NextJoinRequest(o) },
 	},
 	{
-		name: "JoinRequest: the hub does not tell an agent that it is deregistered", machine: machine{moves: 1},
+		name: "JoinRequest: a deregistered agent is denied", machine: machine{adminSteps: 1},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
 			step := NextJoinRequest(o)
 			if step.Answer == v1alpha1.AnswerDeregistered {
@@ -233,7 +235,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "JoinRequest: the hub gives no credential to a member that leaves", machine: machine{moves: 1, mishaps: 1},
+		name: "JoinRequest: no credential is issued to a leaving member", machine: machine{adminSteps: 1, failures: 1},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
 			if o.Members.ByID != nil && o.Members.ByID.leaving() {
 				o.Members.ByID.Prepared = false
@@ -242,7 +244,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "JoinRequest: the hub gives the claim to the last agent", machine: machine{pair: true},
+		name: "JoinRequest: the last agent gets the claim", machine: machine{pair: true},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
 			if o.Members.ByID != nil && o.Members.ByID.Claim != o.Agent.Claim {
 				o.Members.ByID.Claim = ""
@@ -251,8 +253,8 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "JoinRequest: the hub leaves the type of the agent before on record", machine: machine{moves: 1, pair: true,
-			apart: true},
+		name: "JoinRequest: the recorded type of the former agent is kept", machine: machine{adminSteps: 1, pair: true,
+			twoTypes: true},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
 			if o.Members.ByID != nil {
 				o.Members.ByID.Credential = o.Type
@@ -261,7 +263,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "JoinRequest: the hub tells the agent that comes second that it is deregistered", machine: machine{moves: 1,
+		name: "JoinRequest: the second agent is deregistered", machine: machine{adminSteps: 1,
 			pair: true},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
 			if o.Members.ByID != nil && o.Agent.MemberUID != "" && o.Members.ByID.Claim != o.Agent.Claim {
@@ -271,18 +273,18 @@ var mutants = []struct {
 		},
 	},
 	{
-		name:        "JoinRequest: the hub deregisters whatever it does not know, as it once did: restored",
-		machine:     machine{moves: 0, mishaps: 2, disasters: disasters{restores: true}},
-		joinRequest: forgetful,
+		name:        "JoinRequest: unknown members are deregistered: restore",
+		machine:     machine{adminSteps: 0, failures: 2, disasters: disasters{restores: true}},
+		joinRequest: withoutTombstones,
 	},
 	{
-		name:        "JoinRequest: the hub deregisters whatever it does not know, as it once did: created again",
-		machine:     machine{mishaps: 1, disasters: disasters{reapplied: true}},
-		joinRequest: forgetful,
+		name:        "JoinRequest: unknown members are deregistered: created again",
+		machine:     machine{failures: 1, disasters: disasters{reapplied: true}},
+		joinRequest: withoutTombstones,
 	},
 	{
-		name:    "JoinRequest: the hub deregisters whatever it does not know, as it once did: record lost",
-		machine: machine{moves: 1, mishaps: 1, disasters: disasters{reapplied: true}},
+		name:    "JoinRequest: unknown members are deregistered: lost tombstone",
+		machine: machine{adminSteps: 1, failures: 1, disasters: disasters{reapplied: true}},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
 			if o.Agent.MemberUID != "" && o.Members.ByID == nil {
 				return deregistered(nil)
@@ -291,17 +293,17 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "JoinRequest: the hub ignores the hub's identity", machine: machine{moves: 1, mishaps: 1,
+		name: "JoinRequest: the hub ID is ignored", machine: machine{adminSteps: 1, failures: 1,
 			disasters: disasters{otherHub: true}},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep { o.Agent.HubID = ""; return NextJoinRequest(o) },
 	},
 	{
-		name:        "JoinRequest: the hub lets a policy accept what may have been removed",
-		machine:     machine{moves: 1, mishaps: 1, disasters: disasters{expiry: true}, admission: membership.Accept},
+		name:        "JoinRequest: the Acceptor accepts members that may have been removed",
+		machine:     machine{adminSteps: 1, failures: 1, disasters: disasters{expiry: true}, admission: membership.Accept},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep { o.Token.Readopt = true; return NextJoinRequest(o) },
 	},
 	{
-		name: "JoinRequest: the hub takes the claim for nothing", machine: machine{mishaps: 1,
+		name: "JoinRequest: the claim does not identify a member", machine: machine{failures: 1,
 			disasters: disasters{reapplied: true}},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
 			if o.Members.ByID != nil && o.Agent.MemberUID != "" && o.Members.ByID.UID != o.Agent.MemberUID {
@@ -317,7 +319,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub writes no record of a leave", machine: machine{moves: 1},
+		name: "the hub writes no tombstone", machine: machine{adminSteps: 1},
 		hub: func(o HubObserved) HubStep {
 			step := NextHub(o)
 			step.Actions = without(step.Actions, WriteTombstone)
@@ -325,7 +327,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub writes the record too late", machine: machine{moves: 1, mishaps: 1},
+		name: "the hub writes the tombstone last", machine: machine{adminSteps: 1, failures: 1},
 		hub: func(o HubObserved) HubStep {
 			step := NextHub(o)
 			if slices.Contains(step.Actions, WriteTombstone) {
@@ -335,8 +337,8 @@ var mutants = []struct {
 		},
 	},
 	{
-		name:    "hub records a leave that can be called off",
-		machine: machine{moves: 2, mishaps: 1, disasters: disasters{leaders: true}},
+		name:    "the hub writes the tombstone of a leave that can be canceled",
+		machine: machine{adminSteps: 2, failures: 1, disasters: disasters{leaders: true}},
 		hub: func(o HubObserved) HubStep {
 			if o.Spec.Claimed && o.Spec.Desired == v1alpha1.StateLeave && o.Namespace == Absent &&
 				(o.Leave == nil || !o.Leave.Ended) {
@@ -350,8 +352,8 @@ var mutants = []struct {
 		},
 	},
 	{
-		name:    "hub does not release a namespace that was deleted by hand",
-		machine: machine{moves: 1, mishaps: 1, vandals: true},
+		name:    "the hub does not release a namespace that a user deleted",
+		machine: machine{adminSteps: 1, failures: 1, userDeletions: true},
 		hub: func(o HubObserved) HubStep {
 			step := NextHub(o)
 			step.Actions = without(step.Actions, ReleaseNamespace)
@@ -359,12 +361,12 @@ var mutants = []struct {
 		},
 	},
 	{
-		name:    "hub deletes without preconditions",
-		machine: machine{moves: 2, mishaps: 1, disasters: disasters{leaders: true}, careless: true},
+		name:    "the hub deletes without preconditions",
+		machine: machine{adminSteps: 2, failures: 1, disasters: disasters{leaders: true}, noPreconditions: true},
 	},
 	{
-		name:    "agent cleans up when its Membership is another's",
-		machine: machine{mishaps: 1, disasters: disasters{reapplied: true}},
+		name:    "the agent cleans up when the Membership belongs to another member",
+		machine: machine{failures: 1, disasters: disasters{reapplied: true}},
 		agent: func(o AgentObserved) AgentStep {
 			if o.Hub == HubReplaced || o.Hub == HubOther {
 				return AgentStep{Phase: Leaving, Actions: []AgentAction{RecordDeregistered}}
@@ -373,8 +375,8 @@ var mutants = []struct {
 		},
 	},
 	{
-		name:    "agent takes another hub's answer for its own",
-		machine: machine{moves: 1, mishaps: 1, disasters: disasters{otherHub: true}},
+		name:    "the agent treats the answer of another hub as a deregistration",
+		machine: machine{adminSteps: 1, failures: 1, disasters: disasters{otherHub: true}},
 		agent: func(o AgentObserved) AgentStep {
 			if o.JoinRequest == JoinRequestDifferentHub {
 				o.JoinRequest = JoinRequestDeregistered
@@ -383,7 +385,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "agent takes a refusal for proof", machine: machine{moves: 1},
+		name: "the agent treats a refusal as a deregistration", machine: machine{adminSteps: 1},
 		agent: func(o AgentObserved) AgentStep {
 			if o.Record.Registered && o.Hub == HubRefused && !o.Record.Deregistered {
 				return AgentStep{Phase: Leaving, Actions: []AgentAction{RecordDeregistered}}
@@ -392,7 +394,8 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "agent takes a missing Membership for proof", machine: machine{moves: 1, mishaps: 1, vandals: true},
+		name:    "the agent treats a missing Membership as a deregistration",
+		machine: machine{adminSteps: 1, failures: 1, userDeletions: true},
 		agent: func(o AgentObserved) AgentStep {
 			if o.Record.Registered && o.Hub == HubGone && !o.Record.Deregistered {
 				return AgentStep{Phase: Leaving, Actions: []AgentAction{RecordDeregistered}}
@@ -401,23 +404,23 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "agent takes a refusal for final at once", machine: machine{moves: 1},
+		name: "the agent does not wait for ShutOutTimeout", machine: machine{adminSteps: 1},
 		agent: func(o AgentObserved) AgentStep { o.HubSince = time.Time{}; return NextAgent(o) },
 	},
 	{
-		name: "agent takes a refusal for passing for ever", machine: machine{moves: 1},
+		name: "the agent treats a refusal as temporary forever", machine: machine{adminSteps: 1},
 		agent: func(o AgentObserved) AgentStep { o.HubSince = o.Now; return NextAgent(o) },
 	},
 	{
-		name: "agent cleans up before the hub's gates are open", machine: machine{moves: 1},
+		name: "the agent cleans up before the gates of the hub are open", machine: machine{adminSteps: 1},
 		agent: func(o AgentObserved) AgentStep { o.Membership.Clean = true; return NextAgent(o) },
 	},
 	{
-		name: "agent says that it is clean and is not", machine: machine{moves: 1},
+		name: "the agent reports an unclean member as clean", machine: machine{adminSteps: 1},
 		agent: func(o AgentObserved) AgentStep { o.Member = MemberClean; return NextAgent(o) },
 	},
 	{
-		name: "agent keeps its bootstrap credential", machine: machine{moves: 1},
+		name: "the agent keeps its bootstrap credential", machine: machine{adminSteps: 1},
 		agent: func(o AgentObserved) AgentStep {
 			step := NextAgent(o)
 			step.Actions = slices.DeleteFunc(
@@ -426,14 +429,14 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "agent does not remember that it waits to come back", machine: machine{moves: 2},
+		name: "the agent does not record that its MemberCluster was kept", machine: machine{adminSteps: 2},
 		agent: func(o AgentObserved) AgentStep {
 			o.Record.Kept = o.Record.Kept && o.Record.Deregistered
 			return NextAgent(o)
 		},
 	},
 	{
-		name: "agent asks with the credential that was refused, without a pause", machine: machine{moves: 1, mishaps: 1},
+		name: "the agent retries a refused credential without a pause", machine: machine{adminSteps: 1, failures: 1},
 		agent: func(o AgentObserved) AgentStep {
 			step := NextAgent(o)
 			if step.Phase == Rejected {
@@ -443,13 +446,13 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "agent stays when it is asked to leave", machine: machine{moves: 1},
+		name: "the agent ignores the request to leave", machine: machine{adminSteps: 1},
 		agent: func(o AgentObserved) AgentStep { o.Membership.State = v1alpha1.StateJoin; return NextAgent(o) },
 	},
 }
 
-// forgetful is NextJoinRequest of the version before tombstones.
-func forgetful(o JoinRequestObserved) JoinRequestStep {
+// withoutTombstones is NextJoinRequest of the version before tombstones.
+func withoutTombstones(o JoinRequestObserved) JoinRequestStep {
 	if o.memberUID() != "" && (sameUID(o.Members.ByID, o.memberUID()) == nil || o.Members.ByID.Claim == "") {
 		return deregistered(sameUID(o.Members.ByID, o.memberUID()))
 	}
@@ -460,13 +463,13 @@ func without(actions []HubAction, gone HubAction) []HubAction {
 	return slices.DeleteFunc(slices.Clone(actions), func(a HubAction) bool { return a == gone })
 }
 
-func TestModelNoticesMutants(t *testing.T) {
+func TestModelDetectsMutants(t *testing.T) {
 	notUnderRace(t)
 	for _, mutant := range mutants {
 		t.Run(mutant.name, func(t *testing.T) {
 			t.Parallel()
 			m := mutant.machine
-			m.hub, m.joinRequest, m.agent, m.hasty = NextHub, NextJoinRequest, NextAgent, true
+			m.hub, m.joinRequest, m.agent, m.stopAtFirst = NextHub, NextJoinRequest, NextAgent, true
 			if m.admission == "" {
 				m.admission = membership.Hold
 			}
@@ -479,19 +482,19 @@ func TestModelNoticesMutants(t *testing.T) {
 			if mutant.agent != nil {
 				m.agent = mutant.agent
 			}
-			noticed := ""
+			detected := ""
 			if m.pair {
-				_, noticed = m.provePair()
+				_, detected = m.verifyPair()
 			} else {
-				_, broken := m.prove(nil)
+				_, broken := m.verify(nil)
 				for wrong, trace := range broken {
-					noticed = fmt.Sprintf("%s:\n%s", wrong, trace)
+					detected = fmt.Sprintf("%s:\n%s", wrong, trace)
 				}
 			}
-			if noticed == "" {
-				t.Error("the model does not notice")
+			if detected == "" {
+				t.Error("the model does not detect the mutant")
 			}
-			t.Log(noticed)
+			t.Log(detected)
 		})
 	}
 }

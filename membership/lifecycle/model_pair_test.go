@@ -17,8 +17,8 @@ type pair struct {
 
 // swapped returns the same pair from the view of the other agent.
 func (p pair) swapped() pair {
-	whose := [...]uint8{noAgent: noAgent, mine: older, older: mine}
-	p.claim, p.access, p.credential = whose[p.claim], whose[p.access], whose[p.credential]
+	swap := [...]uint8{noAgent: noAgent, mine: older, older: mine}
+	p.claim, p.access, p.credential = swap[p.claim], swap[p.access], swap[p.credential]
 	p.requests[0], p.requests[1] = p.requests[1], p.requests[0]
 	p.agent, p.other = p.other, p.agent
 	return p
@@ -37,10 +37,10 @@ func (p pair) edges(m *machine, visit func(step, pair, fault)) {
 		to := p
 		[]*agentWorld{&to.agent, &to.other}[i].timesOut()
 		if to != p {
-			visit(step{source, "waits too long for a hub that refuses it"}, to, "")
+			visit(step{source, "is refused for ShutOutTimeout"}, to, "")
 		}
 	}
-	for i := range 2 { // either of them starts again
+	for i := range 2 { // each of them restarts
 		to := p
 		if i == 1 {
 			to = to.swapped()
@@ -49,18 +49,18 @@ func (p pair) edges(m *machine, visit func(step, pair, fault)) {
 		if i == 1 {
 			to = to.swapped()
 		}
-		visit(step{[...]string{"agent", "other agent"}[i], "dies and starts again"}, to, "")
+		visit(step{[...]string{"agent", "other agent"}[i], "restarts"}, to, "")
 	}
 	for i := range p.requests {
 		if to := p; p.requests[i].there {
 			to.requests[i] = requestWorld{}
-			visit(step{"world", "a request is removed for its age"}, to, "")
+			visit(step{"world", "an old request is removed"}, to, "")
 		}
 	}
-	if p.moves == m.moves {
+	if p.adminSteps == m.adminSteps {
 		return
 	}
-	p.moves++
+	p.adminSteps++
 	for n, what := range []string{"unsets spec.accepted", "accepts", "denies"} {
 		if to := p; p.accepted != uint8(n) && p.member {
 			to.accepted = uint8(n)
@@ -81,12 +81,12 @@ func (p pair) edges(m *machine, visit func(step, pair, fault)) {
 func (p pair) rest(m *machine) (pair, bool) {
 	for range 200 {
 		before := p
-		m.joinRequestTurn(&p.world, 0)
-		m.joinRequestTurn(&p.world, 1)
-		m.hubTurn(&p.world)
-		m.agentTurn(&p.world, fairness{agent: true})
+		m.joinRequestRound(&p.world, 0)
+		m.joinRequestRound(&p.world, 1)
+		m.hubRound(&p.world)
+		m.agentRound(&p.world, fairness{agent: true})
 		p = p.swapped()
-		m.agentTurn(&p.world, fairness{agent: true})
+		m.agentRound(&p.world, fairness{agent: true})
 		p = p.swapped()
 		if p == before {
 			p.agent.timesOut()
@@ -110,18 +110,18 @@ func (p pair) rest(m *machine) (pair, bool) {
 // the other is pending, without an effect on its objects.
 func TestModelOfTwoAgents(t *testing.T) {
 	notUnderRace(t)
-	for name, apart := range map[string]bool{"credentials of one type": false, "credentials of two types": true} {
+	for name, twoTypes := range map[string]bool{"credentials of one type": false, "credentials of two types": true} {
 		t.Run(name, func(t *testing.T) {
 			m := &machine{
 				hub:         NextHub,
 				joinRequest: NextJoinRequest,
 				agent:       NextAgent,
 				admission:   membership.Hold,
-				moves:       1,
+				adminSteps:  1,
 				pair:        true,
-				apart:       apart,
+				twoTypes:    twoTypes,
 			}
-			n, wrong := m.provePair()
+			n, wrong := m.verifyPair()
 			t.Logf("%d states", n)
 			if wrong != "" {
 				t.Error(wrong)
@@ -130,8 +130,8 @@ func TestModelOfTwoAgents(t *testing.T) {
 	}
 }
 
-func (m *machine) provePair() (int, string) {
-	start := pair{world: world{net: true, member: true, finalizer: true, accepted: yesAccepted, apart: m.apart}}
+func (m *machine) verifyPair() (int, string) {
+	start := pair{world: world{net: true, member: true, finalizer: true, accepted: stateAccepted, twoTypes: m.twoTypes}}
 	seen, from, by := map[pair]int{start: 0}, []int{-1}, []step{{}}
 	trace := func(i int) (out string) {
 		for ; from[i] >= 0; i = from[i] {
@@ -147,7 +147,7 @@ func (m *machine) provePair() (int, string) {
 		}
 		p.edges(m, func(name step, to pair, broken fault) {
 			if name.what == string(RecordDeregistered) || name.what == string(CleanMember) {
-				broken = "an agent cleans a member because another one speaks for it"
+				broken = "an agent cleans up a member because another agent has the claim"
 			}
 			if broken != "" {
 				wrong = fmt.Sprintf("%s:\n%s  %s", broken, trace(i), name)
@@ -162,9 +162,9 @@ func (m *machine) provePair() (int, string) {
 }
 
 func (p pair) check(m *machine) fault {
-	end, rests := p.rest(m)
-	if !rests {
-		return "two agents fight and never come to rest"
+	end, converges := p.rest(m)
+	if !converges {
+		return "the steps of two agents never end"
 	}
 	winner, loser := end, end.swapped()
 	if end.claim == older {
@@ -173,15 +173,15 @@ func (p pair) check(m *machine) fault {
 	switch phase := m.phaseOf(&loser.agent); {
 	case phase == Joined || phase == Joining || loser.agent.beating:
 		return "two agents have joined as one member"
-	case p.accepted == yesAccepted && !m.bothJoined(&winner.world):
+	case p.accepted == stateAccepted && !m.bothJoined(&winner.world):
 		return "neither of two agents has joined"
-	case p.accepted == yesAccepted && loser.requests[0].answer != answerBlocked:
-		return "the agent that came second is not held"
-	case p.accepted != yesAccepted && end.access != noAgent:
+	case p.accepted == stateAccepted && loser.requests[0].answer != answerBlocked:
+		return "the request of the second agent is not blocked"
+	case p.accepted != stateAccepted && end.access != noAgent:
 		return "a member that is not accepted has access"
 	}
 	_, plan := m.hubStep(&end.world)
-	if p.accepted == yesAccepted && plan.phase != v1alpha1.PhaseJoined {
+	if p.accepted == stateAccepted && plan.phase != v1alpha1.PhaseJoined {
 		return "the member has not joined"
 	}
 	return ""

@@ -39,7 +39,7 @@ func (k *walk) recordStart(i int32) {
 	}
 	w := k.worlds.at(i)
 	c.fromHub, c.fromAgent = k.m.hubPhase(w), k.m.agentPhase(&w.agent)
-	if i < 2 { // the others have a past
+	if i < 2 { // the others are not initial states
 		k.add(c.hub, outside, c.fromHub, i, step{})
 		k.add(c.agent, outside, c.fromAgent, i, step{})
 	}
@@ -88,16 +88,16 @@ func checkDeclared(t *testing.T, walks []*phaseChanges, whole bool) {
 		for _, transition := range declared {
 			change := [2]string{transition.from, transition.to}
 			if known[change] {
-				t.Errorf("the %s's machine declares %v twice", side, change)
+				t.Errorf("state machine of the %s: transition %v is declared twice", side, change)
 			}
 			known[change] = true
 			if _, met := walked[change]; !met && whole {
-				t.Errorf("the %s's machine declares %v, which never happens", side, change)
+				t.Errorf("state machine of the %s: declared transition %v never happens", side, change)
 			}
 		}
 		for change, by := range walked {
 			if !known[change] {
-				t.Errorf("the %s's machine does not declare %v, by\n%s", side, change, by)
+				t.Errorf("state machine of the %s: transition %v is not declared, steps:\n%s", side, change, by)
 			}
 		}
 	}

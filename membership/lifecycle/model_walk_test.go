@@ -17,23 +17,23 @@ type edge struct {
 func (m *machine) edges(w world, emit func(edge)) {
 	before := w
 	visit := func(e edge) {
-		e.to.noteForPaused(&before)
+		e.to.recordForPaused(&before)
 		emit(e)
 	}
 	if w.paused.step != 0 {
 		to := w
-		action, wrong := m.resumes(&to)
+		action, wrong := m.resumePaused(&to)
 		emit(edge{step{"paused leader", string(action)}, to, wrong})
 	}
 	m.hubEdges(w, visit)
 	m.joinRequestEdges(w, visit)
 	m.agentEdges(w, visit)
 	m.worldEdges(w, visit)
-	if w.moves < m.moves {
+	if w.adminSteps < m.adminSteps {
 		m.administratorEdges(w, visit)
 	}
-	if w.mishaps < m.mishaps {
-		m.mishapEdges(w, visit)
+	if w.failures < m.failures {
+		m.failureEdges(w, visit)
 	}
 }
 
@@ -42,23 +42,23 @@ func (m *machine) hubEdges(w world, visit func(edge)) {
 		if !w.member {
 			return
 		}
-		looked, plan := m.hubLooks(&w)
+		looked, plan := m.hubReconcile(&w)
 		if len(plan.actions) > 0 {
 			w.hub, w.stale = looked, false
-			visit(edge{step{"hub", "looks"}, w, ""})
+			visit(edge{step{"hub", "reconciles"}, w, ""})
 		}
 		return
 	}
-	action, wrong := m.hubGoesOn(&w)
+	action, wrong := m.hubContinue(&w)
 	visit(edge{step{"hub", string(action)}, w, wrong})
 }
 
-func (m *machine) hubGoesOn(w *world) (HubAction, fault) {
+func (m *machine) hubContinue(w *world) (HubAction, fault) {
 	plan := &m.hubs.values[w.hub.step]
 	action := plan.actions[w.hub.next]
 	w.hub.next++
 	last := int(w.hub.next) == len(plan.actions)
-	wrong := m.hubActs(w, plan, action)
+	wrong := m.hubAct(w, plan, action)
 	if last {
 		w.hub, w.stale = planWorld{}, false
 	}
@@ -72,21 +72,21 @@ func (m *machine) joinRequestEdges(w world, visit func(edge)) {
 		}
 		plan := m.joinRequestStep(&w, i)
 		to := w
-		wrong := m.joinRequestActs(&to, i, plan, true)
-		visit(edge{step{atJoinRequest[i], plan.name}, to, wrong})
+		wrong := m.joinRequestAct(&to, i, plan, true)
+		visit(edge{step{joinRequestNames[i], plan.name}, to, wrong})
 		if len(plan.actions) > 0 {
 			to := w
-			wrong := m.joinRequestActs(&to, i, plan, false)
-			visit(edge{step{atJoinRequestThatDies[i], plan.name}, to, wrong})
+			wrong := m.joinRequestAct(&to, i, plan, false)
+			visit(edge{step{joinRequestCrashes[i], plan.name}, to, wrong})
 		}
 	}
 }
 
-var atJoinRequest = [...]string{"JoinRequest", "JoinRequest (older)"}
+var joinRequestNames = [...]string{"JoinRequest", "JoinRequest (older)"}
 
-const diesFirst = " (dies before it reports)"
+const crash = " (crashes before it reports)"
 
-var atJoinRequestThatDies = [...]string{atJoinRequest[0] + diesFirst, atJoinRequest[1] + diesFirst}
+var joinRequestCrashes = [...]string{joinRequestNames[0] + crash, joinRequestNames[1] + crash}
 
 func (m *machine) agentEdges(w world, visit func(edge)) {
 	a := &w.agent
@@ -95,29 +95,29 @@ func (m *machine) agentEdges(w world, visit func(edge)) {
 	}
 	if a.plan.step == 0 {
 		if to := w; to.agent.registered && to.agent.hub != uint8(HubNotAsked) {
-			to.look()
-			visit(edge{step{"agent", "is told by its watch"}, to, ""})
+			to.updateObservation()
+			visit(edge{step{"agent", "receives a watch event"}, to, ""})
 		}
-		if !m.agentLooks(&w) {
+		if !m.agentDecide(&w) {
 			return
 		}
 	}
 	to := w
-	action, wrong := m.agentGoesOn(&to, false)
+	action, wrong := m.agentContinue(&to, false)
 	visit(edge{step{"agent", string(action)}, to, wrong})
-	if w.mishaps < m.mishaps && (action == CheckJoinRequest || action == ReportJoined || action == ReportClean) {
+	if w.failures < m.failures && (action == CheckJoinRequest || action == ReportJoined || action == ReportClean) {
 		to := w
-		to.mishaps++
-		_, wrong := m.agentGoesOn(&to, true)
+		to.failures++
+		_, wrong := m.agentContinue(&to, true)
 		to.agent.plan = planWorld{}
-		visit(edge{step{"agent (and the answer is lost)", string(action)}, to, wrong})
+		visit(edge{step{"agent (response lost)", string(action)}, to, wrong})
 	}
 }
 
-// agentLooks makes the agent decide, and reports whether it must act.
-func (m *machine) agentLooks(w *world) bool {
+// agentDecide makes the agent decide, and reports whether it must act.
+func (m *machine) agentDecide(w *world) bool {
 	n, plan := m.agentStep(&w.agent)
-	w.agent.said = uint8(MemberNotAsked)
+	w.agent.memberState = uint8(MemberNotAsked)
 	if len(plan.Actions) == 0 {
 		return false
 	}
@@ -125,11 +125,11 @@ func (m *machine) agentLooks(w *world) bool {
 	return true
 }
 
-func (m *machine) agentGoesOn(w *world, lost bool) (AgentAction, fault) {
+func (m *machine) agentContinue(w *world, lost bool) (AgentAction, fault) {
 	plan := &m.agents.values[w.agent.plan.step]
 	action := plan.Actions[w.agent.plan.next]
 	w.agent.plan.next++
-	wrong := m.agentActs(w, action, lost)
+	wrong := m.agentAct(w, action, lost)
 	if int(w.agent.plan.next) >= len(plan.Actions) {
 		w.agent.plan = planWorld{}
 		w.agent.done = plan.Done
@@ -149,29 +149,29 @@ func (m *machine) worldEdges(w world, visit func(edge)) {
 	if w.leave.there && !w.leave.ended && w.clock < timedOut {
 		do("time passes", func(w *world) { w.clock++ })
 	}
-	do("the agent waits too long for a hub that refuses it", func(w *world) { w.agent.timesOut() })
+	do("the agent is refused for ShutOutTimeout", func(w *world) { w.agent.timesOut() })
 	if w.leave.there {
-		do("the gates open", func(w *world) { w.gatesShut = false })
+		do("the gates open", func(w *world) { w.gatesClosed = false })
 	}
 	if w.namespace == uint8(Terminating) {
-		do("the Membership goes", func(w *world) { w.membership = membershipWorld{} })
-		do("the RoleBinding goes", func(w *world) { w.access = noAgent })
-		if !m.stuck && !w.blocked() {
-			do("the namespace is gone", func(w *world) { w.namespaceGone() })
+		do("the Membership is deleted", func(w *world) { w.membership = membershipWorld{} })
+		do("the RoleBinding is deleted", func(w *world) { w.access = noAgent })
+		if !m.namespaceStuck && !w.blocked() {
+			do("the namespace is removed", func(w *world) { w.namespaceGone() })
 		}
 	}
-	if w.joined && w.holds != dirty && !w.agent.dead && w.agent.registered && w.agent.hub == uint8(HubSeen) &&
+	if w.joined && w.objects != dirty && !w.agent.dead && w.agent.registered && w.agent.hub == uint8(HubSeen) &&
 		!w.agent.seen.leave &&
 		w.agent.seen.report == uint8(ReportedJoined) &&
 		w.access == mine {
-		do("works arrive on the member", func(w *world) { w.holds, w.gatesShut = dirty, true })
+		do("works arrive on the member", func(w *world) { w.objects, w.gatesClosed = dirty, true })
 	}
 	if w.lag.kinds != 0 {
 		do("the hub's caches catch up", func(w *world) { w.lag = lagWorld{} })
 	}
 	for i := range w.requests {
 		if w.requests[i].there {
-			do([...]string{"the request is removed for its age", "the older request is removed for its age"}[i],
+			do([...]string{"the old request is removed", "the old request with the older claim is removed"}[i],
 				func(w *world) { w.requests[i] = requestWorld{} })
 		}
 	}
@@ -179,19 +179,20 @@ func (m *machine) worldEdges(w world, visit func(edge)) {
 
 // blocked reports whether finalizers block the removal of a namespace that a user deleted. During a leave the gates
 // are forced.
-func (w *world) blocked() bool { return w.gatesShut && !w.leave.there }
+func (w *world) blocked() bool { return w.gatesClosed && !w.leave.there }
 
 func (w *world) namespaceGone() {
-	w.namespace, w.membership, w.access, w.gatesShut, w.abandoned = uint8(Absent), membershipWorld{}, noAgent, false, false
+	w.namespace, w.membership, w.access, w.gatesClosed, w.abandoned = uint8(Absent), membershipWorld{}, noAgent, false,
+		false
 }
 
 const (
-	agentRestarts = "the agent dies and starts again"
-	agentRestored = "gives the agent a new bootstrap credential, and restarts it"
+	agentRestarts = "the agent restarts"
+	agentRestored = "provides a new bootstrap credential and restarts the agent"
 )
 
 func (m *machine) administratorEdges(w world, visit func(edge)) {
-	w.moves++
+	w.adminSteps++
 	do := func(what string, change func(*world)) {
 		to := w
 		change(&to)
@@ -205,7 +206,7 @@ func (m *machine) administratorEdges(w world, visit func(edge)) {
 		})
 	}
 	if !w.member {
-		do("makes a MemberCluster with the cluster ID", func(w *world) { w.member = true })
+		do("creates a MemberCluster with the cluster ID", func(w *world) { w.member = true })
 		return
 	}
 	for n, what := range []string{"unsets spec.accepted", "accepts", "denies"} {
@@ -216,11 +217,11 @@ func (m *machine) administratorEdges(w world, visit func(edge)) {
 	if w.wantLeave {
 		do("sets spec.state to Join", func(w *world) { w.wantLeave = false })
 	} else {
-		do("sets spec.state to Leave", func(w *world) { w.wantLeave, w.asked = true, w.asks() })
+		do("sets spec.state to Leave", func(w *world) { w.wantLeave, w.removalRequested = true, w.requestsRemoval() })
 	}
 	if !w.deleting {
 		to := w
-		to.deleting, to.asked = true, w.asks()
+		to.deleting, to.removalRequested = true, w.requestsRemoval()
 		to.changed()
 		var wrong fault
 		if !w.finalizer {
@@ -230,12 +231,12 @@ func (m *machine) administratorEdges(w world, visit func(edge)) {
 	}
 }
 
-func (m *machine) mishapEdges(w world, visit func(edge)) {
-	w.mishaps++
+func (m *machine) failureEdges(w world, visit func(edge)) {
+	w.failures++
 	do := func(what string, change func(*world)) {
 		to := w
 		change(&to)
-		visit(edge{step{"mishap", what}, to, ""})
+		visit(edge{step{"failure", what}, to, ""})
 	}
 	if m.disasters.any() {
 		m.disasterEdges(w, visit)
@@ -243,21 +244,21 @@ func (m *machine) mishapEdges(w world, visit func(edge)) {
 	}
 	if m.lags {
 		for _, lag := range lags {
-			do(lag.what, func(w *world) { w.standStill(lag.kinds) })
+			do(lag.what, func(w *world) { w.pauseCaches(lag.kinds) })
 		}
 		return
 	}
 	if w.hub.step != 0 {
-		do("the hub dies and starts again", func(w *world) { w.hub, w.stale = planWorld{}, false })
+		do("the hub restarts", func(w *world) { w.hub, w.stale = planWorld{}, false })
 	}
 	if !w.agent.dead {
 		do(agentRestarts, func(w *world) { w.restartAgent() })
-		do("the agent dies for ever", func(w *world) { w.restartAgent(); w.agent.dead = true })
+		do("the agent stops permanently", func(w *world) { w.restartAgent(); w.agent.dead = true })
 	}
 	if w.agent.credential {
 		do("the agent's credential expires", func(w *world) { w.agent.credential = false })
 	}
-	if m.vandals && w.namespace == uint8(Present) {
+	if m.userDeletions && w.namespace == uint8(Present) {
 		do("a user deletes the namespace", func(w *world) { w.namespace = uint8(Terminating) })
 		do("a user deletes the Membership", func(w *world) { w.membership = membershipWorld{} })
 		do("a user deletes the RoleBinding", func(w *world) { w.access = noAgent })
@@ -272,16 +273,16 @@ var lags = []struct {
 	kinds uint8
 	what  string
 }{
-	{lagNamespaces, "caches of the hub stand still (001)"},
-	{lagBindings, "caches of the hub stand still (010)"},
-	{lagMemberships, "caches of the hub stand still (100)"},
-	{lagAll, "caches of the hub stand still (111)"},
+	{lagNamespaces, "the cache of Namespaces is paused"},
+	{lagBindings, "the cache of RoleBindings is paused"},
+	{lagMemberships, "the cache of Memberships is paused"},
+	{lagAll, "all caches of the hub are paused"},
 }
 
 func (w *world) restartAgent() {
 	a := &w.agent
-	a.done, a.joinRequest, a.given, a.hub, a.outwaited, a.seen, a.beating, a.said, a.plan = false, 0, 0, 0, false,
-		membershipWorld{}, false, 0, planWorld{}
+	a.done, a.joinRequest, a.issuedUID, a.hub, a.refusedTooLong, a.seen, a.beating, a.memberState, a.plan = false, 0, 0,
+		0, false, membershipWorld{}, false, 0, planWorld{}
 }
 
 // walk contains all reachable worlds, and the step to each.
@@ -295,7 +296,7 @@ type walk struct {
 	changes *phaseChanges
 	batch   batch
 
-	reached int32 // how many of the worlds are not only on the way to rest
+	reached int32 // the number of worlds without those of fair steps only
 }
 
 // step is the name of an edge.
@@ -310,17 +311,17 @@ func (m *machine) explore(starts []world, changes *phaseChanges) (*walk, map[fau
 	for _, w := range starts {
 		k.number(&w, -1, step{})
 	}
-	unfinished := func(i int32) bool { return i < k.worlds.count && (!m.hasty || len(broken) == 0) }
+	unfinished := func(i int32) bool { return i < k.worlds.count && (!m.stopAtFirst || len(broken) == 0) }
 	for i := int32(0); unfinished(i); {
 		for last := i + batchSize; i < last && unfinished(i); i++ {
 			w := k.worlds.at(i)
-			if wrong := m.holds(w); wrong != "" && m.counts(wrong) && broken[wrong] == "" {
-				broken[wrong] = fmt.Sprintf("%swhich makes\n  %+v", k.trace(i), *w)
+			if wrong := m.checkInvariants(w); wrong != "" && m.isFault(wrong) && broken[wrong] == "" {
+				broken[wrong] = fmt.Sprintf("%swhich results in\n  %+v", k.trace(i), *w)
 			}
 			k.recordStart(i)
 			m.edges(*w, func(e edge) {
-				if e.wrong != "" && m.counts(e.wrong) && broken[e.wrong] == "" {
-					broken[e.wrong] = fmt.Sprintf("%s  %s\nwhich makes\n  %+v", k.trace(i), e.step, e.to)
+				if e.wrong != "" && m.isFault(e.wrong) && broken[e.wrong] == "" {
+					broken[e.wrong] = fmt.Sprintf("%s  %s\nwhich results in\n  %+v", k.trace(i), e.step, e.to)
 				}
 				k.recordEdge(i, &e)
 				k.batch.add(&e.to, i, e.step)
@@ -389,7 +390,8 @@ func (k *walk) trace(i int32) string {
 	return strings.Join(steps, "")
 }
 
-// asks reports whether the removal of the member by a user now requests the removal of the objects on the member.
-func (w *world) asks() bool {
-	return w.asked || w.agent.registered || w.agent.given != noUID || w.claim == mine
+// requestsRemoval reports whether the removal of the member by a user now requests the removal of the objects on the
+// member.
+func (w *world) requestsRemoval() bool {
+	return w.removalRequested || w.agent.registered || w.agent.issuedUID != noUID || w.claim == mine
 }

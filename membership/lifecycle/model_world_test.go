@@ -15,83 +15,83 @@ import (
 // MemberCluster or of a former one; a claim is the current one of the agent or a former one.
 type world struct {
 	// The MemberCluster.
-	member     bool
-	deleting   bool
-	unserved   bool // it is deleted together with its definition
-	wantLeave  bool
-	accepted   uint8 // unset, yes, denied
-	finalizer  bool
-	claim      uint8 // none, mine, older
-	apart      bool  // the two claims ask for credentials of different types
-	credential uint8 // if apart: the one whose type is on record
-	leave      leaveWorld
-	joined     bool // the recorded condition Joined is True
-	clock      uint8
+	member         bool
+	deleting       bool
+	withDefinition bool // it is deleted with its CustomResourceDefinition
+	wantLeave      bool
+	accepted       uint8 // unset, yes, denied
+	finalizer      bool
+	claim          uint8 // none, mine, older
+	twoTypes       bool  // the two claims request credentials of different types
+	credential     uint8 // the claim whose type is recorded; used if the types differ
+	leave          leaveWorld
+	joined         bool // the recorded condition Joined is True
+	clock          uint8
 
-	// What it has in the hub.
-	namespace  uint8
-	access     uint8 // the subject of the RoleBinding: none, mine, older
-	membership membershipWorld
-	gatesShut  bool // works are there
-	abandoned  bool // the namespace that is there is one that the hub has let go
+	// The objects of the member on the hub.
+	namespace   uint8
+	access      uint8 // the subject of the RoleBinding: none, mine, older
+	membership  membershipWorld
+	gatesClosed bool // Works exist
+	abandoned   bool // the namespace exists after its MemberCluster was removed
 
-	requests [2]requestWorld // made with the claim mine, and with an older one
-	tombs    tombWorld
+	requests   [2]requestWorld // created with the claim mine and with an older one
+	tombstones tombstoneSet
 
-	agent agentWorld
-	holds memberWorld
-	net   bool // the agent reaches the hub
+	agent   agentWorld
+	objects memberWorld
+	net     bool // the agent reaches the hub
 
-	lag    lagWorld
-	hub    planWorld
-	paused planWorld // of a leader that was paused
-	backup uint16    // of the hub; 0: there is none
-	asked  bool      // a user has asked to remove the member that the agent is registered as
-	// pausedOld is what has changed since the leader was paused.
-	pausedOld uint8
-	stale     bool // the MemberCluster has changed since the hub looked
-	moves     uint8
-	mishaps   uint8
+	lag              lagWorld
+	hub              planWorld
+	paused           planWorld // of a leader that was paused
+	backup           uint16    // of the hub; 0: there is none
+	removalRequested bool      // a user has requested the removal of the member that the agent is registered as
+	// pausedOld are the changes since the leader was paused.
+	pausedOld  uint8
+	stale      bool // the MemberCluster has changed since the hub read it
+	adminSteps uint8
+	failures   uint8
 }
 
-// tombWorld contains the tombstones, a bit for each claim and UID.
-type tombWorld uint16
+// tombstoneSet contains the tombstones, a bit for each claim and UID.
+type tombstoneSet uint16
 
-const tombBits = 9
+const tombstoneBits = 9
 
-func tombOf(claim, uid uint8) tombWorld {
+func tombstoneOf(claim, uid uint8) tombstoneSet {
 	if uid == noUID {
 		return 0
 	}
-	return 1 << (claim*3 + uid - thatUID)
+	return 1 << (claim*3 + uid - currentUID)
 }
 
 // renamed returns the set after a renaming.
-func (t tombWorld) renamed(rename func(claim, uid uint8) (uint8, uint8)) (out tombWorld) {
+func (t tombstoneSet) renamed(rename func(claim, uid uint8) (uint8, uint8)) (out tombstoneSet) {
 	if t == 0 {
 		return 0
 	}
 	for claim := noAgent; claim <= older; claim++ {
-		for uid := thatUID; uid <= savedUID; uid++ {
-			if t&tombOf(claim, uid) != 0 {
-				out |= tombOf(rename(claim, uid))
+		for uid := currentUID; uid <= savedUID; uid++ {
+			if t&tombstoneOf(claim, uid) != 0 {
+				out |= tombstoneOf(rename(claim, uid))
 			}
 		}
 	}
 	return out
 }
 
-func (t tombWorld) list() (out []Tombstone) {
+func (t tombstoneSet) list() (out []Tombstone) {
 	for claim := noAgent; claim <= older; claim++ {
-		for uid := thatUID; uid <= savedUID; uid++ {
-			if t&tombOf(claim, uid) != 0 {
+		for uid := currentUID; uid <= savedUID; uid++ {
+			if t&tombstoneOf(claim, uid) != 0 {
 				out = append(
 					out,
 					Tombstone{
 						MemberUID: uids[uid],
 						Claim:     claims[claim],
 						ClusterID: "id",
-						Kept:      uid == thatUID,
+						Kept:      uid == currentUID,
 						Decided:   true,
 						Time:      epoch,
 					},
@@ -104,7 +104,7 @@ func (t tombWorld) list() (out []Tombstone) {
 
 // lagWorld is the content of the hub's paused caches.
 type lagWorld struct {
-	kinds      uint8 // which do
+	kinds      uint8 // the kinds whose caches are paused
 	namespace  uint8
 	access     uint8
 	membership membershipWorld
@@ -121,7 +121,7 @@ const (
 type leaveWorld struct {
 	there, awaitsAgent, forced, ended bool
 	awaitsNamespace                   bool
-	late                              bool // it was forced only after the deadline
+	late                              bool // the leave was forced only after the deadline
 }
 
 type membershipWorld struct {
@@ -130,35 +130,35 @@ type membershipWorld struct {
 }
 
 type requestWorld struct {
-	there  bool
-	fresh  bool  // it is the one that the agent has written down
-	asks   uint8 // spec.memberUID: none, that, gone
-	bound  uint8 // status.memberUID: none, that, gone
-	answer uint8
-	reason uint8 // why it is held, as far as that matters
+	there        bool
+	fresh        bool  // the agent has recorded this request
+	requestedUID uint8 // spec.memberUID: none, that, gone
+	bound        uint8 // status.memberUID: none, that, gone
+	answer       uint8
+	reason       uint8 // the reason of a blocked request, if it has an effect
 }
 
 type agentWorld struct {
 	dead, done bool
-	bootstrap  uint8 // works, refused, thrown away
+	bootstrap  uint8 // valid, refused, deleted, of another hub
 
-	// Written down.
-	request            bool  // and a claim key, which outlives it
-	asks               uint8 // the member's UID in the request
+	// Recorded.
+	request            bool  // with a claim key, which is kept longer
+	requestedUID       uint8 // the member's UID in the request
 	registered, policy bool
-	uid                uint8 // of the MemberCluster that it is registered with
-	credential         bool  // it is still good
+	uid                uint8 // of the MemberCluster that the agent is registered with
+	credential         bool  // the credential is valid
 	deregistered, kept bool
 	out                bool
-	returns            bool // not recorded: it has left a MemberCluster that was kept
+	returns            bool // not recorded: the agent has left a MemberCluster that was kept
 
 	// In memory.
 	joinRequest, hub uint8
-	outwaited        bool  // the hub has refused it for longer than the agent waits
-	given            uint8 // the UID in the answer, when that has a credential
+	refusedTooLong   bool  // the hub has refused the agent for ShutOutTimeout
+	issuedUID        uint8 // the UID in the answer, if the answer has a credential
 	seen             membershipWorld
 	beating          bool
-	said             uint8 // what the cleaners said in this round
+	memberState      uint8 // the result of the cleaners in this round
 	plan             planWorld
 }
 
@@ -169,13 +169,13 @@ type memberWorld uint8
 type planWorld struct {
 	step  uint16 // 0: none
 	next  uint8
-	blind uint8 // of which kinds it was decided on something that is not so
+	blind uint8 // the kinds whose caches were outdated at the decision
 }
 
 const (
 	clean    memberWorld = iota
-	dirty                // of this stay
-	leftover             // of one that the hub has ended
+	dirty                // objects of this membership exist
+	leftover             // objects of an ended membership exist
 )
 
 const (
@@ -186,15 +186,15 @@ const (
 
 const (
 	noUID uint8 = iota
-	thatUID
+	currentUID
 	goneUID
-	savedUID // of the MemberCluster in the backup, which is gone as well
+	savedUID // of the MemberCluster in the backup, which does not exist any more either
 )
 
 const (
 	undecided uint8 = iota
-	yesAccepted
-	noDenied
+	stateAccepted
+	stateDenied
 )
 
 const (
@@ -239,7 +239,7 @@ var (
 
 func (w *world) now() time.Time {
 	now := epoch.Add([]time.Duration{time.Minute, deadline, deadline + NamespaceTimeout}[w.clock])
-	if w.leave.late { // the clock began anew when it was forced
+	if w.leave.late { // the clock was reset when the leave was forced
 		now = now.Add(NamespaceTimeout)
 	}
 	return now
@@ -256,7 +256,7 @@ func (w *world) acceptance() *bool {
 	return []*bool{nil, new(true), new(false)}[w.accepted]
 }
 
-func (m membershipWorld) see() *MembershipSeen {
+func (m membershipWorld) observed() *MembershipSeen {
 	if !m.there {
 		return nil
 	}
@@ -291,17 +291,17 @@ func (l leaveWorld) record() *v1alpha1.LeaveStatus {
 	return record
 }
 
-// hubSees returns the observation of the hub's controller, with the result of the gates.
-func (w *world) hubSees() HubObserved {
+// hubObserved returns the observation of the hub's controller, with the result of the gates.
+func (w *world) hubObserved() HubObserved {
 	o := HubObserved{
-		Now: w.now(), Deletion: DeletionSeen{Requested: w.deleting, WithDefinition: w.unserved},
+		Now: w.now(), Deletion: DeletionSeen{Requested: w.deleting, WithDefinition: w.withDefinition},
 		Spec:      SpecSeen{Desired: w.desired(), Accepted: w.acceptance(), Claimed: w.claim != noAgent, Deadline: deadline},
 		Finalizer: w.finalizer, Leave: w.leave.record(),
-		Namespace: Presence(w.namespace), Membership: w.membership.see(), Gates: &GatesSeen{},
-		// As the controller has it: the access that it shall have, or any where it shall have none.
-		Access: w.access != noAgent && (w.accepted != yesAccepted || w.claim == noAgent || w.access == w.subject()),
+		Namespace: Presence(w.namespace), Membership: w.membership.observed(), Gates: &GatesSeen{},
+		// Like the controller: the desired access, or any access if no access is desired.
+		Access: w.access != noAgent && (w.accepted != stateAccepted || w.claim == noAgent || w.access == w.subject()),
 	}
-	if w.gatesShut {
+	if w.gatesClosed {
 		o.Gates = &GatesSeen{Waiting: "works", Remaining: []string{"work/guestbook"}}
 	}
 	return o
@@ -322,8 +322,8 @@ func (w *world) cached() (shown world, blind uint8) {
 	return shown, blind
 }
 
-// standStill pauses caches at the current state.
-func (w *world) standStill(kinds uint8) {
+// pauseCaches pauses caches at the current state.
+func (w *world) pauseCaches(kinds uint8) {
 	w.lag = lagWorld{kinds: kinds}
 	if kinds&lagNamespaces != 0 {
 		w.lag.namespace = w.namespace
@@ -336,23 +336,23 @@ func (w *world) standStill(kinds uint8) {
 	}
 }
 
-func (w *world) joinRequestSees(i int, admission membership.Decision) JoinRequestObserved {
+func (w *world) joinRequestObserved(i int, admission membership.Decision) JoinRequestObserved {
 	r := w.requests[i]
 	o := JoinRequestObserved{
 		Status:     AnswerSeen{Answer: answers[r.answer], Reason: reasons[r.reason], Bound: uids[r.bound]},
 		Acceptor:   AcceptorSeen{Acceptance: membership.Acceptance{Decision: admission}},
 		ClusterID:  "id",
 		Name:       "east",
-		Agent:      RequesterSeen{Claim: claims[i+1], MemberUID: uids[r.asks]},
+		Agent:      RequesterSeen{Claim: claims[i+1], MemberUID: uids[r.requestedUID]},
 		Type:       w.typeOf(uint8(i + 1)),
 		CreatedAt:  epoch,
 		HubID:      "this",
-		Tombstones: w.tombs.list(),
+		Tombstones: w.tombstones.list(),
 	}
 	if w.member {
 		o.Members.ByID = &MemberSeen{
 			Name:       "east",
-			UID:        uids[thatUID],
+			UID:        uids[currentUID],
 			ClusterID:  "id",
 			Claim:      claims[w.claim],
 			Accepted:   w.acceptance(),
@@ -384,7 +384,7 @@ func (w *world) prepared() bool {
 // subject returns the subject of the access. If the recorded type is that of another claim, it is that claim's: like a
 // ServiceAccount, it does not depend on the agent with its token.
 func (w *world) subject() uint8 {
-	if w.apart && w.claim != noAgent {
+	if w.twoTypes && w.claim != noAgent {
 		return w.credential
 	}
 	return w.claim
@@ -392,13 +392,13 @@ func (w *world) subject() uint8 {
 
 // typeOf returns the type of credential that a claim requests.
 func (w *world) typeOf(claim uint8) v1alpha1.CredentialType {
-	if w.apart && claim == older {
+	if w.twoTypes && claim == older {
 		return v1alpha1.CredentialCertificate
 	}
 	return v1alpha1.CredentialToken
 }
 
-func (a *agentWorld) sees() AgentObserved {
+func (a *agentWorld) observed() AgentObserved {
 	o := AgentObserved{
 		Now:              epoch,
 		JoinRequest:      JoinRequestState(a.joinRequest),
@@ -407,7 +407,7 @@ func (a *agentWorld) sees() AgentObserved {
 		HubSince:         epoch,
 		PolicySaved:      a.policy,
 		Beating:          a.beating,
-		Member:           MemberState(a.said),
+		Member:           MemberState(a.memberState),
 		Record: Record{
 			Claim:        a.request,
 			Registered:   a.registered,
@@ -416,17 +416,17 @@ func (a *agentWorld) sees() AgentObserved {
 			Out:          a.out,
 		},
 	}
-	if a.outwaited {
+	if a.refusedTooLong {
 		o.HubSince = epoch.Add(-ShutOutTimeout)
 	}
-	if seen := a.seen.see(); seen != nil {
+	if seen := a.seen.observed(); seen != nil {
 		o.Membership = *seen
 	}
 	return o
 }
 
-// reaches returns the agent's observation if it read its Membership now.
-func (w *world) reaches() HubState {
+// readMembership returns the agent's observation if it read its Membership now.
+func (w *world) readMembership() HubState {
 	switch {
 	case !w.net:
 		return HubUnreachable
@@ -434,9 +434,9 @@ func (w *world) reaches() HubState {
 		return HubRefused
 	case !w.membership.there:
 		return HubGone
-	case w.agent.uid != thatUID && w.claim == mine:
+	case w.agent.uid != currentUID && w.claim == mine:
 		return HubReplaced
-	case w.agent.uid != thatUID:
+	case w.agent.uid != currentUID:
 		return HubOther
 	default:
 		return HubSeen
@@ -445,8 +445,8 @@ func (w *world) reaches() HubState {
 
 // waits reports whether the hub refuses the agent, and the refusal may be temporary for the agent.
 func (a *agentWorld) waits() bool {
-	return !a.dead && !a.done && !a.outwaited && (a.hub == uint8(HubRefused) || a.hub == uint8(HubGone))
+	return !a.dead && !a.done && !a.refusedTooLong && (a.hub == uint8(HubRefused) || a.hub == uint8(HubGone))
 }
 
 // timesOut lets the time pass during which a refused agent continues as before.
-func (a *agentWorld) timesOut() { a.outwaited = a.outwaited || a.waits() }
+func (a *agentWorld) timesOut() { a.refusedTooLong = a.refusedTooLong || a.waits() }

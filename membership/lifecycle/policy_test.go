@@ -12,8 +12,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// TestNextHubByAcceptor checks the decisions of the Acceptor on members whose agent the hub provides.
-func TestNextHubByAcceptor(t *testing.T) {
+// TestNextHub_Acceptor checks the decisions of the Acceptor on members whose agent the hub provides.
+func TestNextHub_Acceptor(t *testing.T) {
 	const undecided = "No administrator has decided: set spec.accepted to true to accept the cluster, or to false to " +
 		"deny it."
 	accept := membership.Acceptance{Decision: membership.Accept, Reason: "One of ours."}
@@ -26,30 +26,32 @@ func TestNextHubByAcceptor(t *testing.T) {
 		after        time.Duration
 	}{
 		{
-			name: "no Acceptor", reason: "an administrator is told what to do", change: func(*HubObserved) {},
+			name: "no Acceptor", reason: "the message tells an administrator what to do", change: func(*HubObserved) {},
 			phase: v1alpha1.PhasePending, accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: undecided},
 		},
 		{
-			name: "accepted", reason: "it needs no administrator",
+			name:   "the Acceptor accepts a member whose agent the hub runs",
+			reason: "the member does not wait for an administrator",
 			change: func(o *HubObserved) { o.Acceptor.Acceptance = accept },
 			phase:  v1alpha1.PhasePending, actions: []HubAction{SetAccepted},
 			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: "The hub's policy accepts the cluster. " +
 				"Reason: One of ours."},
 		},
 		{
-			name: "accepted, and installed", reason: "there is no agent on the member that could ask",
+			name:   "the Acceptor accepts a member whose agent the hub installs",
+			reason: "the member has no agent that could send a JoinRequest",
 			change: func(o *HubObserved) { o.Acceptor.Decision, o.Spec.JoinMode = membership.Accept, v1alpha1.JoinInstall },
 			phase:  v1alpha1.PhasePending, actions: []HubAction{SetAccepted},
 			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: "The hub's policy accepts the cluster."},
 		},
 		{
-			name: "accepted, and new", reason: "nothing is done about a member that could go without the hub's knowing",
+			name: "the Acceptor accepts a member without a finalizer", reason: "the finalizer is added first",
 			change: func(o *HubObserved) { o.Acceptor.Decision, o.Finalizer = membership.Accept, false },
 			phase:  v1alpha1.PhasePending, actions: []HubAction{AddFinalizer},
 			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: "The hub's policy accepts the cluster."},
 		},
 		{
-			name: "denied", reason: "spec.accepted stays an administrator's to set, who may know better",
+			name: "the Acceptor denies", reason: "spec.accepted stays unset, so that an administrator can accept anyway",
 			change: func(o *HubObserved) {
 				o.Acceptor.Acceptance = membership.Acceptance{Decision: membership.Deny, Reason: "None of ours."}
 			},
@@ -61,7 +63,7 @@ func TestNextHubByAcceptor(t *testing.T) {
 			},
 		},
 		{
-			name: "held", reason: "an administrator is told what to do, and why",
+			name: "the Acceptor returns Hold", reason: "the message has the next step and the reason of the Acceptor",
 			change: func(o *HubObserved) {
 				o.Acceptor.Acceptance = membership.Acceptance{Decision: membership.Hold, Reason: "Ask the network team."}
 			},
@@ -71,7 +73,7 @@ func TestNextHubByAcceptor(t *testing.T) {
 					"network team."},
 		},
 		{
-			name: "no decision", reason: "the Acceptor is asked again, and no caller waits for it",
+			name: "the Acceptor fails", reason: "the Acceptor is called again after BlockedPoll",
 			change: func(o *HubObserved) { o.Acceptor.Error = "no route" }, after: BlockedPoll,
 			phase: v1alpha1.PhasePending,
 			accepted: metav1.Condition{
@@ -80,12 +82,13 @@ func TestNextHubByAcceptor(t *testing.T) {
 			},
 		},
 		{
-			name: "pulled", reason: "the Acceptor decides on the JoinRequest, about who is there",
+			name: "the member sends a JoinRequest", reason: "the Acceptor decides on the JoinRequest instead",
 			change: func(o *HubObserved) { o.Acceptor.Acceptance, o.Spec.JoinMode = accept, v1alpha1.JoinPull },
 			phase:  v1alpha1.PhasePending, accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: undecided},
 		},
 		{
-			name: "claimed", reason: "an agent that runs elsewhere has claimed it, and its JoinRequest is decided",
+			name:   "an agent that the hub does not run has claimed the member",
+			reason: "the Acceptor decides on the JoinRequest of that agent instead",
 			change: func(o *HubObserved) { o.Acceptor.Acceptance, o.Spec.Claimed = accept, true },
 			phase:  v1alpha1.PhasePending, accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: undecided},
 		},
@@ -102,15 +105,16 @@ func TestNextHubByAcceptor(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 			}
 			if step.Phase != test.phase || step.After != test.after {
-				t.Errorf("%s: it is %s, to be looked at after %s", test.reason, step.Phase, step.After)
+				t.Errorf("%s: want phase %s and requeue after %s, got %s after %s", test.reason, test.phase, test.after,
+					step.Phase, step.After)
 			}
 		})
 	}
 }
 
-// TestAcceptorDecidesOnNothingElse checks that the decision of an administrator has precedence over the Acceptor, and
-// that a member that leaves is not accepted.
-func TestAcceptorDecidesOnNothingElse(t *testing.T) {
+// TestNextHub_AdministratorOverridesAcceptor checks that the decision of an administrator has precedence over the
+// Acceptor, and that a member that leaves is not accepted.
+func TestNextHub_AdministratorOverridesAcceptor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyHub(t)
 		without := o
@@ -119,13 +123,13 @@ func TestAcceptorDecidesOnNothingElse(t *testing.T) {
 		leaving := step.Phase != v1alpha1.PhasePending
 		undecided := o.Spec.Accepted == nil && !leaving && !o.Spec.Claimed
 		if o.AsksAcceptor() != (undecided && o.Spec.JoinMode != v1alpha1.JoinPull) {
-			t.Fatalf("it is asked: %t", o.AsksAcceptor())
+			t.Fatalf("want AsksAcceptor %t, got %t", !o.AsksAcceptor(), o.AsksAcceptor())
 		}
 		if o.AsksAcceptor() {
 			return
 		}
 		if diff := cmp.Diff(step, NextHub(o)); diff != "" {
-			t.Fatalf("the decision changes the result (-without +with):\n%s", diff)
+			t.Fatalf("the decision of the Acceptor changes the step (-without +with):\n%s", diff)
 		}
 	})
 }

@@ -106,7 +106,7 @@ func anyHub(t *rapid.T) HubObserved {
 			Waiting: rapid.SampledFrom([]string{"", "agent", "works", "namespace"}).Draw(t, "waiting"),
 			Forced:  rapid.Bool().Draw(t, "forced"), Ended: rapid.Bool().Draw(t, "ended"),
 		}
-		if o.Leave.Forced && rapid.Bool().Draw(t, "has the time of that") {
+		if o.Leave.Forced && rapid.Bool().Draw(t, "has forced time") {
 			o.Leave.ForcedAt = new(
 				metav1.NewTime(o.Now.Add(-time.Duration(rapid.IntRange(0, 120).Draw(t, "forced for")) * time.Second)))
 		}
@@ -123,18 +123,18 @@ func anyHub(t *rapid.T) HubObserved {
 	return o
 }
 
-// TestNextHubAlways checks, for all observations, that phases and reasons are those of the API, and that a recorded
-// leave never goes back.
-func TestNextHubAlways(t *testing.T) {
+// TestNextHub_Properties checks, for all observations, that phases and reasons are those of the API, and that a
+// recorded leave never goes back.
+func TestNextHub_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyHub(t)
 		before := o.Leave.DeepCopy()
 		step := NextHub(o)
 		if again := NextHub(o); !cmp.Equal(step, again) || !cmp.Equal(before, o.Leave) {
-			t.Fatalf("it depends on more than what was observed, or changes that")
+			t.Fatalf("NextHub is not deterministic or changes its argument")
 		}
 		if step.After < 0 {
-			t.Fatalf("after %s", step.After)
+			t.Fatalf("invalid requeue after %s", step.After)
 		}
 		if (o.Deletion.WithDefinition || o.Deletion.Unconfirmed) && o.DependsOnDefinition() {
 			harmless := len(step.Actions) == 0 ||
@@ -144,16 +144,16 @@ func TestNextHubAlways(t *testing.T) {
 			}
 			return
 		}
-		asks := slices.Contains(step.Actions, AskGates)
-		if asks != (len(step.Conditions) == 0) || asks && o.Gates != nil {
-			t.Fatalf("conditions come with every step but the one that asks the gates, which have not been: %+v", step)
+		callsGates := slices.Contains(step.Actions, AskGates)
+		if callsGates != (len(step.Conditions) == 0) || callsGates && o.Gates != nil {
+			t.Fatalf("want conditions in every step except the first call of the gates, got %+v", step)
 		}
 		for _, c := range step.Conditions {
 			if !slices.Contains(hubConditions[c.Type], c.Reason) {
-				t.Fatalf("%s has the reason %q", c.Type, c.Reason)
+				t.Fatalf("condition %s: unknown reason %q", c.Type, c.Reason)
 			}
 			if c.Message == "" {
-				t.Fatalf("%s says nothing", c.Type)
+				t.Fatalf("condition %s: no message", c.Type)
 			}
 		}
 		is, was := step.Leave, thisLeave(o)
@@ -162,31 +162,31 @@ func TestNextHubAlways(t *testing.T) {
 			DeleteNamespace,
 		); is != nil && is.Forced && remove >= 0 &&
 			(force < 0 || force > remove) {
-			t.Fatalf("the namespace goes before the gates are forced: %v", step.Actions)
+			t.Fatalf("the namespace is deleted before the gates are forced: %v", step.Actions)
 		}
 		if was != nil && is != nil && was.Ended && !is.Ended && is.Waiting == waitingForNamespace &&
 			is.StartedAt.Equal(new(metav1.NewTime(o.Now))) {
-			was = nil // another leave, which is on record before its tombstone
+			was = nil // another leave, which is recorded before its tombstone
 		}
 		switch {
 		case is == nil:
 			if was != nil && (o.Deletion.Requested || o.Spec.Desired == v1alpha1.StateLeave) {
-				t.Fatalf("a leave is off the record that goes on")
+				t.Fatalf("the record of a leave in progress is removed")
 			}
 		case was != nil && (was.Forced && !is.Forced || was.Ended && !is.Ended && len(step.Actions) == 0 ||
 			!is.StartedAt.Equal(&was.StartedAt)):
-			t.Fatalf("a leave goes back, from %+v to %+v", was, is)
+			t.Fatalf("the record of a leave goes back from %+v to %+v", was, is)
 		case was != nil && was.Forced && !is.ForcedAt.Equal(was.ForcedAt) || is.Forced && (was == nil || !was.Forced) &&
 			!is.ForcedAt.Equal(new(metav1.NewTime(o.Now))):
-			t.Fatalf("it is not on record when the leave was forced, from %+v to %+v", was, is)
+			t.Fatalf("the record has a wrong ForcedAt: from %+v to %+v", was, is)
 		case step.Phase == v1alpha1.PhaseLeft && o.Namespace == Terminating && was != nil && !was.Ended &&
 			was.ForcedAt != nil && o.Now.Before(was.ForcedAt.Add(NamespaceTimeout)):
-			t.Fatalf("gates that were forced at %s get no time", was.ForcedAt)
+			t.Fatalf("gates that were forced at %s do not get NamespaceTimeout", was.ForcedAt)
 		case is.Forced && (was == nil || !was.Forced) && len(without(step.Actions, RevokeAccess)) > 0:
-			t.Fatalf("a leave is forced before that is on record: %v", step.Actions)
+			t.Fatalf("a leave is forced before the record is written: %v", step.Actions)
 		}
 		if step.Leave != nil && len(step.Leave.Remaining) > 20 {
-			t.Fatalf("the record is larger than the API takes")
+			t.Fatalf("the record has more than the 20 entries that the API accepts")
 		}
 	})
 }
@@ -233,9 +233,9 @@ func anyTombstone(t *rapid.T) Tombstone {
 	}
 }
 
-// TestNextJoinRequestAlways checks, for all observations, that NextJoinRequest issues credentials only to accepted
+// TestNextJoinRequest_Properties checks, for all observations, that NextJoinRequest issues credentials only to accepted
 // clusters, revokes no claim, and does not withdraw the answer that a member is deregistered.
-func TestNextJoinRequestAlways(t *testing.T) {
+func TestNextJoinRequest_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		uid := rapid.SampledFrom([]types.UID{"", "uid", "gone"})
 		o := JoinRequestObserved{
@@ -277,56 +277,56 @@ func TestNextJoinRequestAlways(t *testing.T) {
 		step := NextJoinRequest(o)
 		if !slices.Contains(joinRequestReasons, step.Reason) || !slices.Contains(answers[1:], step.Answer) ||
 			step.Message == "" {
-			t.Fatalf("%+v", step)
+			t.Fatalf("invalid reason, answer or message: %+v", step)
 		}
 		if o.Status.Answer == v1alpha1.AnswerDeregistered && step.Answer != v1alpha1.AnswerDeregistered {
-			t.Fatalf("it takes back that the member is deregistered")
+			t.Fatalf("the answer Deregistered is withdrawn")
 		}
 		if step.Answer == v1alpha1.AnswerDeregistered && o.Status.Answer != step.Answer &&
 			(len(o.Tombstones) == 0 || o.Agent.HubID == "other") {
-			t.Fatalf("it deregisters a member without a record of a leave, or one of another hub: %+v", o)
+			t.Fatalf("the answer is Deregistered without a tombstone, or for a member of another hub: %+v", o)
 		}
 		for _, action := range step.Actions {
 			m := step.Member
 			switch action {
 			case CreateMember:
 				if o.Members.ByID != nil || o.Members.ByName != nil {
-					t.Fatalf("it creates a MemberCluster that exists: %+v", o)
+					t.Fatalf("CreateMember of an existing MemberCluster: %+v", o)
 				}
 				if o.memberUID() != "" && !o.Token.Readopt && slices.Contains(step.Actions, AcceptMember) {
-					t.Fatalf("it accepts a cluster again that a user may have removed: %+v", o)
+					t.Fatalf("a cluster is accepted that a user may have removed: %+v", o)
 				}
 			case BindMember:
 				if m == nil || m.Claim != "" && m.Claim != o.Agent.Claim || m.Deleting {
-					t.Fatalf("it takes a claim away: %+v", m)
+					t.Fatalf("BindMember replaces another claim or binds a deleted member: %+v", m)
 				}
 			case AcceptMember:
 				if o.Agent.MemberUID != "" && (m == nil || m.UID != o.Agent.MemberUID) && !o.Token.Readopt {
-					t.Fatalf("it accepts a cluster again that a user may have removed: %+v", o)
+					t.Fatalf("a cluster is accepted that a user may have removed: %+v", o)
 				}
 				if o.Acceptor.Decision != membership.Accept || m != nil && m.Accepted != nil {
-					t.Fatalf("it decides what is not its to decide: %+v", m)
+					t.Fatalf("AcceptMember without the Acceptor or against an administrator: %+v", m)
 				}
 			case IssueCredential:
 				if m == nil || !accepted(m) || m.Claim != o.Agent.Claim || m.Credential != o.Type || !m.Prepared {
-					t.Fatalf("it issues a credential to %+v", m)
+					t.Fatalf("IssueCredential for a member that is not accepted, claimed and prepared: %+v", m)
 				}
 				if k := m.Keys; k != nil && k.Claim == o.Agent.Claim && !slices.Contains(o.Agent.Keys, k.Current) {
-					t.Fatalf("it issues a credential for replaced keys: %v, current is %s", o.Agent.Keys, k.Current)
+					t.Fatalf("IssueCredential for replaced keys %v, current key %s", o.Agent.Keys, k.Current)
 				}
 			case ReportReuse:
 				if k := m.Keys; k.Claim != o.Agent.Claim || slices.Contains(o.Agent.Keys, k.Current) ||
 					step.Answer != v1alpha1.AnswerHeld {
-					t.Fatalf("it reports a reuse of %v, current is %s: %+v", o.Agent.Keys, k.Current, step)
+					t.Fatalf("ReportReuse of keys %v, current key %s: %+v", o.Agent.Keys, k.Current, step)
 				}
 			}
 		}
 	})
 }
 
-// TestNextAgentAlways checks, for all observations, that an agent has a next step, cleans up only a member that was
-// deregistered or must leave, and never loops without a pause.
-func TestNextAgentAlways(t *testing.T) {
+// TestNextAgent_Properties checks, for all observations, that an agent has a next step, cleans up only a member that
+// was deregistered or must leave, and never loops without a pause.
+func TestNextAgent_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := AgentObserved{
 			Now:              anyTime(t, "now"),
@@ -353,35 +353,35 @@ func TestNextAgentAlways(t *testing.T) {
 		}
 		step := NextAgent(o)
 		if step.Phase == "" || step.Message == "" || step.After < 0 {
-			t.Fatalf("%+v", step)
+			t.Fatalf("invalid phase, message or requeue: %+v", step)
 		}
 		if len(step.Actions) == 0 && step.After < joinRequestPoll {
-			t.Fatalf("it has nothing to do, and asks again in %s", step.After)
+			t.Fatalf("no actions and a requeue after %s", step.After)
 		}
-		// How long it waits depends on the ages of what it sees, so it is bounded here, and named in TestNextAgent.
-		asks := slices.Contains(step.Actions, CheckJoinRequest) || slices.Contains(step.Actions, ReadMembership)
-		if asks && step.After != 0 && (step.After < joinRequestPoll || step.After > BlockedPoll) {
-			t.Fatalf("it asks the hub again in %s", step.After)
+		// The interval depends on the ages of the observations. TestNextAgent checks its values.
+		polls := slices.Contains(step.Actions, CheckJoinRequest) || slices.Contains(step.Actions, ReadMembership)
+		if polls && step.After != 0 && (step.After < joinRequestPoll || step.After > BlockedPoll) {
+			t.Fatalf("invalid interval of requests to the hub: %s", step.After)
 		}
-		shut := o.Record.Registered && !o.Record.Deregistered && !o.Record.Out && (o.Hub == HubRefused || o.Hub == HubGone)
-		if shut && o.Now.Before(o.HubSince.Add(ShutOutTimeout)) &&
+		refused := o.Record.Registered && !o.Record.Deregistered && !o.Record.Out && (o.Hub == HubRefused || o.Hub == HubGone)
+		if refused && o.Now.Before(o.HubSince.Add(ShutOutTimeout)) &&
 			!slices.Equal(step.Actions, []AgentAction{ReadMembership}) {
-			t.Fatalf("it takes a refusal for final at once: %v", step.Actions)
+			t.Fatalf("actions before ShutOutTimeout: %v", step.Actions)
 		}
 		notified := o.Hub == HubSeen && o.Membership.State == v1alpha1.StateLeave && o.Membership.Clean
 		if slices.Contains(step.Actions, CleanMember) && !o.Record.Deregistered && !notified {
-			t.Fatalf("it cleans a member that is not out")
+			t.Fatalf("CleanMember for a member that must not leave")
 		}
 		if slices.Contains(step.Actions, RecordDeregistered) && o.JoinRequest != JoinRequestDeregistered &&
 			o.JoinRequest != JoinRequestDeregisteredKept {
-			t.Fatalf("it takes itself for deregistered without being told")
+			t.Fatalf("RecordDeregistered without the answer of the hub")
 		}
-		gives := slices.Contains(step.Actions, RecordOut) || slices.Contains(step.Actions, StartOver)
-		if gives && o.Record.Deregistered && o.Member != MemberClean {
-			t.Fatalf("it gives up a member that may not be clean")
+		ends := slices.Contains(step.Actions, RecordOut) || slices.Contains(step.Actions, StartOver)
+		if ends && o.Record.Deregistered && o.Member != MemberClean {
+			t.Fatalf("the membership ends before the member is clean")
 		}
 		if slices.Contains(step.Actions, ReportClean) && o.Member != MemberClean {
-			t.Fatalf("it reports what it does not know")
+			t.Fatalf("ReportClean before the member is clean")
 		}
 	})
 }

@@ -23,35 +23,35 @@ func TestNextAgent_Reregister(t *testing.T) {
 		never  []AgentAction
 	}{
 		{
-			reason: "a member in the fleet stays in it and asks",
+			reason: "a joined member stays joined and sends a JoinRequest",
 			o:      AgentObserved{Hub: HubSeen, Membership: in, Beating: true, PolicySaved: true},
 			phase:  Joined, want: []AgentAction{MakeRequest, CheckJoinRequest}, never: []AgentAction{StopBeat},
 		},
 		{
-			reason: "an agent whose hub is lost asks while it looks for that",
+			reason: "an agent whose hub is unreachable also sends a JoinRequest",
 			o:      AgentObserved{Hub: HubUnreachable, Beating: true, HubSince: now},
 			phase:  Joined, want: []AgentAction{ReadMembership, MakeRequest, CheckJoinRequest}, never: []AgentAction{StopBeat},
 		},
 		{
-			reason: "a credential is used",
+			reason: "the agent registers with an issued credential",
 			o: AgentObserved{Hub: HubSeen, Membership: in, Beating: true, PolicySaved: true,
 				JoinRequest: JoinRequestIssued},
 			phase: Joining, want: []AgentAction{Register},
 		},
 		{
-			reason: "a request that is not decided is asked for again",
+			reason: "a blocked JoinRequest is checked again and not replaced",
 			o:      AgentObserved{Hub: HubSeen, Membership: in, Beating: true, PolicySaved: true, JoinRequest: JoinRequestHeld},
 			phase:  Joined, want: []AgentAction{CheckJoinRequest}, never: []AgentAction{MakeRequest},
 		},
 		{
-			reason: "another hub that has a record of an earlier leave ends nothing",
+			reason: "a deregistration by the other hub has no effect",
 			o: AgentObserved{Hub: HubSeen, Membership: in, Beating: true, PolicySaved: true,
 				JoinRequest: JoinRequestDeregistered},
 			phase: Joined, want: []AgentAction{CheckJoinRequest},
 			never: []AgentAction{RecordDeregistered, CleanMember, StartOver, StopBeat},
 		},
 		{
-			reason: "a leave that a user requested goes first",
+			reason: "a requested leave has precedence",
 			o: AgentObserved{
 				Hub: HubSeen, Membership: MembershipSeen{State: v1alpha1.StateLeave, Clean: true}, Beating: true, PolicySaved: true,
 			},

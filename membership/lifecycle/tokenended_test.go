@@ -19,18 +19,19 @@ func TestNextJoinRequest_TokenEnded(t *testing.T) {
 		reason string
 		change func(*JoinRequestObserved)
 		answer v1alpha1.JoinAnswer
-		why    string
+		cause  string
 		after  time.Duration
 	}{
-		{"it waits, and the token ended", func(o *JoinRequestObserved) { o.Token.Ended = "Expired." },
+		{"an undecided request whose token has ended", func(o *JoinRequestObserved) { o.Token.Ended = "Expired." },
 			v1alpha1.AnswerDenied, v1alpha1.ReasonTokenEnded, 0},
-		{"it waits, and the token ends later", func(o *JoinRequestObserved) { o.Token.EndsIn = time.Hour },
+		{"an undecided request whose token ends later", func(o *JoinRequestObserved) { o.Token.EndsIn = time.Hour },
 			v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance, time.Hour},
-		{"it was accepted", func(o *JoinRequestObserved) { o.Token.Ended, o.Members.ByClaim = "Expired.", &accepted },
+		{"the cluster was accepted",
+			func(o *JoinRequestObserved) { o.Token.Ended, o.Members.ByClaim = "Expired.", &accepted },
 			v1alpha1.AnswerPending, v1alpha1.ReasonIssuing, 0},
-		{"it was denied", func(o *JoinRequestObserved) { o.Token.Ended, o.Members.ByClaim = "Expired.", &denied },
+		{"the cluster was denied", func(o *JoinRequestObserved) { o.Token.Ended, o.Members.ByClaim = "Expired.", &denied },
 			v1alpha1.AnswerDenied, v1alpha1.ReasonDenied, 0},
-		{"a member waits for an administrator",
+		{"the agent of an unknown member waits for an administrator",
 			func(o *JoinRequestObserved) { o.Token.Ended, o.Agent.MemberUID = "Expired.", "v" },
 			v1alpha1.AnswerHeld, v1alpha1.ReasonUnknownMember, 0},
 	} {
@@ -40,8 +41,8 @@ func TestNextJoinRequest_TokenEnded(t *testing.T) {
 			test.change(&o)
 			step := NextJoinRequest(o)
 			require.Equal(t, test.answer, step.Answer, "%+v", step)
-			if test.reason != "it was accepted" && test.reason != "it was denied" {
-				require.Equal(t, test.why, step.Reason)
+			if test.reason != "the cluster was accepted" && test.reason != "the cluster was denied" {
+				require.Equal(t, test.cause, step.Reason)
 				require.Equal(t, test.after, step.After)
 			}
 		})
