@@ -17,24 +17,25 @@ func TestAdvice(t *testing.T) {
 	unauthorized := apierrors.NewUnauthorized("no")
 	const kubeconfig, roles = "Secret kubeconfig", "membership/install/rbac"
 	for _, test := range []struct {
-		reason        string
-		err           error
-		says, saysNot string
+		reason             string
+		err                error
+		contains, excludes string
 	}{
-		{"the member does not let the hub do it", &memberError{forbidden},
+		{"the member forbids a request", &memberError{forbidden},
 			"Grant this permission on the member to the subject of the kubeconfig in the " + kubeconfig, roles},
-		{"the member does not know the hub", &memberError{fmt.Errorf("apply: %w", unauthorized)},
+		{"the member rejects the credential", &memberError{fmt.Errorf("apply: %w", unauthorized)},
 			"Put a valid credential into the " + kubeconfig, roles},
-		{"the hub may not write a JoinToken, which no kubeconfig mends", fmt.Errorf("get a credential: %w", forbidden), roles,
+		{"the hub forbids a request", fmt.Errorf("get a credential: %w", forbidden), roles,
 			kubeconfig},
-		{"the hub's own account has ended", unauthorized, "The hub retries the installation.", kubeconfig},
-		{"the member cannot do it", &memberError{errors.New("full")}, "full. The hub retries the installation.", kubeconfig},
-		{"the hub cannot do it", errors.New("full"), "full. The hub retries the installation.", kubeconfig},
+		{"the hub rejects the credential", unauthorized, "The hub retries the installation.", kubeconfig},
+		{"a request to the member fails",
+			&memberError{errors.New("full")}, "full. The hub retries the installation.", kubeconfig},
+		{"a request to the hub fails", errors.New("full"), "full. The hub retries the installation.", kubeconfig},
 	} {
 		cluster := &v1alpha1.MemberCluster{
 			Spec: v1alpha1.MemberClusterSpec{KubeConfigSecretRef: &v1alpha1.KubeConfigSecretRef{Name: "kubeconfig"}}}
 		got := advice(fmt.Errorf("install the agent: %w", test.err), cluster)
-		require.Contains(t, got, test.says, test.reason)
-		require.NotContains(t, got, test.saysNot, test.reason)
+		require.Contains(t, got, test.contains, test.reason)
+		require.NotContains(t, got, test.excludes, test.reason)
 	}
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestByFleet installs an agent through a fleet, from a Secret with a kubeconfig to the join and the leave. The
+// TestInstallByFleet installs an agent through a fleet, from a Secret with a kubeconfig to the join and the leave. The
 // kubeconfig is removed after the join, and created again for the leave.
-func TestByFleet(t *testing.T) {
+func TestInstallByFleet(t *testing.T) {
 	h := startHub(t, install.Options{Installer: manifests(t, "1")})
 	ctx := t.Context()
 	mustertest.StartManager(t, h.plane.Config(), manager.Options{Scheme: newScheme()}, func(mgr manager.Manager) error {
@@ -59,7 +59,7 @@ func TestByFleet(t *testing.T) {
 	h.until(v1alpha1.ConditionReachable, v1alpha1.ReasonReachable)
 	h.leave()
 	err = h.client.Get(ctx, client.ObjectKey{Name: h.namespace}, &rbacv1.ClusterRole{})
-	require.True(t, apierrors.IsNotFound(err), "the leave has waited for it: %v", err)
+	require.True(t, apierrors.IsNotFound(err), "the ClusterRole exists after the leave: %v", err)
 	h.gone(&corev1.Namespace{}, "", h.namespace)
 	require.NoError(t, h.client.Delete(ctx, secret()))
 }

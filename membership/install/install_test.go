@@ -26,8 +26,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestLife installs the agent of a member, from the MemberCluster to the join and the leave.
-func TestLife(t *testing.T) {
+// TestInstallAndLeave installs the agent of a member, from the MemberCluster to the join and the leave.
+func TestInstallAndLeave(t *testing.T) {
 	bySite := membership.AcceptorFunc(func(_ context.Context,
 		request *v1alpha1.JoinRequest) (membership.Acceptance, error) {
 		if request.Spec.Labels["site"] == "ours" {
@@ -43,27 +43,27 @@ func TestLife(t *testing.T) {
 
 	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonNotAccepted)
 	h.until(v1alpha1.ConditionAccepted, v1alpha1.ReasonDenied)
-	require.Zero(t, toMember.all(), "the hub's policy denies it: the member is left alone")
+	require.Zero(t, toMember.all(), "a denied member receives no request")
 
 	h.change(func(m *v1alpha1.MemberCluster) { m.Labels = map[string]string{"site": "ours"} })
 	cluster = h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
 	kubeSystem := &corev1.Namespace{}
 	require.NoError(t, h.client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, kubeSystem))
-	require.Equal(t, string(kubeSystem.UID), cluster.Spec.ClusterID, "the agent can be no other member than this")
+	require.Equal(t, string(kubeSystem.UID), cluster.Spec.ClusterID, "the cluster ID of the member is recorded")
 	require.NotNil(t, cluster.Status.Install.InstalledAt)
 	see(h, &corev1.ServiceAccount{}, "agent")
 	token := h.token(cluster)
 	require.Equal(t, cluster.Spec.ClusterID, token.Spec.ClusterID)
 	require.Equal(t, int32(1), *token.Spec.MaxUses)
-	require.False(t, token.Spec.AutoAccept, "it is for the administrator to say")
+	require.False(t, token.Spec.AutoAccept, "the token accepts no cluster automatically")
 	require.Equal(t, cluster.UID, token.OwnerReferences[0].UID,
-		"it goes with the MemberCluster, whatever becomes of the hub")
+		"the token is deleted with the MemberCluster, also without a hub")
 
 	h.agent(cluster.Spec.ClusterID)
 	h.until(v1alpha1.ConditionJoined, v1alpha1.ReasonAgentJoined)
 	h.gone(&v1alpha1.JoinToken{}, token.Namespace, token.Name)
 
-	// A hub that starts anew asks no member, and writes nothing.
+	// A hub that restarts sends no request to the member, and writes nothing.
 	seen := toMember.all()
 	next := startHubAgain(h, install.Options{Installer: manifests(t, "1")})
 	stop := next.connect(cluster, toMember.wrap(h.plane.Config()))
@@ -72,20 +72,20 @@ func TestLife(t *testing.T) {
 	require.Equal(t, seen, toMember.all())
 	require.Equal(t, cluster.Status.Install, see(next, &v1alpha1.MemberCluster{}, next.namespace).Status.Install)
 
-	// The connection is lost while it leaves, and comes back.
+	// The connection is lost during the leave, and restored.
 	stop()
 	require.NoError(t, next.client.Delete(ctx, cluster))
 	mustertest.Eventually(next.t, timeout, "the leave waits", func() error {
 		if leave := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Leave; leave == nil ||
 			leave.Waiting != install.Name {
-			return fmt.Errorf("for %+v", leave)
+			return fmt.Errorf("status.leave is %+v", leave)
 		}
 		return nil
 	})
 	next.connect(cluster, h.plane.Config())
 	next.gone(&v1alpha1.MemberCluster{}, "", cluster.Name)
 	err := next.client.Get(ctx, client.ObjectKey{Name: next.namespace}, &rbacv1.ClusterRole{})
-	require.True(t, apierrors.IsNotFound(err), "the leave has waited for it: %v", err)
+	require.True(t, apierrors.IsNotFound(err), "the ClusterRole exists after the leave: %v", err)
 	next.gone(&corev1.Namespace{}, "", next.namespace)
 }
 
@@ -110,12 +110,12 @@ func (h *testHub) quiet() {
 	h.t.Helper()
 	other := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{GenerateName: h.namespace + "-"}}
 	require.NoError(h.t, h.client.Create(h.t.Context(), other))
-	mustertest.Eventually(h.t, timeout, "the hub has got there", func() error {
+	mustertest.Eventually(h.t, timeout, "the hub has reconciled the other member", func() error {
 		if err := h.client.Get(h.t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
 			return err
 		}
 		if other.Status.Phase != v1alpha1.PhasePending {
-			return errors.New("not yet")
+			return errors.New("the phase is not Pending")
 		}
 		return nil
 	})
@@ -123,9 +123,9 @@ func (h *testHub) quiet() {
 	h.gone(other, "", other.Name)
 }
 
-// TestAgain checks the reasons for another installation, and that the member keeps its identity.
-func TestAgain(t *testing.T) {
-	extra := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "testagain", Name: "extra"}}
+// TestReinstall checks the reasons for another installation, and that the member keeps its identity.
+func TestReinstall(t *testing.T) {
+	extra := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "testreinstall", Name: "extra"}}
 	h := startHub(t, install.Options{Installer: manifests(t, "1", extra)})
 	cluster := h.member(unchanged)
 	stop := h.connect(cluster, h.plane.Config())
@@ -139,13 +139,14 @@ func TestAgain(t *testing.T) {
 	h.change(func(m *v1alpha1.MemberCluster) {
 		m.Annotations = map[string]string{membership.InstallRequestAnnotation: "first"}
 	})
-	mustertest.Eventually(h.t, timeout, "it is answered", func() error {
+	mustertest.Eventually(h.t, timeout, "the request is answered", func() error {
 		if at := see(h, &v1alpha1.MemberCluster{}, cluster.Name).Status.Install.RequestedAt; at != "first" {
 			return fmt.Errorf("%q", at)
 		}
 		return nil
 	})
-	require.NotEqual(t, given.Data, see(h, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data, "a credential that works")
+	require.NotEqual(t, given.Data, see(h, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data,
+		"the bootstrap credential is replaced")
 
 	// A hub with another bundle, whose manifests have one object less.
 	stop()
@@ -153,27 +154,29 @@ func TestAgain(t *testing.T) {
 	next := startHubAgain(h,
 		install.Options{Installer: manifests(t, "2"), CA: bytes.Join([][]byte{authority, authority}, []byte("\n"))})
 	next.connect(cluster, next.plane.Config())
-	mustertest.Eventually(next.t, timeout, "the agent is installed anew", func() error {
+	mustertest.Eventually(next.t, timeout, "the agent is installed again", func() error {
 		if now := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Install.Hash; now == before.Status.Install.Hash {
-			return errors.New("not yet")
+			return errors.New("the hash has not changed")
 		}
 		return nil
 	})
 	bootstrap, err := registration.ParseBootstrap(see(next, &corev1.Secret{},
 		agent.DefaultBootstrapSecret).Data[registration.BootstrapKey])
 	require.NoError(t, err)
-	require.Equal(t, 2, bytes.Count(bootstrap.CA, []byte("BEGIN CERTIFICATE")), "the agent is told")
+	require.Equal(t, 2, bytes.Count(bootstrap.CA, []byte("BEGIN CERTIFICATE")),
+		"the bootstrap credential has the new bundle")
 	next.gone(&corev1.ConfigMap{}, next.namespace, "extra")
 
 	after := next.until(v1alpha1.ConditionJoined, v1alpha1.ReasonAgentJoined)
-	require.Equal(t, before.Spec.Claim, after.Spec.Claim, "it is the same agent")
+	require.Equal(t, before.Spec.Claim, after.Spec.Claim, "the agent is the same one")
 	require.Equal(t, record.UID, see(next, &corev1.Secret{}, agent.DefaultStoreSecret).UID)
 	next.leave()
 	next.gone(&corev1.Namespace{}, "", next.namespace)
 }
 
-// TestAnotherMode checks that a failed installation is reported and retried, also by another hub.
-func TestAnotherMode(t *testing.T) {
+// TestJoinModeChanged checks that a change of the join mode ends the installation, and that the agent stays on the
+// member, also after a leave.
+func TestJoinModeChanged(t *testing.T) {
 	h := startHub(t, install.Options{Installer: manifests(t, "1")})
 	cluster := h.member(unchanged)
 	stop := h.connect(cluster, h.plane.Config())
@@ -181,17 +184,17 @@ func TestAnotherMode(t *testing.T) {
 	token := h.token(cluster)
 
 	h.change(func(m *v1alpha1.MemberCluster) { m.Spec.JoinMode = v1alpha1.JoinPull })
-	stop() // as the fleet does
+	stop() // like the fleet
 	h.connect(see(h, &v1alpha1.MemberCluster{}, cluster.Name), h.plane.Config())
 	h.gone(&v1alpha1.JoinToken{}, token.Namespace, token.Name)
-	mustertest.Eventually(h.t, timeout, "it is nothing that the hub has installed", func() error {
+	mustertest.Eventually(h.t, timeout, "the status has no installation", func() error {
 		status := see(h, &v1alpha1.MemberCluster{}, cluster.Name).Status
 		if status.Install != nil || meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionInstalled) != nil {
 			return errors.New("the status has an installation")
 		}
 		return nil
 	})
-	see(h, &corev1.ServiceAccount{}, "agent") // the agent may be in the fleet
+	see(h, &corev1.ServiceAccount{}, "agent") // the agent may be joined
 	h.quiet()
 	h.leave()
 	see(h, &corev1.ServiceAccount{}, "agent")
@@ -200,7 +203,8 @@ func TestAnotherMode(t *testing.T) {
 	h.gone(&corev1.Namespace{}, "", h.namespace)
 }
 
-func TestFailure(t *testing.T) {
+// TestFailedInstallation checks that a failed installation is reported and retried, also by another hub.
+func TestFailedInstallation(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
 	var bootstraps atomic.Int64
@@ -222,12 +226,12 @@ func TestFailure(t *testing.T) {
 	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(token), secret))
 	bootstrap, err := registration.ParseBootstrap(secret.Data[registration.BootstrapKey])
 	require.NoError(t, err)
-	require.NotContains(t, message(cluster), bootstrap.Token, "an installer that prints all it knows quotes no secret")
+	require.NotContains(t, message(cluster), bootstrap.Token, "the message of an installer contains no secret")
 	stop()
 	broken.Store(false)
 	h.connect(cluster, h.plane.Config())
 	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
-	require.Equal(t, token.UID, h.token(cluster).UID, "one is enough")
+	require.Equal(t, token.UID, h.token(cluster).UID, "the existing JoinToken is used again")
 	require.GreaterOrEqual(t, bootstraps.Load(), int64(2))
 	h.leave()
 	h.gone(&v1alpha1.JoinToken{}, token.Namespace, token.Name)
@@ -236,12 +240,12 @@ func TestFailure(t *testing.T) {
 	h.gone(&corev1.Namespace{}, "", h.namespace)
 }
 
-// TestTaken checks that the cluster of another member is not changed.
-func TestTaken(t *testing.T) {
+// TestClusterOfAnotherMember checks that the cluster of another member is not changed.
+func TestClusterOfAnotherMember(t *testing.T) {
 	h := startHub(t, install.Options{Installer: manifests(t, "1")})
 	ctx := t.Context()
 	first := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "first"},
-		Spec: v1alpha1.MemberClusterSpec{ClusterID: "id-testtaken"}}
+		Spec: v1alpha1.MemberClusterSpec{ClusterID: "id-testclusterofanothermember"}}
 	require.NoError(t, h.client.Create(ctx, first))
 	cluster := h.member(unchanged)
 	h.connect(cluster, h.plane.Config())
@@ -253,7 +257,7 @@ func TestTaken(t *testing.T) {
 	require.NoError(t, h.client.Create(ctx, theirs))
 
 	require.NoError(t, h.client.Delete(ctx, first))
-	mustertest.Eventually(h.t, timeout, "the other reason is shown", func() error {
+	mustertest.Eventually(h.t, timeout, "the condition reports another installation", func() error {
 		if got := message(see(h, &v1alpha1.MemberCluster{}, cluster.Name)); !bytes.Contains([]byte(got),
 			[]byte("belongs to another installation")) {
 			return errors.New(got)
@@ -264,10 +268,11 @@ func TestTaken(t *testing.T) {
 
 	require.NoError(t, h.client.Delete(ctx, theirs))
 	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
-	h.leave() // the agent never came
+	h.leave() // the agent has never joined
 	h.gone(&corev1.ServiceAccount{}, h.namespace, "agent")
 	h.gone(&corev1.Secret{}, h.namespace, agent.DefaultBootstrapSecret)
-	require.Empty(t, see(h, &corev1.Namespace{}, h.namespace).DeletionTimestamp, "it was there before")
+	require.Empty(t, see(h, &corev1.Namespace{}, h.namespace).DeletionTimestamp,
+		"the namespace existed before the installation")
 	require.NoError(t, h.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
 }
 
@@ -284,7 +289,7 @@ func TestAccessRevoked(t *testing.T) {
 	cluster := h.member(unchanged)
 	h.connect(cluster, h.plane.User("installer"))
 	got := message(h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstallFailed))
-	require.Contains(t, got, "to the subject of the kubeconfig in the Secret kubeconfig", "what to do")
+	require.Contains(t, got, "to the subject of the kubeconfig in the Secret kubeconfig", "the message has the next step")
 
 	require.NoError(t, h.client.Create(ctx, access))
 	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
@@ -296,7 +301,7 @@ func TestAccessRevoked(t *testing.T) {
 	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
 	h.leave()
 	see(h, &corev1.ServiceAccount{}, "agent")
-	mustertest.Eventually(h.t, timeout, "an Event says what is left", func() error {
+	mustertest.Eventually(h.t, timeout, "an Event reports the remaining objects", func() error {
 		var events eventsv1.EventList
 		if err := h.client.List(ctx, &events); err != nil {
 			return err
@@ -306,22 +311,22 @@ func TestAccessRevoked(t *testing.T) {
 				return nil
 			}
 		}
-		return errors.New("none")
+		return errors.New("no such Event")
 	})
 	require.NoError(t, h.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
 	require.NoError(t, h.client.Delete(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
 }
 
-// TestForced checks that an agent that does not run during a forced leave keeps the objects that it needs to clean up
-// later.
-func TestForced(t *testing.T) {
+// TestForcedLeave checks that an agent that does not run during a forced leave keeps the objects that it needs to
+// clean up later.
+func TestForcedLeave(t *testing.T) {
 	h := startHub(t, install.Options{Installer: manifests(t, "1")})
 	cluster := h.member(func(m *v1alpha1.MemberCluster) { m.Spec.Leave.DeadlineSeconds = 2 })
 	h.connect(cluster, h.plane.Config())
 	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
-	dies := h.agent(cluster.Spec.ClusterID)
+	stop := h.agent(cluster.Spec.ClusterID)
 	h.until(v1alpha1.ConditionJoined, v1alpha1.ReasonAgentJoined)
-	dies()
+	stop()
 	h.leave()
 	see(h, &corev1.ServiceAccount{}, "agent")
 	see(h, &corev1.Secret{}, agent.DefaultStoreSecret)

@@ -54,26 +54,26 @@ func TestManifests(t *testing.T) {
 	}
 	target := install.Target{Config: p.Config(), Bootstrap: bootstrap,
 		Cluster: &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid-a"}}}
-	require.NoError(t, installer.Install(ctx, target), "a custom resource can be among what is applied with its "+
-		"definition")
+	require.NoError(t, installer.Install(ctx, target), "a custom resource can be applied together with "+
+		"its definition")
 
 	seen := versions(t, c)
 	require.NoError(t, installer.Install(ctx, target))
-	require.Equal(t, seen, versions(t, c), "a second time changes nothing")
+	require.Equal(t, seen, versions(t, c), "a second installation changes nothing")
 
 	other := target
 	other.Cluster = &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: types.UID("uid-b")}}
 	require.ErrorContains(t, installer.Install(ctx, other), "belongs to another installation")
-	require.NoError(t, installer.Uninstall(ctx, other), "it has nothing there")
+	require.NoError(t, installer.Uninstall(ctx, other), "another installation has no objects")
 	require.Equal(t, seen, versions(t, c))
 
-	// Another object of the definition exists, so the definition stays when ours is removed.
+	// Another object of the definition exists, so the definition is kept.
 	theirs := parse(t, "{apiVersion: example.com/v1, kind: Lamp, metadata: {name: theirs}}")
 	require.NoError(t, c.Create(ctx, theirs))
 	require.NoError(t, installer.Uninstall(ctx, target))
 	require.True(t, apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(lamp), lamp)))
 	require.NoError(t, c.Get(ctx, client.ObjectKeyFromObject(theirs), theirs))
-	require.NoError(t, installer.Uninstall(ctx, target), "twice is harmless")
+	require.NoError(t, installer.Uninstall(ctx, target), "a second removal has no effect")
 	require.NoError(t, c.Delete(ctx, parse(t, definition)))
 	require.NoError(t, client.IgnoreNotFound(c.Get(ctx, client.ObjectKeyFromObject(theirs), theirs)))
 }
@@ -81,19 +81,19 @@ func TestManifests(t *testing.T) {
 // versions returns the resource versions of the installed objects.
 func versions(t *testing.T, c client.Client) map[string]string {
 	out := map[string]string{}
-	for _, one := range []struct{ apiVersion, kind, name string }{
+	for _, each := range []struct{ apiVersion, kind, name string }{
 		{"v1", "Namespace", "testmanifests"}, {"v1", "ServiceAccount", "agent"}, {"v1", "ConfigMap", install.InventoryName},
 		{"v1", "Secret", agent.DefaultBootstrapSecret}, {"rbac.authorization.k8s.io/v1", "ClusterRole", "testmanifests"},
 		{"apiextensions.k8s.io/v1", "CustomResourceDefinition", "lamps.example.com"}, {"example.com/v1", "Lamp", "desk"},
 	} {
 		object := &metav1.PartialObjectMetadata{}
-		object.APIVersion, object.Kind = one.apiVersion, one.kind
-		key := client.ObjectKey{Name: one.name}
-		if one.apiVersion == "v1" && one.kind != "Namespace" {
+		object.APIVersion, object.Kind = each.apiVersion, each.kind
+		key := client.ObjectKey{Name: each.name}
+		if each.apiVersion == "v1" && each.kind != "Namespace" {
 			key.Namespace = "testmanifests"
 		}
-		require.NoError(t, c.Get(t.Context(), key, object), one.kind)
-		out[one.kind] = object.ResourceVersion
+		require.NoError(t, c.Get(t.Context(), key, object), each.kind)
+		out[each.kind] = object.ResourceVersion
 	}
 	return out
 }
@@ -107,21 +107,21 @@ func TestPermissions(t *testing.T) {
 	require.NoError(t, err)
 	ctx := t.Context()
 	for reason, err := range map[string]error{
-		"Secrets of connections are the fleet's": c.List(ctx, &corev1.SecretList{}, client.InNamespace("muster-connections")),
-		"nor does it list those of tokens": c.List(ctx, &corev1.SecretList{},
+		"list Secrets of connections": c.List(ctx, &corev1.SecretList{}, client.InNamespace("muster-connections")),
+		"list Secrets of tokens": c.List(ctx, &corev1.SecretList{},
 			client.InNamespace("muster-registration")),
-		"members are made by others": c.Create(ctx,
+		"create a MemberCluster": c.Create(ctx,
 			&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "x"}}),
-		"and deleted by others": c.Delete(ctx,
+		"delete a MemberCluster": c.Delete(ctx,
 			&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "x"}}),
-		"Memberships are the hub's": c.Delete(ctx,
+		"delete a Membership": c.Delete(ctx,
 			&v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "self"}}),
-		"tokens elsewhere are none of its": c.Create(ctx,
+		"create a JoinToken in another namespace": c.Create(ctx,
 			&v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}}),
 	} {
-		require.True(t, apierrors.IsForbidden(err), "%s: %v", reason, err)
+		require.True(t, apierrors.IsForbidden(err), "%s: want Forbidden, got %v", reason, err)
 	}
-	require.NoError(t, c.List(ctx, &v1alpha1.MemberClusterList{}), "it is bound at all")
+	require.NoError(t, c.List(ctx, &v1alpha1.MemberClusterList{}), "the role is bound")
 }
 
 // TestMissing checks that Missing returns nothing only when the workloads are rolled out as last applied.
@@ -146,10 +146,10 @@ spec:
 	}
 	target := install.Target{Config: p.Config(), Bootstrap: bootstrap,
 		Cluster: &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "uid-m"}}}
-	until := func(what, says string) {
+	requireMissing := func(description, want string) {
 		t.Helper()
-		mustertest.Eventually(t, timeout, what, func() error {
-			if got, err := with("0").Missing(ctx, target); err != nil || !strings.Contains(got, says) || says == "" &&
+		mustertest.Eventually(t, timeout, description, func() error {
+			if got, err := with("0").Missing(ctx, target); err != nil || !strings.Contains(got, want) || want == "" &&
 				got != "" {
 				return fmt.Errorf("%q (%w)", got, err)
 			}
@@ -157,15 +157,15 @@ spec:
 		})
 	}
 
-	until("nothing is to run", "")
+	requireMissing("the manifests have no replicas and are not installed", "")
 	require.NoError(t, with("0").Install(ctx, target))
-	until("all that is to run does", "")
+	requireMissing("the workload has no replicas", "")
 	require.NoError(t, with("1").Install(ctx, target))
-	until("there is no node for it", "testmissing/agent on the member is not rolled out: Available: 0/1")
+	requireMissing("the pod cannot be scheduled", "testmissing/agent on the member is not rolled out: Available: 0/1")
 	require.NoError(t, with("0").Install(ctx, target))
-	until("that runs which was installed last", "")
+	requireMissing("the last applied workload has no replicas", "")
 	require.NoError(t, c.Delete(ctx,
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "testmissing", Name: "agent"}}))
-	until("a user has deleted it", "testmissing/agent does not exist on the member")
+	requireMissing("the Deployment was deleted", "testmissing/agent does not exist on the member")
 	require.NoError(t, with("0").Uninstall(ctx, target))
 }

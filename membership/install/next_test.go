@@ -23,119 +23,130 @@ func TestNext(t *testing.T) {
 		change(&o)
 		return o
 	}
-	live, used, ended := &tokenSeen{Ends: epoch.Add(time.Minute)}, &tokenSeen{Ends: epoch.Add(time.Minute), Used: true},
+	valid, used, expired := &tokenSeen{Ends: epoch.Add(time.Minute)}, &tokenSeen{Ends: epoch.Add(time.Minute), Used: true},
 		&tokenSeen{Ends: epoch}
 	for _, test := range []struct {
 		reason string
 		o      observed
 		action action
-		why    string // the reason of the condition
+		shown  string // the reason of the condition
 		after  time.Duration
 	}{
-		{"no decision: nothing is created on the cluster", observed{Now: epoch}, idle, v1alpha1.ReasonNotAccepted,
+		{"a member that is not accepted: nothing is installed", observed{Now: epoch}, idle, v1alpha1.ReasonNotAccepted,
 			0},
-		{"it was accepted: install", observed{Now: epoch, Accepted: true}, install, v1alpha1.ReasonInstalling, 0},
-		{"the last attempt failed: its reason is shown until one succeeds",
+		{"a new accepted member: the agent is installed",
+			observed{Now: epoch, Accepted: true}, install, v1alpha1.ReasonInstalling, 0},
+		{"a failed attempt: its reason is shown until an attempt succeeds",
 			observed{Now: epoch, Accepted: true, Install: installSeen{Touched: true, Shown: v1alpha1.ReasonInstallFailed}},
 			install, "", 0},
-		{"it is in and nothing has changed: no request", installed(func(*observed) {}), idle, "", 0},
-		{"the hub has moved, and it is not its turn", installed(func(o *observed) { o.Desired.Hash = "other" }), idle,
+		{"an installed agent without changes", installed(func(*observed) {}), idle, "", 0},
+		{"another hash without a rollout permit", installed(func(o *observed) { o.Desired.Hash = "other" }), idle,
 			v1alpha1.ReasonInstallWaiting, 0},
-		{"it is its turn", installed(func(o *observed) { o.Desired.Hash, o.Permitted = "other", true }), install,
+		{"another hash with a rollout permit",
+			installed(func(o *observed) { o.Desired.Hash, o.Permitted = "other", true }), install,
 			v1alpha1.ReasonInstalling, 0},
-		{"it has had its turn, also of a hub that has ended",
+		{"another hash: an installation in progress continues without a permit",
 			installed(func(o *observed) { o.Desired.Hash, o.Install.Shown = "other", v1alpha1.ReasonInstalling }), install,
 			v1alpha1.ReasonInstalling, 0},
-		{"it is tried again",
+		{"another hash: a failed installation is retried without a permit",
 			installed(func(o *observed) { o.Desired.Hash, o.Install.Shown = "other", v1alpha1.ReasonInstallFailed }),
 			install, "", 0},
-		{"but not where the hub does not get there",
+		{"another hash: a failed installation of an unreachable member is not retried",
 			installed(func(o *observed) {
 				o.Desired.Hash, o.Install.Shown, o.Unreachable = "other", v1alpha1.ReasonInstallFailed, true
 			}), idle,
 			"", 0},
-		{"its agent has not come, so there is nothing to lose",
+		{"another hash: an agent that has not joined needs no permit",
 			installed(func(o *observed) { o.Desired.Hash, o.Joined = "other", false }), install, v1alpha1.ReasonInstalling, 0},
-		{"a request does not wait", installed(func(o *observed) { o.Desired.Hash, o.Desired.RequestedAt = "other", "now" }),
+		{"another hash: a requested installation needs no permit",
+			installed(func(o *observed) { o.Desired.Hash, o.Desired.RequestedAt = "other", "now" }),
 			install, v1alpha1.ReasonInstalling, 0},
-		{"the hub is as it was again", installed(func(o *observed) { o.Install.Shown = v1alpha1.ReasonInstallWaiting }), idle,
+		{"a waiting member whose hash is current again",
+			installed(func(o *observed) { o.Install.Shown = v1alpha1.ReasonInstallWaiting }), idle,
 			v1alpha1.ReasonInstalled, 0},
-		{"a user requests it",
+		{"a user requests an installation",
 			installed(func(o *observed) { o.Desired.RequestedAt = "now" }), install, v1alpha1.ReasonInstalling,
 			0},
-		{"that was answered",
+		{"a request that was answered",
 			installed(func(o *observed) { o.Desired.RequestedAt, o.Install.Last.RequestedAt = "now", "now" }), idle,
 			"", 0},
-		{"the annotation was taken off, which asks for nothing",
+		{"the annotation of a former request was removed",
 			installed(func(o *observed) { o.Install.Last.RequestedAt = "now" }), idle, "", 0},
-		{"the agent has come in with the token: that is thrown away", installed(func(o *observed) { o.Token = used }),
+		{"a used token of a joined agent is deleted", installed(func(o *observed) { o.Token = used }),
 			discard, "", 0},
-		{"an agent that was there before may still need it", installed(func(o *observed) { o.Token = live }), idle, "",
+		{"a valid token of a joined agent is kept until it expires",
+			installed(func(o *observed) { o.Token = valid }), idle, "",
 			time.Minute},
-		{"it cannot be used any more", installed(func(o *observed) { o.Token = ended }), discard, "", 0},
-		{"the agent has time to come", installed(func(o *observed) { o.Joined, o.Token = false, live }), idle, "",
+		{"an expired token of a joined agent is deleted", installed(func(o *observed) { o.Token = expired }), discard, "", 0},
+		{"an agent that has not joined has time until its token expires",
+			installed(func(o *observed) { o.Joined, o.Token = false, valid }), idle, "",
 			time.Minute},
-		{"the agent has a credential and has not confirmed: it may still fetch the answer",
+		{"a used token is kept until the agent has joined",
 			installed(func(o *observed) { o.Joined, o.Token = false, used }), idle, "", time.Minute},
-		{"the agent did not come in time", installed(func(o *observed) { o.Joined, o.Token = false, ended }), install,
+		{"the token expired before the agent joined: installed again",
+			installed(func(o *observed) { o.Joined, o.Token = false, expired }), install,
 			v1alpha1.ReasonInstalling, 0},
-		{"the claim was cleared: the next agent needs a credential", installed(func(o *observed) { o.Joined = false }),
+		{"an agent that has not joined and has no token is installed again",
+			installed(func(o *observed) { o.Joined = false }),
 			install, v1alpha1.ReasonInstalling, 0},
-		{"the last attempt was cut short, and what it was for is no more",
+		{"an interrupted installation is repeated",
 			installed(func(o *observed) { o.Install.Shown = v1alpha1.ReasonInstalling }), install, v1alpha1.ReasonInstalling, 0},
-		{"it had failed, and is not known to be as it was",
+		{"a failed installation is repeated",
 			installed(func(o *observed) { o.Install.Shown = v1alpha1.ReasonInstallFailed }), install, "", 0},
-		{"an agent that was given up is back",
+		{"an agent that did not return has joined again",
 			installed(func(o *observed) { o.Install.Shown = v1alpha1.ReasonAgentNotReturned }),
 			idle, v1alpha1.ReasonInstalled, 0},
-		{"acceptance was withdrawn: what is there stays, and is not renewed",
+		{"without acceptance, the installation stays and is not updated",
 			installed(func(o *observed) { o.Accepted, o.Desired.Hash = false, "other" }), idle, "", 0},
-		{"and its credential is withdrawn", installed(func(o *observed) { o.Accepted, o.Token = false, live }), discard,
+		{"without acceptance, the token is deleted",
+			installed(func(o *observed) { o.Accepted, o.Token = false, valid }), discard,
 			"", 0},
-		{"its agent has to clean up first",
+		{"a leaving member whose agent has not confirmed: no removal",
 			installed(func(o *observed) { o.Leave.Requested, o.Leave.AgentIn = true, true }), idle, "", 0},
-		{"and may need the credential that it was given to come back for that",
-			installed(func(o *observed) { o.Leave.Requested, o.Leave.AgentIn, o.Token = true, true, live }), idle, "",
+		{"a leaving member whose agent has not confirmed: a valid token is kept",
+			installed(func(o *observed) { o.Leave.Requested, o.Leave.AgentIn, o.Token = true, true, valid }), idle, "",
 			time.Minute},
-		{"which cannot be used any more",
-			installed(func(o *observed) { o.Leave.Requested, o.Leave.AgentIn, o.Token = true, true, ended }),
+		{"a leaving member whose agent has not confirmed: an expired token is deleted",
+			installed(func(o *observed) { o.Leave.Requested, o.Leave.AgentIn, o.Token = true, true, expired }),
 			discard, "", 0},
-		{"or which it has come in with",
+		{"a leaving member whose agent has not confirmed: a used token is deleted",
 			installed(func(o *observed) { o.Leave.Requested, o.Leave.AgentIn, o.Token = true, true, used }),
 			discard, "", 0},
-		{"the leave does not wait for it any more",
+		{"a forced leave: the token is deleted",
 			installed(func(o *observed) {
-				o.Leave.Requested, o.Leave.AgentIn, o.Leave.Forced, o.Token = true, true, true, live
+				o.Leave.Requested, o.Leave.AgentIn, o.Leave.Forced, o.Token = true, true, true, valid
 			}), discard, "", 0},
-		{"the agent has confirmed", installed(func(o *observed) { o.Leave.Requested = true }), uninstall, "", 0},
-		{"an attempt to install it has failed half way", observed{Now: epoch, Leave: leaveSeen{Requested: true},
-			Install: installSeen{Touched: true}}, uninstall, "",
+		{"a leaving member whose agent has confirmed: the agent is removed",
+			installed(func(o *observed) { o.Leave.Requested = true }), uninstall, "", 0},
+		{"a leaving member with an incomplete installation: the agent is removed",
+			observed{Now: epoch, Leave: leaveSeen{Requested: true},
+				Install: installSeen{Touched: true}}, uninstall, "",
 			0},
-		{"nothing was ever installed", observed{Now: epoch, Leave: leaveSeen{Requested: true}}, idle, "", 0},
-		{"it cannot be removed",
+		{"a leaving member without an installation", observed{Now: epoch, Leave: leaveSeen{Requested: true}}, idle, "", 0},
+		{"a leaving member whose removal was given up",
 			installed(func(o *observed) { o.Leave.Requested, o.Leave.GaveUp = true, true }), idle, "", 0},
-		{"the agent cleans up when it comes back",
+		{"a forced leave: the agent stays, to clean up later",
 			installed(func(o *observed) { o.Leave.Requested, o.Leave.Forced = true, true }), idle,
 			"", 0},
-		{"a request does not count when it leaves",
+		{"a leaving member: a requested installation has no effect",
 			installed(func(o *observed) { o.Leave.Requested, o.Leave.GaveUp, o.Desired.RequestedAt = true, true, "now" }),
 			idle, "", 0},
 	} {
 		got := next(test.o)
 		require.Equal(t, test.action, got.Action, test.reason)
 		require.Equal(t, test.after, got.After, test.reason)
-		if test.why == "" {
+		if test.shown == "" {
 			require.Nil(t, got.Condition, test.reason)
 		} else {
 			require.NotNil(t, got.Condition, test.reason)
-			require.Equal(t, test.why, got.Condition.Reason, test.reason)
+			require.Equal(t, test.shown, got.Condition.Reason, test.reason)
 		}
 	}
 }
 
-// TestNextSettles checks, for all observations, that no action is left one round after an action was carried out, and
-// that no agent loses an object that it needs.
-func TestNextSettles(t *testing.T) {
+// TestNext_Properties checks, for all observations, that no action is left one round after an action was carried out,
+// and that no agent loses an object that it needs.
+func TestNext_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
 		o := observed{
@@ -165,19 +176,19 @@ func TestNextSettles(t *testing.T) {
 		}).Draw(t, "shown")
 		o.Permitted, o.Heartbeat.Arrives = flag("turn"), !o.Heartbeat.Lost && flag("heard")
 		if s := next(o); o.Install.Last == nil && o.Accepted && !o.Leave.Requested && s.Action != install {
-			t.Fatal("a first installation waits")
+			t.Fatal("the first installation waits for a permit")
 		}
 		for range 4 {
 			s := next(o)
 			switch s.Action {
 			case idle:
 				if s.After > 0 && o.Token == nil && !o.Install.awaitsHealth() && (!o.Heartbeat.Lost || o.CredentialEnd.IsZero()) {
-					t.Fatal("waits for nothing")
+					t.Fatal("idle with a requeue and nothing to wait for")
 				}
 				return
 			case install:
 				if !o.Accepted || o.Leave.Requested {
-					t.Fatal("installs without being accepted")
+					t.Fatal("an agent is installed on a member that is not accepted or leaves")
 				}
 				o.Install.Touched, o.Install.Shown = true, s.Then.Reason
 				o.Install.Last = &v1alpha1.InstallStatus{Hash: o.Desired.Hash, RequestedAt: o.Desired.RequestedAt,
@@ -187,27 +198,30 @@ func TestNextSettles(t *testing.T) {
 				o.Install.Runs = &running{}
 			case uninstall:
 				if !o.Leave.Requested || o.Leave.AgentIn || o.Leave.Forced {
-					t.Fatal("removes an agent that has something to do")
+					t.Fatal("an agent is removed that may have to clean up")
 				}
 				o.Install.Touched, o.Install.Last, o.Token = false, nil, nil
 			case discard:
 				o.Token = nil
 			}
 		}
-		t.Fatal("never comes to rest")
+		t.Fatal("next returns more than four actions in sequence")
 	})
 }
 
-func TestHash(t *testing.T) {
+func TestHashOf(t *testing.T) {
 	hub := registration.Bootstrap{Server: "https://a", CA: []byte("b")}
 	base := hashOf(hub, &Manifests{Version: "1"})
-	require.Len(t, base, 64, "it has to fit into the status")
+	require.Len(t, base, 64, "the hash has the length that the status accepts")
 	for reason, other := range map[string]string{
-		"another address":   hashOf(registration.Bootstrap{Server: "https://b", CA: []byte("b")}, &Manifests{Version: "1"}),
-		"another authority": hashOf(registration.Bootstrap{Server: "https://a", CA: []byte("c")}, &Manifests{Version: "1"}),
-		"another revision":  hashOf(hub, &Manifests{Version: "2"}),
-		"parts of the same": hashOf(registration.Bootstrap{Server: "https://ab", CA: nil}, &Manifests{Version: "1"}),
-		"no revision":       hashOf(hub, Func(nil)),
+		"another address of the hub": hashOf(registration.Bootstrap{Server: "https://b", CA: []byte("b")},
+			&Manifests{Version: "1"}),
+		"another CA of the hub": hashOf(registration.Bootstrap{Server: "https://a", CA: []byte("c")},
+			&Manifests{Version: "1"}),
+		"another version of the manifests": hashOf(hub, &Manifests{Version: "2"}),
+		"the same bytes divided differently": hashOf(registration.Bootstrap{Server: "https://ab", CA: nil},
+			&Manifests{Version: "1"}),
+		"an installer without a version": hashOf(hub, Func(nil)),
 	} {
 		require.NotEqual(t, base, other, reason)
 	}
@@ -219,13 +233,14 @@ func TestInventory(t *testing.T) {
 	role := object{"rbac.authorization.k8s.io/v1", "ClusterRole", "", "agent"}
 	all := inventory{deployment, role}
 	if diff := cmp.Diff(all, parseInventory(all.String())); diff != "" {
-		t.Errorf("what was written is not what is read: %s", diff)
+		t.Errorf("parse of the written inventory (-want +got):\n%s", diff)
 	}
 	require.Empty(t, parseInventory("what a user\nhas written there"), "invalid lines lead to no deletion")
 	older := deployment
 	older.APIVersion = "apps/v1beta1"
-	require.Empty(t, inventory{older}.without(all), "an object of another version is the same one, and is not pruned")
+	require.Empty(t, inventory{older}.without(all),
+		"an object of another API version is the same object, and is not pruned")
 	require.Equal(t, inventory{role}, all.without(inventory{older}))
 	require.Equal(t, inventory{role, deployment}, all.backwards())
-	require.Len(t, all.with(inventory{older, role}), 2, "each once")
+	require.Len(t, all.with(inventory{older, role}), 2, "each object once")
 }

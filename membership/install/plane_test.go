@@ -53,7 +53,7 @@ func newScheme() *runtime.Scheme { return mustertest.Scheme(v1alpha1.AddToScheme
 type testHub struct {
 	t         *testing.T
 	plane     *localplane.Plane
-	client    client.Client // an administrator's
+	client    client.Client // of an administrator
 	namespace string        // on the member
 	runner    *install.Runner
 	requests  *counter // of the Runner and of the hub together
@@ -105,7 +105,7 @@ func (h *testHub) member(change func(*v1alpha1.MemberCluster)) *v1alpha1.MemberC
 		},
 	}
 	change(cluster)
-	mustertest.Eventually(h.t, timeout, "the MemberCluster can be made",
+	mustertest.Eventually(h.t, timeout, "the MemberCluster can be created",
 		func() error { return h.client.Create(h.t.Context(), cluster) })
 	return cluster
 }
@@ -115,7 +115,7 @@ func unchanged(*v1alpha1.MemberCluster) {}
 // connect runs the Runner for a member like a fleet, again after an error.
 func (h *testHub) connect(cluster *v1alpha1.MemberCluster, config *rest.Config) (stop func()) {
 	h.t.Helper()
-	cluster = cluster.DeepCopy() // the test goes on to read into its own
+	cluster = cluster.DeepCopy() // the test reads into its own object
 	return mustertest.Run(h.t, "the runner", func(ctx context.Context) error {
 		for ctx.Err() == nil {
 			if err := h.runner.Run(ctx,
@@ -166,7 +166,7 @@ func manifests(t *testing.T, version string, more ...client.Object) *install.Man
 			objects := []client.Object{
 				&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "agent"}},
 				&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
-				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, // not the first, and yet it is
+				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, // installed first, regardless of its position
 			}
 			for _, object := range more {
 				objects = append(objects, object.DeepCopyObject().(client.Object))
@@ -184,12 +184,12 @@ func (h *testHub) until(condition, reason string) *v1alpha1.MemberCluster {
 		if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: h.namespace}, cluster); err != nil {
 			return err
 		}
-		is := meta.FindStatusCondition(cluster.Status.Conditions, condition)
+		current := meta.FindStatusCondition(cluster.Status.Conditions, condition)
 		switch {
-		case is == nil:
+		case current == nil:
 			return fmt.Errorf("condition %s is missing", condition)
-		case is.Reason != reason:
-			return fmt.Errorf("the reason is %s: %s", is.Reason, is.Message)
+		case current.Reason != reason:
+			return fmt.Errorf("the reason is %s: %s", current.Reason, current.Message)
 		}
 		return nil
 	})

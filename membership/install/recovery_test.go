@@ -22,10 +22,10 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestCredentialEnded checks a member that was off for so long that the agent's credential and its bootstrap
+// TestCredentialExpired checks a member that was off for so long that the agent's credential and its bootstrap
 // credential have expired. It joins again with the same identity.
-func TestCredentialEnded(t *testing.T) {
-	const month = 30 * 24 * time.Hour // what is made anew has to be good by the clock that was put forward
+func TestCredentialExpired(t *testing.T) {
+	const month = 30 * 24 * time.Hour // new tokens must be valid at the time of the shifted clock
 	clock := &mustertest.Clock{}
 	options := install.Options{Installer: manifests(t, "1"), TokenTTL: month, Clock: clock}
 	h := startHub(t, options)
@@ -35,28 +35,29 @@ func TestCredentialEnded(t *testing.T) {
 	off := h.agent(cluster.Spec.ClusterID)
 	before := h.until(v1alpha1.ConditionHealthy, v1alpha1.ReasonHeartbeating)
 	end := before.Status.CredentialExpirationTime
-	require.NotNil(t, end, "it is on record without a renewal")
+	require.NotNil(t, end, "the status has the expiration time without a renewal")
 	h.gone(&v1alpha1.JoinToken{}, membership.RegistrationNamespace, "install-"+string(cluster.UID))
 	given := h.removed()
 
 	off()
 	h.until(v1alpha1.ConditionHealthy, v1alpha1.ReasonHeartbeatLost)
-	// What it has ends now, and by the hub's clock in a week.
+	// The credential is revoked now. By the hub's clock, it expires in a week.
 	h.endTokens(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: before.Status.Namespace,
 		Name: membership.AgentName}})
-	look := func(h *testHub, now string) {
-		h.change(func(m *v1alpha1.MemberCluster) { m.Labels = map[string]string{"look": now} })
+	reconcile := func(h *testHub, label string) {
+		h.change(func(m *v1alpha1.MemberCluster) { m.Labels = map[string]string{"reconcile": label} })
 		h.quiet()
 	}
-	look(h, "before")
-	require.Equal(t, given, see(h, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data, "it may come back by itself")
+	reconcile(h, "before")
+	require.Equal(t, given, see(h, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data,
+		"the agent may connect again with its credential")
 
-	// The hub is another one by then.
+	// Another hub runs when the credential has expired.
 	stop()
 	clock.Move(time.Until(end.Time) + time.Hour)
 	next := startHubAgain(h, options)
 	next.connect(cluster, next.plane.Config())
-	mustertest.Eventually(next.t, timeout, "the agent is installed anew", func() error {
+	mustertest.Eventually(next.t, timeout, "the agent is installed again", func() error {
 		if is := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Install; is.Recovery == nil ||
 			is.Recovery.Attempts != 1 {
 			return fmt.Errorf("%+v", is)
@@ -65,23 +66,24 @@ func TestCredentialEnded(t *testing.T) {
 	})
 	again := see(next, &corev1.Secret{}, agent.DefaultBootstrapSecret)
 	require.NotEqual(t, given, again.Data)
-	look(next, "after")
-	require.Equal(t, again.Data, see(next, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data, "it has time to come")
+	reconcile(next, "after")
+	require.Equal(t, again.Data, see(next, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data,
+		"the agent has time to join")
 
 	next.agent(cluster.Spec.ClusterID)
 	back := next.until(v1alpha1.ConditionHealthy, v1alpha1.ReasonHeartbeating)
-	require.Equal(t, before.Spec.Claim, back.Spec.Claim, "it is the same agent")
+	require.Equal(t, before.Spec.Claim, back.Spec.Claim, "the agent is the same one")
 	require.Equal(t, before.Spec.ClusterID, back.Spec.ClusterID)
-	mustertest.Eventually(next.t, timeout, "what it has now is on record", func() error {
+	mustertest.Eventually(next.t, timeout, "the status has the new expiration time", func() error {
 		if now := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.CredentialExpirationTime; !end.Before(now) {
 			return errors.New("the status has the former expiration time")
 		}
 		return nil
 	})
 	left := next.removed()
-	look(next, "again")
+	reconcile(next, "again")
 	require.Equal(t, left, see(next, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data,
-		"one that is heard needs nothing")
+		"a member with heartbeats has no recovery")
 
 	next.leave()
 	next.gone(&corev1.Namespace{}, "", next.namespace)
@@ -89,7 +91,7 @@ func TestCredentialEnded(t *testing.T) {
 
 // endTokens deletes a ServiceAccount and waits until the API server refuses its tokens. The API server remembers for
 // ten seconds that a token was valid: an agent that returned within this time would still connect with its token. The
-// token with which endTokens finds out is first used after all others.
+// token of this check is first used after all others.
 func (h *testHub) endTokens(account *corev1.ServiceAccount) {
 	h.t.Helper()
 	request := &authenticationv1.TokenRequest{}
@@ -107,7 +109,7 @@ func (h *testHub) endTokens(account *corev1.ServiceAccount) {
 	require.NoError(h.t, h.client.Delete(h.t.Context(), account))
 	mustertest.Eventually(h.t, timeout, "the API server refuses the token", func() error {
 		if err := whoAmI(); !apierrors.IsUnauthorized(err) {
-			return fmt.Errorf("the API server answered %w", cmp.Or(err, errors.New("without an error")))
+			return fmt.Errorf("the API server returned %w", cmp.Or(err, errors.New("without an error")))
 		}
 		return nil
 	})

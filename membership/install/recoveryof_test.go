@@ -11,8 +11,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// lost returns a member whose heartbeats stopped before its credential expired, a minute ago.
-func lost(change func(*observed)) observed {
+// lostMember returns a member whose heartbeats stopped before its credential expired, a minute ago.
+func lostMember(change func(*observed)) observed {
 	o := observed{
 		Now: epoch, Accepted: true, Joined: true, CredentialEnd: epoch.Add(-time.Minute), Desired: desired{Hash: "h"},
 		Heartbeat: heartbeatSeen{Lost: true}, Timeouts: timeouts{Token: time.Hour},
@@ -23,7 +23,7 @@ func lost(change func(*observed)) observed {
 	return o
 }
 
-func tried(o *observed, attempts int32, at time.Time) {
+func withAttempts(o *observed, attempts int32, at time.Time) {
 	o.Install.Last.Recovery = &v1alpha1.InstallRecovery{CredentialExpirationTime: metav1.NewTime(o.CredentialEnd),
 		Attempts: attempts}
 	o.Install.Last.InstalledAt = new(metav1.NewTime(at))
@@ -35,33 +35,38 @@ func TestRecoveryOf(t *testing.T) {
 		o      observed
 		want   recovery
 	}{
-		{"it cannot come back by itself", lost(func(*observed) {}), recovery{Due: true}},
-		{"it is heard, so it has one that works", lost(func(o *observed) { o.Heartbeat.Lost = false }), recovery{}},
-		{"its credential does not expire, or that is unknown", lost(func(o *observed) { o.CredentialEnd = time.Time{} }),
+		{"the credential has expired and no heartbeats arrive", lostMember(func(*observed) {}), recovery{Due: true}},
+		{"heartbeats arrive", lostMember(func(o *observed) { o.Heartbeat.Lost = false }), recovery{}},
+		{"the expiration of the credential is unknown", lostMember(func(o *observed) { o.CredentialEnd = time.Time{} }),
 			recovery{}},
-		{"it may come back by itself until then", lost(func(o *observed) { o.CredentialEnd = epoch.Add(time.Hour) }),
+		{"the credential has not expired", lostMember(func(o *observed) { o.CredentialEnd = epoch.Add(time.Hour) }),
 			recovery{After: time.Hour}},
-		{"the hub does not get there, and is woken up when it does", lost(func(o *observed) { o.Unreachable = true }),
+		{"the member is unreachable", lostMember(func(o *observed) { o.Unreachable = true }),
 			recovery{}},
-		{"it has not joined, which is another matter", lost(func(o *observed) { o.Joined = false }), recovery{}},
-		{"it was given another one a while ago",
-			lost(func(o *observed) { o.Token = &tokenSeen{Ends: epoch.Add(time.Minute)} }), recovery{After: time.Minute}},
-		{"once was not enough, and it has time", lost(func(o *observed) { tried(o, 1, epoch.Add(-time.Minute)) }),
+		{"the agent has not joined", lostMember(func(o *observed) { o.Joined = false }), recovery{}},
+		{"the member has a token that is still valid",
+			lostMember(func(o *observed) { o.Token = &tokenSeen{Ends: epoch.Add(time.Minute)} }), recovery{After: time.Minute}},
+		{"after one attempt, the agent has time to return",
+			lostMember(func(o *observed) { withAttempts(o, 1, epoch.Add(-time.Minute)) }),
 			recovery{After: 59 * time.Minute}},
-		{"once was not enough", lost(func(o *observed) { tried(o, 1, epoch.Add(-time.Hour)) }), recovery{Due: true}},
-		{"each time it has twice as long", lost(func(o *observed) { tried(o, 3, epoch) }), recovery{After: 4 * time.Hour}},
-		{"but a day at most", lost(func(o *observed) { tried(o, maxRecoveries, epoch); o.Timeouts.Token = 20 * time.Hour }),
+		{"after one attempt, the time has passed",
+			lostMember(func(o *observed) { withAttempts(o, 1, epoch.Add(-time.Hour)) }), recovery{Due: true}},
+		{"the interval doubles with each attempt",
+			lostMember(func(o *observed) { withAttempts(o, 3, epoch) }), recovery{After: 4 * time.Hour}},
+		{"the interval is at most a day",
+			lostMember(func(o *observed) { withAttempts(o, maxRecoveries, epoch); o.Timeouts.Token = 20 * time.Hour }),
 			recovery{After: 24 * time.Hour}},
-		{"or as long as the credential is good",
-			lost(func(o *observed) { tried(o, 4, epoch); o.Timeouts.Token = 30 * time.Hour }),
+		{"the interval is at least the lifetime of the token",
+			lostMember(func(o *observed) { withAttempts(o, 4, epoch); o.Timeouts.Token = 30 * time.Hour }),
 			recovery{After: 30 * time.Hour}},
-		{"it was enough", lost(func(o *observed) { tried(o, maxRecoveries, epoch.AddDate(0, 0, -2)) }),
+		{"recovery is given up after the last attempt",
+			lostMember(func(o *observed) { withAttempts(o, maxRecoveries, epoch.AddDate(0, 0, -2)) }),
 			recovery{GivenUp: true}},
-		{"and is, where the hub does not get there",
-			lost(func(o *observed) { tried(o, maxRecoveries, epoch.AddDate(0, 0, -2)); o.Unreachable = true }),
+		{"recovery of an unreachable member is given up after the last attempt",
+			lostMember(func(o *observed) { withAttempts(o, maxRecoveries, epoch.AddDate(0, 0, -2)); o.Unreachable = true }),
 			recovery{GivenUp: true}},
-		{"it came back meanwhile, and that credential has ended as well", lost(func(o *observed) {
-			tried(o, maxRecoveries, epoch.AddDate(0, 0, -2))
+		{"another credential has expired since", lostMember(func(o *observed) {
+			withAttempts(o, maxRecoveries, epoch.AddDate(0, 0, -2))
 			o.CredentialEnd = epoch
 		}), recovery{Due: true}},
 	} {
@@ -71,33 +76,35 @@ func TestRecoveryOf(t *testing.T) {
 
 func TestRecoveryAfter(t *testing.T) {
 	attempts := func(change func(*observed)) int32 {
-		after := recoveryAfter(lost(change))
+		after := recoveryAfter(lostMember(change))
 		if after == nil {
 			return 0
 		}
-		require.True(t, after.CredentialExpirationTime.Time.Equal(lost(change).CredentialEnd))
+		require.True(t, after.CredentialExpirationTime.Time.Equal(lostMember(change).CredentialEnd))
 		return after.Attempts
 	}
 	require.Equal(t, int32(1), attempts(func(*observed) {}))
-	require.Equal(t, int32(3), attempts(func(o *observed) { tried(o, 2, epoch) }))
+	require.Equal(t, int32(3), attempts(func(o *observed) { withAttempts(o, 2, epoch) }))
 	require.Equal(t, int32(1),
-		attempts(func(o *observed) { tried(o, maxRecoveries, epoch); o.Desired.RequestedAt = "now" }),
-		"a user has repaired it")
-	require.Zero(t, attempts(func(o *observed) { tried(o, 2, epoch); o.Heartbeat.Lost = false }), "it is back")
-	require.Zero(t, attempts(func(o *observed) { o.CredentialEnd = epoch.Add(time.Second) }), "it was for another reason")
+		attempts(func(o *observed) { withAttempts(o, maxRecoveries, epoch); o.Desired.RequestedAt = "now" }),
+		"a requested installation resets the attempts")
+	require.Zero(t, attempts(func(o *observed) { withAttempts(o, 2, epoch); o.Heartbeat.Lost = false }),
+		"an agent with heartbeats has no recovery")
+	require.Zero(t, attempts(func(o *observed) { o.CredentialEnd = epoch.Add(time.Second) }),
+		"an installation before the expiration is no recovery")
 }
 
-// TestRecoveryEnds checks, for all times of the decisions, that an agent that never connects again is installed at
-// most maxRecoveries times for a credential, with increasing pauses.
-func TestRecoveryEnds(t *testing.T) {
+// TestRecovery_AttemptsAreLimited checks, for all times of the decisions, that an agent that never connects again is
+// installed at most maxRecoveries times for a credential, with increasing pauses.
+func TestRecovery_AttemptsAreLimited(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o := lost(func(*observed) {})
-		var at []time.Time
+		o := lostMember(func(*observed) {})
+		var installs []time.Time
 		for range 400 {
 			s := next(o)
 			switch s.Action {
 			case install:
-				at = append(at, o.Now)
+				installs = append(installs, o.Now)
 				o.Install.Last = &v1alpha1.InstallStatus{Hash: o.Desired.Hash, InstalledAt: new(metav1.NewTime(o.Now)),
 					Recovery: s.Recovery}
 				o.Token = &tokenSeen{Ends: o.Now.Add(o.Timeouts.Token)}
@@ -105,8 +112,8 @@ func TestRecoveryEnds(t *testing.T) {
 				o.Token = nil
 			default:
 				if s.After == 0 {
-					if len(at) != maxRecoveries || s.Condition == nil || s.Condition.Reason != v1alpha1.ReasonAgentNotReturned {
-						t.Fatalf("given up after %d attempts, and shows %v", len(at), s.Condition)
+					if len(installs) != maxRecoveries || s.Condition == nil || s.Condition.Reason != v1alpha1.ReasonAgentNotReturned {
+						t.Fatalf("given up after %d attempts with the condition %v", len(installs), s.Condition)
 					}
 					return
 				}
@@ -115,10 +122,10 @@ func TestRecoveryEnds(t *testing.T) {
 				s.After /= 2
 			}
 			o.Now = o.Now.Add(s.After)
-			if n := len(at); n > 2 && at[n-1].Sub(at[n-2]) < at[n-2].Sub(at[n-3]) {
-				t.Fatalf("sooner and sooner: %v", at)
+			if n := len(installs); n > 2 && installs[n-1].Sub(installs[n-2]) < installs[n-2].Sub(installs[n-3]) {
+				t.Fatalf("the interval decreases: %v", installs)
 			}
 		}
-		t.Fatalf("never given up: %v", at)
+		t.Fatalf("recovery is never given up: %v", installs)
 	})
 }

@@ -25,65 +25,65 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// tried is an installer that installs nothing. The test sets the result of its Missing.
-type tried struct {
+// fakeInstaller is an installer that installs nothing. The test sets the result of its Missing.
+type fakeInstaller struct {
 	revision string
 	client   client.Client
 
-	mu       sync.Mutex
-	missing  map[string]string
-	installs map[string]int
-	together int // how many were under way at most when one began
+	mu         sync.Mutex
+	missing    map[string]string
+	installs   map[string]int
+	concurrent int // the maximum of installations in progress when an installation begins
 }
 
-func (i *tried) Revision() string { return i.revision }
+func (i *fakeInstaller) Revision() string { return i.revision }
 
-func (i *tried) Install(ctx context.Context, target install.Target) error {
+func (i *fakeInstaller) Install(ctx context.Context, target install.Target) error {
 	all := &v1alpha1.MemberClusterList{}
 	if err := i.client.List(ctx, all); err != nil {
 		return err
 	}
-	underWay := 0
+	inProgress := 0
 	for at := range all.Items {
 		switch reasonOf(&all.Items[at]) {
 		case v1alpha1.ReasonInstalling, v1alpha1.ReasonAgentStarting:
-			underWay++
+			inProgress++
 		}
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.installs[target.Cluster.Name]++
-	i.together = max(i.together, underWay)
+	i.concurrent = max(i.concurrent, inProgress)
 	return nil
 }
 
-func (i *tried) Missing(_ context.Context, target install.Target) (string, error) {
+func (i *fakeInstaller) Missing(_ context.Context, target install.Target) (string, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.missing[target.Cluster.Name], nil
 }
 
-func (i *tried) mend(member string) {
+func (i *fakeInstaller) repair(member string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	delete(i.missing, member)
 }
 
-func (i *tried) seen() (installs map[string]int, together int) {
+func (i *fakeInstaller) observed() (installs map[string]int, concurrent int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return maps.Clone(i.installs), i.together
+	return maps.Clone(i.installs), i.concurrent
 }
 
 func reasonOf(cluster *v1alpha1.MemberCluster) string {
-	if is := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionInstalled); is != nil {
-		return is.Reason
+	if condition := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionInstalled); condition != nil {
+		return condition.Reason
 	}
 	return ""
 }
 
-// startAlone starts a hub that only installs agents: the test sets the health of the members.
-func startAlone(t *testing.T, options install.Options, over ...transport.WrapperFunc) *testHub {
+// startInstaller starts a hub that only installs agents: the test sets the health of the members.
+func startInstaller(t *testing.T, options install.Options, over ...transport.WrapperFunc) *testHub {
 	t.Helper()
 	p := planes.ForTest(t)
 	h := &testHub{t: t, plane: p, client: mustertest.Client(t, p.Config(), newScheme(), crds.Install),
@@ -100,9 +100,9 @@ func startAlone(t *testing.T, options install.Options, over ...transport.Wrapper
 	return h
 }
 
-// veterans creates members with a healthy agent that was installed by an earlier revision, and deletes them at the end
-// of the test.
-func (h *testHub) veterans(names ...string) (out []*v1alpha1.MemberCluster) {
+// installedMembers creates members with a healthy agent that was installed by an earlier revision, and deletes them
+// at the end of the test.
+func (h *testHub) installedMembers(names ...string) (out []*v1alpha1.MemberCluster) {
 	h.t.Helper()
 	ctx := h.t.Context()
 	for _, name := range names {
@@ -127,8 +127,8 @@ func (h *testHub) veterans(names ...string) (out []*v1alpha1.MemberCluster) {
 	return out
 }
 
-// show waits until members have the given reasons in the condition Installed.
-func (h *testHub) show(reasons map[string]string) {
+// requireReasons waits until members have the given reasons in the condition Installed.
+func (h *testHub) requireReasons(reasons map[string]string) {
 	h.t.Helper()
 	mustertest.Eventually(h.t, timeout, fmt.Sprint(reasons), func() error {
 		var wrong []error
@@ -138,7 +138,8 @@ func (h *testHub) show(reasons map[string]string) {
 				return err
 			}
 			if got := reasonOf(cluster); got != want {
-				wrong = append(wrong, fmt.Errorf("%s is %q: %+v", name, got, cluster.Status.Conditions))
+				wrong = append(wrong,
+					fmt.Errorf("member %s: want another reason, got %q: %+v", name, got, cluster.Status.Conditions))
 			}
 		}
 		return errors.Join(wrong...)
@@ -153,51 +154,55 @@ func (h *testHub) annotate(member, key, value string) {
 		})
 }
 
-// TestRollout checks that another revision is installed on one member, and on the others when that is healthy with it.
+// TestRollout checks that another revision is installed on one member first, and on the others when the first is
+// healthy.
 func TestRollout(t *testing.T) {
-	const waits, fails, has = v1alpha1.ReasonInstallWaiting, v1alpha1.ReasonAgentNotHealthy, v1alpha1.ReasonInstalled
-	inner := &tried{revision: "2", missing: map[string]string{"roll-a": "its image is not there"},
+	const waiting, unhealthy, installed = v1alpha1.ReasonInstallWaiting, v1alpha1.ReasonAgentNotHealthy,
+		v1alpha1.ReasonInstalled
+	inner := &fakeInstaller{revision: "2", missing: map[string]string{"roll-a": "its image is not there"},
 		installs: map[string]int{}}
 	options := install.Options{Installer: inner, Concurrent: 2, HealthyWithin: 8 * time.Second}
-	h := startAlone(t, options)
+	h := startInstaller(t, options)
 	inner.client = h.client
-	members := h.veterans("roll-a", "roll-b", "roll-c", "roll-d", "roll-e")
+	members := h.installedMembers("roll-a", "roll-b", "roll-c", "roll-d", "roll-e")
 	connect := func(h *testHub, members ...*v1alpha1.MemberCluster) {
 		for _, each := range members {
 			h.connect(each, h.plane.Config())
 		}
 	}
-	connect(h, members[0]) // the first turn depends on the connections of the hub
-	h.show(map[string]string{"roll-a": v1alpha1.ReasonAgentStarting})
+	connect(h, members[0]) // the first permit depends on the connections of the hub
+	h.requireReasons(map[string]string{"roll-a": v1alpha1.ReasonAgentStarting})
 	connect(h, members[1:]...)
-	h.show(map[string]string{"roll-a": fails, "roll-b": waits, "roll-c": waits, "roll-d": waits, "roll-e": waits})
-	installs, together := inner.seen()
-	require.Equal(t, map[string]int{"roll-a": 1}, installs, "the first alone")
-	require.Equal(t, 1, together)
+	h.requireReasons(map[string]string{"roll-a": unhealthy, "roll-b": waiting, "roll-c": waiting, "roll-d": waiting,
+		"roll-e": waiting})
+	installs, concurrent := inner.observed()
+	require.Equal(t, map[string]int{"roll-a": 1}, installs, "only the first member is updated")
+	require.Equal(t, 1, concurrent)
 
 	// A hub that restarts has the same state. Requests and new members do not wait.
 	h.stop()
-	h = startAlone(t, options)
+	h = startInstaller(t, options)
 	connect(h, members...)
 	h.annotate("roll-e", membership.InstallRequestAnnotation, "now")
-	h.show(map[string]string{"roll-e": has})
-	fresh := h.veterans("roll-new")[0]
+	h.requireReasons(map[string]string{"roll-e": installed})
+	fresh := h.installedMembers("roll-new")[0]
 	before := fresh.DeepCopy()
 	fresh.Status.Install, fresh.Status.Conditions = nil, nil
 	require.NoError(t, h.client.Status().Patch(t.Context(), fresh, client.MergeFrom(before)))
 	h.connect(fresh, h.plane.Config())
-	h.show(map[string]string{"roll-new": has, "roll-a": fails, "roll-b": waits, "roll-c": waits, "roll-d": waits})
-	installs, _ = inner.seen()
+	h.requireReasons(map[string]string{"roll-new": installed, "roll-a": unhealthy, "roll-b": waiting, "roll-c": waiting,
+		"roll-d": waiting})
+	installs, _ = inner.observed()
 	require.Equal(t, map[string]int{"roll-a": 1, "roll-e": 1, "roll-new": 1}, installs)
 
-	inner.mend("roll-a")
+	inner.repair("roll-a")
 	h.annotate("roll-a", "example.com/look", "now") // which the hub does by itself, a minute later
-	h.show(map[string]string{"roll-a": has, "roll-b": has, "roll-c": has, "roll-d": has})
-	installs, together = inner.seen()
+	h.requireReasons(map[string]string{"roll-a": installed, "roll-b": installed, "roll-c": installed, "roll-d": installed})
+	installs, concurrent = inner.observed()
 	require.Equal(t, map[string]int{"roll-a": 1, "roll-b": 1, "roll-c": 1, "roll-d": 1, "roll-e": 1, "roll-new": 1},
-		installs, "each once")
-	require.Equal(t, 2, together, "two at a time")
-	// What is thrown away of the agents that were given a credential has gone its way when there is no more to do.
+		installs, "each member is updated once")
+	require.Equal(t, 2, concurrent, "want two installations at a time")
+	// The tokens of agents with a credential are deleted when the hub is idle.
 	mustertest.Quiet(t, 3*time.Second, h.requests.writes.Load)
 }
 
@@ -205,13 +210,13 @@ func TestRollout(t *testing.T) {
 // progress continue, and no others begin.
 func TestRolloutOverCrashes(t *testing.T) {
 	const ends = 6
-	inner := &tried{revision: "3", installs: map[string]int{}}
+	inner := &fakeInstaller{revision: "3", installs: map[string]int{}}
 	var members []*v1alpha1.MemberCluster
 	for at := 1; at <= ends+1; at++ {
 		crash := mustertest.NewCrash(at%(ends+1), []mustertest.Loss{mustertest.ResponseLost, mustertest.RequestLost}[at%2])
-		h := startAlone(t, install.Options{Installer: inner, Concurrent: 2}, crash.Wrap)
+		h := startInstaller(t, install.Options{Installer: inner, Concurrent: 2}, crash.Wrap)
 		if inner.client = h.client; members == nil {
-			members = h.veterans("crash-a", "crash-b", "crash-c", "crash-d")
+			members = h.installedMembers("crash-a", "crash-b", "crash-c", "crash-d")
 		}
 		var stops []func()
 		for _, each := range members {
@@ -221,10 +226,10 @@ func TestRolloutOverCrashes(t *testing.T) {
 			select {
 			case <-crash.Done():
 			case <-time.After(timeout):
-				t.Fatalf("the hub has not come to write %d", at)
+				t.Fatalf("the hub has not reached write %d", at)
 			}
 		} else {
-			h.show(map[string]string{
+			h.requireReasons(map[string]string{
 				"crash-a": v1alpha1.ReasonInstalled, "crash-b": v1alpha1.ReasonInstalled, "crash-c": v1alpha1.ReasonInstalled,
 				"crash-d": v1alpha1.ReasonInstalled,
 			})
@@ -234,9 +239,9 @@ func TestRolloutOverCrashes(t *testing.T) {
 		}
 		h.stop()
 	}
-	installs, together := inner.seen()
-	require.Len(t, installs, len(members), "all have it")
-	require.LessOrEqual(t, together, 2)
+	installs, concurrent := inner.observed()
+	require.Len(t, installs, len(members), "all members are updated")
+	require.LessOrEqual(t, concurrent, 2)
 	for _, each := range members {
 		now := &v1alpha1.MemberCluster{}
 		require.NoError(t, inner.client.Get(t.Context(), client.ObjectKeyFromObject(each), now))

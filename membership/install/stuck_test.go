@@ -39,9 +39,9 @@ func (stuckStatus) Patch(ctx context.Context, _ client.Object, _ client.Patch,
 	return ctx.Err()
 }
 
-// TestHubThatDoesNotAnswer checks that a hub that does not respond causes an error after a timeout, which is retried
-// and reported.
-func TestHubThatDoesNotAnswer(t *testing.T) {
+// TestRunner_HubDoesNotRespond checks that a hub that does not respond causes an error after a timeout, which is
+// retried and reported.
+func TestRunner_HubDoesNotRespond(t *testing.T) {
 	cluster := func(mode v1alpha1.JoinMode) *v1alpha1.MemberCluster {
 		c := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: "uid"}}
 		c.Spec.JoinMode, c.Status.Install = mode, &v1alpha1.InstallStatus{}
@@ -51,16 +51,16 @@ func TestHubThatDoesNotAnswer(t *testing.T) {
 		reason string
 		do     func(ctx context.Context, r *Runner) error
 	}{
-		{"a look", func(ctx context.Context, r *Runner) error {
+		{"a reconcile times out", func(ctx context.Context, r *Runner) error {
 			return r.Run(ctx, fleet.Connected{Cluster: cluster(v1alpha1.JoinInstall)})
 		}},
-		{"the join mode has changed", func(ctx context.Context, r *Runner) error {
+		{"a reconcile after a change of the join mode times out", func(ctx context.Context, r *Runner) error {
 			return r.Run(ctx, fleet.Connected{Cluster: cluster(v1alpha1.JoinPull)})
 		}},
-		{"a report", func(ctx context.Context, r *Runner) error {
+		{"a write of the status times out", func(ctx context.Context, r *Runner) error {
 			return r.report(ctx, cluster(v1alpha1.JoinInstall), condition(v1alpha1.ReasonInstalled, "x"), nil)
 		}},
-		{"a JoinToken", func(ctx context.Context, r *Runner) error {
+		{"the deletion of a JoinToken times out", func(ctx context.Context, r *Runner) error {
 			return r.discard(ctx, &member{}, cluster(v1alpha1.JoinInstall))
 		}},
 	} {
@@ -68,9 +68,9 @@ func TestHubThatDoesNotAnswer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := &Runner{Options: Options{Clock: clock.RealClock{}}, cached: stuck{}, live: stuck{}, client: stuck{},
 					members: map[types.UID]*member{}}
-				began := time.Now()
+				start := time.Now()
 				require.ErrorIs(t, tc.do(t.Context(), r), context.DeadlineExceeded)
-				require.Equal(t, requestTimeout, time.Since(began))
+				require.Equal(t, requestTimeout, time.Since(start))
 			})
 		})
 	}

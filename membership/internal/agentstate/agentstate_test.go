@@ -12,7 +12,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-func TestReplaces(t *testing.T) {
+func TestState_Replaces(t *testing.T) {
 	existing := State{State: lifecycle.Registering, Reason: "NameTaken", Message: "East is another.", Hub: "https://hub",
 		Bootstrap: "one"}
 	with := func(s State, change func(*State)) State { change(&s); return s }
@@ -23,33 +23,33 @@ func TestReplaces(t *testing.T) {
 		next    State
 		want    bool
 	}{
-		{"nothing is known yet", State{}, State{}, false},
-		{"the first", State{}, existing, true},
-		{"the same later", existing, with(existing, func(s *State) { s.Time = time.Unix(1, 0) }), false},
-		{"the hub has other words", existing, with(existing, func(s *State) { s.Message = "West is another." }), true},
-		{"it was asked with another token, and said the same", existing, with(existing, func(s *State) {
+		{"an empty state does not replace an empty state", State{}, State{}, false},
+		{"the first state is written", State{}, existing, true},
+		{"a later time alone is not written", existing, with(existing, func(s *State) { s.Time = time.Unix(1, 0) }), false},
+		{"another message is written", existing, with(existing, func(s *State) { s.Message = "West is another." }), true},
+		{"another bootstrap credential is written", existing, with(existing, func(s *State) {
 			s.Bootstrap = "two"
 		}),
 			true},
-		{"the network fails in another way", with(existing, func(s *State) { s.Reason = HubUnreachable }),
+		{"another network error is not written", with(existing, func(s *State) { s.Reason = HubUnreachable }),
 			with(existing, func(s *State) { s.Reason, s.Message = HubUnreachable, "No route." }), false},
-		{"it waits for nothing any more", existing, State{State: lifecycle.Registering}, true},
-		{"on the way nothing is worth a word", State{State: lifecycle.Unregistered},
+		{"the end of a blocked request is written", existing, State{State: lifecycle.Registering}, true},
+		{"a state between Unregistered and Joined is not written", State{State: lifecycle.Unregistered},
 			State{State: lifecycle.Joining, Hub: "https://hub", Message: "Looking."}, false},
-		{"it has arrived", State{State: lifecycle.Joining, Hub: "https://hub"}, joined, true},
-		{"what troubles a member is not written down here", joined,
+		{"Joined after Joining is written", State{State: lifecycle.Joining, Hub: "https://hub"}, joined, true},
+		{"an error of a joined agent is not written", joined,
 			with(joined, func(s *State) { s.Message, s.Bootstrap = "The member has joined the hub (no route).", "one" }), false},
-		{"its hub has moved", joined, with(joined, func(s *State) { s.Hub = "https://elsewhere" }), true},
-		{"it is refused", joined, State{State: lifecycle.Rejected, Reason: "Denied"}, true},
-		{"the hub refuses it, and it asks why", joined, State{State: lifecycle.Rejected}, true},
-		{"it leaves", joined, State{State: lifecycle.Leaving}, true},
-		{"it goes to another hub", joined, State{State: Away}, true},
+		{"another address of the hub is written", joined, with(joined, func(s *State) { s.Hub = "https://elsewhere" }), true},
+		{"a denial of a joined agent is written", joined, State{State: lifecycle.Rejected, Reason: "Denied"}, true},
+		{"a refusal without a reason is written", joined, State{State: lifecycle.Rejected}, true},
+		{"Leaving is written", joined, State{State: lifecycle.Leaving}, true},
+		{"Away is written", joined, State{State: Away}, true},
 	} {
 		require.Equal(t, test.want, test.next.Replaces(test.written), test.reason)
 	}
 }
 
-func TestMarshal(t *testing.T) {
+func TestState_Marshal(t *testing.T) {
 	want := State{
 		State: lifecycle.Rejected, Reason: "Denied", Message: "The request was denied.", Hub: "https://hub", Bootstrap: "one",
 		Time: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
@@ -69,12 +69,12 @@ func TestMarshal(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, long.Replaces(got), "a truncated message is written once")
 
-	none, err := Parse("")
+	empty, err := Parse("")
 	require.NoError(t, err)
-	require.Equal(t, State{}, none)
-	for _, wrong := range []string{"x", "{}", "[]", `{"state":1}`} {
-		_, err := Parse(wrong)
-		require.ErrorIs(t, err, errUnreadable, wrong)
+	require.Equal(t, State{}, empty)
+	for _, invalid := range []string{"x", "{}", "[]", `{"state":1}`} {
+		_, err := Parse(invalid)
+		require.ErrorIs(t, err, errUnreadable, invalid)
 	}
 }
 

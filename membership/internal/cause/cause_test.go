@@ -27,36 +27,37 @@ func TestOf(t *testing.T) {
 		err    error
 		want   string
 	}{
-		{"nothing is the matter", nil, ""},
-		{"no server listens", op("dial", 54321, sys("connect", syscall.ECONNREFUSED)), "dial tcp 10.0.0.1:443: " +
+		{"no error", nil, ""},
+		{"no server listens on the port", op("dial", 54321, sys("connect", syscall.ECONNREFUSED)), "dial tcp 10.0.0.1:443: " +
 			"connect: connection refused"},
-		{"the local port differs each time", op("read", 54321, sys("read", syscall.ECONNRESET)),
+		{"the local port of a connection is removed", op("read", 54321, sys("read", syscall.ECONNRESET)),
 			"read tcp 10.0.0.1:443: read: connection reset by peer"},
-		{"the CA is another's", x509.UnknownAuthorityError{}, "x509: certificate signed by unknown authority"},
-		{"what time it is goes on",
+		{"the certificate has an unknown authority",
+			x509.UnknownAuthorityError{}, "x509: certificate signed by unknown authority"},
+		{"the current time is removed from an expired certificate",
 			x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time 2026-01-01T00:00:00Z is after " +
 				"2025-01-01T00:00:00Z"},
 			"x509: certificate has expired or is not yet valid: after 2025-01-01T00:00:00Z"},
-		{"the name is wrong",
+		{"the host name does not exist",
 			&net.OpError{Op: "dial", Net: "tcp",
 				Err: &net.DNSError{Err: "no such host", Name: "hub.example", Server: "10.0.0.10:53", IsNotFound: true}},
 			"lookup hub.example: no such host"},
-		{"which name server does not answer, and to which port, is another each time",
+		{"the name server and its local port are removed from a timeout",
 			&net.DNSError{Err: "read udp 10.1.1.1:41234->10.0.0.10:53: i/o timeout", Name: "hub.example",
 				Server: "10.0.0.10:53", IsTimeout: true},
 			"lookup hub.example: no answer in time"},
-		{"the proxy is away",
+		{"the proxy does not listen",
 			&net.OpError{Op: "proxyconnect", Net: "tcp", Err: op("dial", 1, sys("connect", syscall.ECONNREFUSED))},
 			"proxyconnect tcp: dial tcp 10.0.0.1:443: connect: connection refused"},
-		{"a request that hangs", context.DeadlineExceeded, "no answer in time"},
-		{"a server that is no API server", errors.New("http: server gave HTTP response to HTTPS client"),
+		{"the request times out", context.DeadlineExceeded, "no answer in time"},
+		{"the server does not use TLS", errors.New("http: server gave HTTP response to HTTPS client"),
 			"http: server gave HTTP response to HTTPS client"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			require.Equal(t, tc.want, cause.Of(tc.err))
 			if tc.err != nil {
 				wrapped := fmt.Errorf("read the Membership: %w", &url.Error{Op: "Get", URL: "https://hub/apis", Err: tc.err})
-				require.Equal(t, tc.want, cause.Of(wrapped), "what was tried is not the cause")
+				require.Equal(t, tc.want, cause.Of(wrapped), "the cause of a wrapped error is the same")
 			}
 		})
 	}

@@ -42,7 +42,7 @@ func TestOf(t *testing.T) {
 	require.Equal(t, string(namespace.UID), id)
 
 	_, err = Of(t.Context(), plane.ForTest(t).User("nobody"))
-	require.True(t, apierrors.IsForbidden(err), "the error can be matched: %v", err)
+	require.True(t, apierrors.IsForbidden(err), "want a Forbidden error, got %v", err)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = Of(ended, config)
@@ -86,7 +86,7 @@ func newMember(t *testing.T, c client.Client, name, id string) *v1alpha1.MemberC
 	return cluster
 }
 
-func TestReserve(t *testing.T) {
+func TestReserver_Reserve(t *testing.T) {
 	c, writes := hub(t)
 	for _, test := range []struct {
 		name, reason string
@@ -96,9 +96,9 @@ func TestReserve(t *testing.T) {
 		writes       int64
 	}{
 		{name: "new", reason: "the cluster ID is not set", stored: "east", writes: 1},
-		{name: "known", reason: "nothing is to be written", id: "east", stored: "east"},
+		{name: "known", reason: "the cluster ID is set already", id: "east", stored: "east"},
 		{
-			name: "touched", reason: "that is no reason to fail", stored: "east", writes: 1,
+			name: "touched", reason: "a concurrent change of labels does not fail the reservation", stored: "east", writes: 1,
 			meanwhile: func(cluster *v1alpha1.MemberCluster) {
 				cluster = cluster.DeepCopy()
 				cluster.Labels = map[string]string{"touched": "yes"}
@@ -115,7 +115,7 @@ func TestReserve(t *testing.T) {
 			want: "clusterID cannot change once it is set",
 		},
 		{
-			name: "another", reason: "the one of that name may be meant to be another cluster", writes: 1,
+			name: "another", reason: "a MemberCluster that was created again may be another cluster", writes: 1,
 			meanwhile: func(cluster *v1alpha1.MemberCluster) {
 				require.NoError(t, c.Delete(t.Context(), cluster.DeepCopy()))
 				newMember(t, c, cluster.Name, "")
@@ -123,7 +123,7 @@ func TestReserve(t *testing.T) {
 			want: "metadata.uid",
 		},
 		{
-			name: "taken", reason: "a cluster is one member",
+			name: "taken", reason: "a cluster has at most one member",
 			meanwhile: func(*v1alpha1.MemberCluster) { newMember(t, c, "first", "east") },
 			want:      "member taken needs cluster ID east, which MemberCluster first has already",
 		},
@@ -144,14 +144,16 @@ func TestReserve(t *testing.T) {
 				return
 			}
 			require.NoError(t, err, test.reason)
-			require.Equal(t, stored.ResourceVersion, cluster.ResourceVersion, "it can be written with what there is")
+			require.Equal(t, stored.ResourceVersion, cluster.ResourceVersion,
+				"the MemberCluster has the stored resource version")
 			require.Equal(t, "east", cluster.Spec.ClusterID)
 		})
 	}
 }
 
-// TestReserveAtOnce checks that only one of several members with one cluster reserves its ID concurrently.
-func TestReserveAtOnce(t *testing.T) {
+// TestReserver_ConcurrentReservations checks that only one of several members with one cluster reserves its ID
+// concurrently.
+func TestReserver_ConcurrentReservations(t *testing.T) {
 	c, _ := hub(t)
 	reserver := NewReserver(c, c)
 	var clusters []*v1alpha1.MemberCluster

@@ -23,29 +23,30 @@ func (stuck) List(ctx context.Context, _ client.ObjectList, _ ...client.ListOpti
 	return ctx.Err()
 }
 
-// TestReader_CallsDoNotWaitForEachOther checks that a slow reservation delays no other cluster, and that a second
+// TestReserver_SlowReservationBlocksNoOther checks that a slow reservation delays no other cluster, and that a second
 // member of the same cluster gets an error.
-func TestReader_CallsDoNotWaitForEachOther(t *testing.T) {
+func TestReserver_SlowReservationBlocksNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewReserver(stuck{}, nil)
 		reserve := func(name, id string) error {
 			cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 			return r.Reserve(t.Context(), cluster, id)
 		}
-		began := time.Now()
-		var asking sync.WaitGroup
+		start := time.Now()
+		var reserving sync.WaitGroup
 		for _, id := range []string{"a", "b", "c"} {
-			asking.Go(func() {
+			reserving.Go(func() {
 				if err := reserve("of-"+id, id); err == nil {
-					t.Errorf("cluster %s was not reserved", id)
+					t.Errorf("cluster %s: want an error", id)
 				}
 			})
 		}
 		synctest.Wait()
 		require.ErrorContains(t, reserve("other", "a"), "member other needs cluster ID a, which is being reserved for "+
 			"member of-a")
-		asking.Wait()
-		require.Equal(t, requestTimeout, time.Since(began), "one waits for the other")
-		require.ErrorIs(t, reserve("other", "a"), context.DeadlineExceeded, "the first has given up")
+		reserving.Wait()
+		require.Equal(t, requestTimeout, time.Since(start), "the reservations run concurrently")
+		require.ErrorIs(t, reserve("other", "a"), context.DeadlineExceeded,
+			"the ID is free after the timeout of the first reservation")
 	})
 }

@@ -11,12 +11,12 @@ import (
 
 func TestRecovered(t *testing.T) {
 	require.NoError(t, panics.Recovered(func() error { return nil }))
-	no := errors.New("no")
-	require.Equal(t, no, panics.Recovered(func() error { return no }))
+	expected := errors.New("no")
+	require.Equal(t, expected, panics.Recovered(func() error { return expected }))
 
 	err := panics.Recovered(func() error { panic("out of ideas") })
 	require.EqualError(t, err, "panic: out of ideas")
-	panicked, is := errors.AsType[*panics.Error](err)
-	require.True(t, is)
-	require.Contains(t, string(panicked.Stack), "panics_test.go", "it says where")
+	panicked, ok := errors.AsType[*panics.Error](err)
+	require.True(t, ok)
+	require.Contains(t, string(panicked.Stack), "panics_test.go", "the stack contains the file of the panic")
 }

@@ -28,7 +28,7 @@ func server(t *testing.T) *httptest.Server {
 		}
 	}))
 	s.EnableHTTP2 = true
-	s.Config.ErrorLog = log.New(io.Discard, "", 0) // connections are closed in the middle of things
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // connections are closed during requests
 	s.StartTLS()
 	return s
 }
@@ -45,8 +45,8 @@ func trusting() *http.Transport {
 	return &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // a test's own server
 }
 
-// What is under way fails when the pool is closed, and nothing is sent afterwards.
-func TestClose(t *testing.T) {
+// TestPool_Close checks that requests in progress fail when the pool is closed, and that no request is sent afterwards.
+func TestPool_Close(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	s := server(t)
 	defer s.Close()
@@ -70,8 +70,8 @@ func TestClose(t *testing.T) {
 	_, err = p.RoundTrip(request) //nolint:bodyclose // it fails
 	require.ErrorIs(t, err, ErrClosed)
 	require.ErrorIs(t, err, net.ErrClosed)
-	require.True(t, utilnet.IsProbableEOF(err), "client-go tries again what it takes for a connection that was lost")
-	require.True(t, body.closed, "a RoundTripper owes that, whatever it returns")
+	require.True(t, utilnet.IsProbableEOF(err), "client-go retries after a lost connection")
+	require.True(t, body.closed, "a RoundTripper must close the body, also with an error")
 
 	p.Close()
 	(*Pool)(nil).Close()
@@ -87,18 +87,18 @@ func (c *closing) Close() error {
 	return nil
 }
 
-// TestClosedWhileDialing checks that a connection that is being opened while its pool is closed is closed as well, at
-// every point in time.
-func TestClosedWhileDialing(t *testing.T) {
+// TestPool_CloseWhileDialing checks that a connection that is being opened while its pool is closed is closed as
+// well, at every point in time.
+func TestPool_CloseWhileDialing(t *testing.T) {
 	for _, test := range []struct {
 		name, reason string
-		// whether Close is called before the connection is there, or after; neither: before it is asked for
+		// Close is called before the dialer returns, or after; neither: before DialContext
 		before, after bool
 		dials         int
 	}{
-		{name: "before", reason: "nothing is opened for a pool that is closed", dials: 0},
-		{name: "meanwhile", reason: "Close does not know of it yet", before: true, dials: 1},
-		{name: "after", reason: "Close knows of it", after: true, dials: 1},
+		{name: "Close before DialContext", reason: "a closed pool opens no connection", dials: 0},
+		{name: "Close while the dialer runs", reason: "Close does not know the connection yet", before: true, dials: 1},
+		{name: "Close after DialContext", reason: "Close knows the connection", after: true, dials: 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			near, far := net.Pipe()
@@ -127,21 +127,21 @@ func TestClosedWhileDialing(t *testing.T) {
 			require.Equal(t, test.dials, dials, test.reason)
 			if dials > 0 {
 				_, err = far.Read(make([]byte, 1))
-				require.ErrorIs(t, err, io.EOF, "the other side hears that it is closed")
+				require.ErrorIs(t, err, io.EOF, "the connection is closed")
 			}
 		})
 	}
 }
 
-// TestDialFails checks that the error of a dialer is returned.
-func TestDialFails(t *testing.T) {
+// TestPool_DialError checks that the error of a dialer is returned.
+func TestPool_DialError(t *testing.T) {
 	p := New(func(context.Context, string, string) (net.Conn, error) { return nil, io.ErrUnexpectedEOF })
 	_, err := p.DialContext(t.Context(), "tcp", "east:443")
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
-// TestCloseUnderLoad checks that no connection is left after a Close during requests.
-func TestCloseUnderLoad(t *testing.T) {
+// TestPool_CloseUnderLoad checks that no connection is left after a Close during requests.
+func TestPool_CloseUnderLoad(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	s := server(t)
 	defer s.Close()
