@@ -24,14 +24,15 @@ func TestKindsOf(t *testing.T) {
 	kinds := func(groupVersion string, names ...string) v1alpha1.ServedAPIs {
 		return v1alpha1.ServedAPIs{GroupVersion: groupVersion, Kinds: names}
 	}
-	away := map[schema.GroupVersion]error{{Group: "metrics.k8s.io", Version: "v1beta1"}: errors.New("no answer")}
+	failed := map[schema.GroupVersion]error{{Group: "metrics.k8s.io", Version: "v1beta1"}: errors.New("no answer")}
 	many := make([]*metav1.APIResourceList, maxGroupVersions+1)
 	for i := range many {
 		many[i] = list(fmt.Sprintf("g%d.example.com/v1", i), "things", "Thing")
 	}
-	crowd := list("v1")
+	largeGroup := list("v1")
 	for i := range maxKinds + 1 {
-		crowd.APIResources = append(crowd.APIResources, metav1.APIResource{Name: "things", Kind: fmt.Sprintf("Kind%d", i)})
+		largeGroup.APIResources = append(largeGroup.APIResources,
+			metav1.APIResource{Name: "things", Kind: fmt.Sprintf("Kind%d", i)})
 	}
 	for _, tc := range []struct {
 		reason  string
@@ -41,23 +42,23 @@ func TestKindsOf(t *testing.T) {
 		want    []v1alpha1.ServedAPIs
 		problem string
 	}{
-		{"in order, each once, and no subresources",
+		{"kinds are sorted, without duplicates and subresources",
 			[]*metav1.APIResourceList{list("v1", "pods", "Pod", "pods/eviction", "Eviction", "bindings", "Binding"),
 				list("apps/v1", "deployments", "Deployment", "others", "Deployment")},
 			nil, nil, []v1alpha1.ServedAPIs{kinds("apps/v1", "Deployment"), kinds("v1", "Binding", "Pod")}, ""},
-		{"an extension that is away serves what it did", []*metav1.APIResourceList{list("v1", "pods", "Pod")},
-			[]v1alpha1.ServedAPIs{kinds("metrics.k8s.io/v1beta1", "PodMetrics"), kinds("gone.example.com/v1", "Gone")}, away,
+		{"an unavailable API group keeps its former kinds", []*metav1.APIResourceList{list("v1", "pods", "Pod")},
+			[]v1alpha1.ServedAPIs{kinds("metrics.k8s.io/v1beta1", "PodMetrics"), kinds("gone.example.com/v1", "Gone")}, failed,
 			[]v1alpha1.ServedAPIs{kinds("metrics.k8s.io/v1beta1", "PodMetrics"), kinds("v1", "Pod")}, ""},
-		{"of one that was never there nothing is known", []*metav1.APIResourceList{list("v1", "pods", "Pod")}, nil, away,
+		{"an unavailable API group without former kinds", []*metav1.APIResourceList{list("v1", "pods", "Pod")}, nil, failed,
 			[]v1alpha1.ServedAPIs{kinds("v1", "Pod")}, ""},
-		{"no status holds such a name",
+		{"kinds with invalid names are omitted",
 			[]*metav1.APIResourceList{list("v1", "pods", "Pod", "longs", strings.Repeat("L", 64), "nothings", "")}, nil, nil,
 			[]v1alpha1.ServedAPIs{kinds("v1", "Pod")}, ""},
-		{"half of it would be a lie", many, nil, nil, nil, "the member serves 513 versions of API groups, " +
+		{"too many group versions", many, nil, nil, nil, "the member serves 513 versions of API groups, " +
 			"and the limit of a Membership is 512"},
-		{"of a group, too", []*metav1.APIResourceList{crowd}, nil, nil, nil,
+		{"too many kinds in a group version", []*metav1.APIResourceList{largeGroup}, nil, nil, nil,
 			"the member serves 513 kinds of v1, and the limit of a Membership is 512"},
-		{"there is no such API server", nil, nil, nil, nil, "the member reports that it serves no APIs"},
+		{"no APIs", nil, nil, nil, nil, "the member reports that it serves no APIs"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			got, err := kindsOf(tc.lists, tc.before, tc.failed)

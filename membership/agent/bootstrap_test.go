@@ -21,16 +21,16 @@ import (
 
 // bootstrapSecret is the Secret boot in the namespace of the JoinRequests.
 type bootstrapSecret struct {
-	*byHand
+	*fakeHub
 	secrets corev1client.SecretInterface
 }
 
-func newBootstrapSecret(h *byHand) *bootstrapSecret {
+func newBootstrapSecret(h *fakeHub) *bootstrapSecret {
 	h.t.Helper()
 	member, err := newMember(h.config)
 	require.NoError(h.t, err)
 	h.t.Cleanup(member.close)
-	return &bootstrapSecret{byHand: h, secrets: member.core.Secrets(h.name)}
+	return &bootstrapSecret{fakeHub: h, secrets: member.core.Secrets(h.name)}
 }
 
 // source is a source for one agent.
@@ -73,22 +73,22 @@ func (s *bootstrapSecret) removed() {
 // TestBootstrap_Removed checks that an agent removes its bootstrap credential by default, requests another one when
 // the hub refuses its own credential, and joins as the same member with it.
 func TestBootstrap_Removed(t *testing.T) {
-	h := newByHand(t, "boot-removed").attend()
+	h := newFakeHub(t, "boot-removed").serve()
 	secret, store := newBootstrapSecret(h), &memory{}
 	secret.write(*h.bootstrap)
-	o := Options{Bootstrap: secret.source(), Store: store, Clock: &hasty{}}
+	o := Options{Bootstrap: secret.source(), Store: store, Clock: &fastClock{}}
 	r := h.run(o)
-	is(t, r, lifecycle.Joined)
+	requirePhase(t, r, lifecycle.Joined)
 	secret.removed()
 	claim := store.parsed(t).ClaimKey
 
 	// An agent that is started again needs no bootstrap credential.
 	r.stop()
 	r = h.run(o)
-	is(t, r, lifecycle.Joined)
+	requirePhase(t, r, lifecycle.Joined)
 
-	h.shutOut(h.admit)
-	mustertest.Eventually(t, timeLimit, "the agent asks for another bootstrap credential", func() error {
+	h.revokeAccess(h.admit)
+	mustertest.Eventually(t, timeLimit, "the agent requests another bootstrap credential", func() error {
 		const want = "has no bootstrap credential to request the reason: provide the credential of a JoinToken that is " +
 			"Ready. (there is no bootstrap credential: the agent removed it after the cluster had joined)"
 		if last := r.last(); last.Phase != lifecycle.Rejected || !strings.Contains(last.Message, want) {
@@ -102,9 +102,9 @@ func TestBootstrap_Removed(t *testing.T) {
 	second := *h.bootstrap
 	second.TokenName = "second"
 	secret.write(second)
-	is(t, r, lifecycle.Joined)
+	requirePhase(t, r, lifecycle.Joined)
 	secret.removed()
-	require.Equal(t, claim, store.parsed(t).ClaimKey, "it must be the same member")
+	require.Equal(t, claim, store.parsed(t).ClaimKey, "the agent keeps its claim")
 
 	// Another client writes a credential while the cluster is a member.
 	third := *h.bootstrap
@@ -116,13 +116,13 @@ func TestBootstrap_Removed(t *testing.T) {
 // TestBootstrap_Kept checks that the credential is kept with the option, and that a credential for another hub or
 // address is kept without it.
 func TestBootstrap_Kept(t *testing.T) {
-	h := newByHand(t, "boot-kept").attend()
+	h := newFakeHub(t, "boot-kept").serve()
 	secret, store := newBootstrapSecret(h), &memory{}
 	secret.write(*h.bootstrap)
-	o := Options{Bootstrap: secret.source(), Store: store, Clock: &hasty{}, KeepBootstrap: true}
+	o := Options{Bootstrap: secret.source(), Store: store, Clock: &fastClock{}, KeepBootstrap: true}
 	r := h.run(o)
-	is(t, r, lifecycle.Joined)
-	h.beats()
+	requirePhase(t, r, lifecycle.Joined)
+	h.requireHeartbeats()
 	require.Contains(t, secret.read(), registration.BootstrapKey)
 	r.stop()
 
@@ -131,9 +131,9 @@ func TestBootstrap_Kept(t *testing.T) {
 	secret.write(other)
 	o.KeepBootstrap = false
 	r = h.run(o)
-	is(t, r, lifecycle.Joined)
-	h.beats()
-	require.Contains(t, secret.read(), registration.BootstrapKey, "it is for another address")
+	requirePhase(t, r, lifecycle.Joined)
+	h.requireHeartbeats()
+	require.Contains(t, secret.read(), registration.BootstrapKey, "a credential for another address is kept")
 	secret.write(*h.bootstrap)
 	secret.removed()
 }

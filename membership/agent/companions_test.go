@@ -35,10 +35,10 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-func TestAccompanied(t *testing.T) {
+func TestCompanionChangeFor(t *testing.T) {
 	registered := lifecycle.Record{Registered: true}
 	deregistered := lifecycle.Record{Registered: true, Deregistered: true}
-	seen := func(state v1alpha1.DesiredState, report lifecycle.AgentReport) lifecycle.AgentObserved {
+	observed := func(state v1alpha1.DesiredState, report lifecycle.AgentReport) lifecycle.AgentObserved {
 		return lifecycle.AgentObserved{
 			Now: noon, Record: registered, Hub: lifecycle.HubSeen, PolicySaved: true, Beating: true,
 			Membership: lifecycle.MembershipSeen{State: state, Report: report},
@@ -48,44 +48,44 @@ func TestAccompanied(t *testing.T) {
 		change(&o)
 		return o
 	}
-	in := seen(v1alpha1.StateJoin, lifecycle.ReportedJoined)
-	leaving := seen(v1alpha1.StateLeave, lifecycle.ReportedJoined)
+	joined := observed(v1alpha1.StateJoin, lifecycle.ReportedJoined)
+	leaving := observed(v1alpha1.StateLeave, lifecycle.ReportedJoined)
 	for _, tc := range []struct {
 		reason string
 		o      lifecycle.AgentObserved
 		phase  lifecycle.AgentPhase
 		want   companionChange
 	}{
-		{"an agent that is not registered has no connection to lend", lifecycle.AgentObserved{}, lifecycle.Unregistered,
-			endCompanions},
-		{"the hub does not know yet that the agent is there", seen(v1alpha1.StateJoin, lifecycle.ReportedNothing),
+		{"the agent is not registered", lifecycle.AgentObserved{}, lifecycle.Unregistered, endCompanions},
+		{"the agent has not reported that it has joined", observed(v1alpha1.StateJoin, lifecycle.ReportedNothing),
 			lifecycle.Joining, keepCompanions},
-		{"in", in, lifecycle.Joined, runCompanions},
-		{"who was restarted may have been forgotten meanwhile", lifecycle.AgentObserved{Record: registered},
+		{"the member has joined", joined, lifecycle.Joined, runCompanions},
+		{"a restarted agent has not read its Membership", lifecycle.AgentObserved{Record: registered},
 			lifecycle.Joining, keepCompanions},
-		{"and knows no more while the hub is away",
+		{"a restarted agent does not reach its hub",
 			lifecycle.AgentObserved{Record: registered, Hub: lifecycle.HubUnreachable}, lifecycle.Joining, keepCompanions},
-		{"that the hub is away ends nothing, and begins nothing where cleaners were asked before",
-			with(in, func(o *lifecycle.AgentObserved) {
-				o.Hub = lifecycle.HubUnreachable
-			}), lifecycle.Joined, keepCompanions},
-		{"nor does a refusal that may pass", with(in, func(o *lifecycle.AgentObserved) {
+		{"the hub of a joined member is unreachable",
+			with(joined, func(o *lifecycle.AgentObserved) { o.Hub = lifecycle.HubUnreachable }), lifecycle.Joined,
+			keepCompanions},
+		{"the hub has just refused the agent", with(joined, func(o *lifecycle.AgentObserved) {
 			o.Hub, o.HubSince = lifecycle.HubRefused, noon
 		}), lifecycle.Joined, keepCompanions},
-		{"one that stays does", with(in, func(o *lifecycle.AgentObserved) {
+		{"the hub has refused the agent for ShutOutTimeout", with(joined, func(o *lifecycle.AgentObserved) {
 			o.Hub, o.HubSince = lifecycle.HubRefused, noon.Add(-lifecycle.ShutOutTimeout)
 		}), lifecycle.Rejected, endCompanions},
-		{"gates of the hub wait for what companions do", leaving, lifecycle.Leaving, runCompanions},
-		{"the gates are open", with(leaving, func(o *lifecycle.AgentObserved) { o.Membership.Clean = true }),
+		{"the member is leaving and the gates of the hub are closed", leaving, lifecycle.Leaving, runCompanions},
+		{"the member is leaving and the gates of the hub are open",
+			with(leaving, func(o *lifecycle.AgentObserved) { o.Membership.Clean = true }),
 			lifecycle.Leaving, endCompanions},
-		{"the hub knows that the member is clean", seen(v1alpha1.StateLeave, lifecycle.ReportedClean), lifecycle.Left,
-			endCompanions},
-		{"forgotten", lifecycle.AgentObserved{Record: deregistered, Hub: lifecycle.HubGone}, lifecycle.Leaving,
-			endCompanions},
-		{"whatever else is seen", with(leaving,
+		{"the hub has observed that the member is clean",
+			observed(v1alpha1.StateLeave, lifecycle.ReportedClean), lifecycle.Left, endCompanions},
+		{"the member is deregistered and its Membership is deleted",
+			lifecycle.AgentObserved{Record: deregistered, Hub: lifecycle.HubGone}, lifecycle.Leaving, endCompanions},
+		{"the member is deregistered and its Membership exists", with(leaving,
 			func(o *lifecycle.AgentObserved) { o.Record = deregistered }), lifecycle.Leaving,
 			endCompanions},
-		{"out", lifecycle.AgentObserved{Record: lifecycle.Record{Out: true}}, lifecycle.Left, endCompanions},
+		{"the member has left permanently",
+			lifecycle.AgentObserved{Record: lifecycle.Record{Out: true}}, lifecycle.Left, endCompanions},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			step := lifecycle.NextAgent(tc.o)
@@ -95,9 +95,9 @@ func TestAccompanied(t *testing.T) {
 	}
 }
 
-// TestCompanionsEndInTime checks that, for all observations, the companions have ended before each action that they
-// must not outlive.
-func TestCompanionsEndInTime(t *testing.T) {
+// TestCompanionChangeFor_EndsBeforeFinalActions checks that, for all observations, the companions have ended before
+// each action that they must not outlive.
+func TestCompanionChangeFor_EndsBeforeFinalActions(t *testing.T) {
 	last := []lifecycle.AgentAction{
 		lifecycle.CleanMember, lifecycle.ReportClean, lifecycle.RecordDeregistered, lifecycle.RecordOut,
 		lifecycle.StartOver, lifecycle.ForgetBootstrap, lifecycle.ForgetRecord,
@@ -110,18 +110,18 @@ func TestCompanionsEndInTime(t *testing.T) {
 			left /= of
 			return picked
 		}
-		is := func() bool { return pick(2) == 1 }
+		flag := func() bool { return pick(2) == 1 }
 		o := lifecycle.AgentObserved{
 			Now:         noon,
-			Record:      lifecycle.Record{Claim: is(), Registered: is(), Deregistered: is(), Kept: is(), Out: is()},
+			Record:      lifecycle.Record{Claim: flag(), Registered: flag(), Deregistered: flag(), Kept: flag(), Out: flag()},
 			JoinRequest: lifecycle.JoinRequestState(pick(int(lifecycle.JoinRequestIssued) + 1)),
 			Hub:         lifecycle.HubState(pick(int(lifecycle.HubSeen) + 1)),
 			HubSince:    noon.Add(-lifecycle.ShutOutTimeout * time.Duration(pick(2))),
 			Membership: lifecycle.MembershipSeen{
 				State: []v1alpha1.DesiredState{v1alpha1.StateJoin, v1alpha1.StateLeave}[pick(2)],
-				Clean: is(), Rejoin: is(), Report: lifecycle.AgentReport(pick(int(lifecycle.ReportedClean) + 1)),
+				Clean: flag(), Rejoin: flag(), Report: lifecycle.AgentReport(pick(int(lifecycle.ReportedClean) + 1)),
 			},
-			Beating: is(),
+			Beating: flag(),
 			Member:  lifecycle.MemberState(pick(int(lifecycle.MemberClean) + 1)),
 		}
 		more = left == 0
@@ -133,19 +133,19 @@ func TestCompanionsEndInTime(t *testing.T) {
 			}
 		}
 	}
-	require.Len(t, ends, len(last), "only these were seen: %v", ends)
+	require.Len(t, ends, len(last), "want each final action, got %v", ends)
 }
 
-// lender returns a connection to an address that does not respond.
-func lender(t *testing.T) *connection {
+// unreachableHub returns a connection to an address that does not respond.
+func unreachableHub(t *testing.T) *connection {
 	c, err := connect(registered{Server: "http://127.0.0.1:1", Namespace: "member-a", Credential: credential{Token: "t"}},
 		nil, func(*rest.Config) {}, heartbeat.BeaterOptions{})
 	require.NoError(t, err)
 	return c
 }
 
-// beside runs companions in a synctest bubble.
-type beside struct {
+// companionRun runs companions in a synctest bubble.
+type companionRun struct {
 	*companions
 	t      *testing.T
 	with   *connection
@@ -154,8 +154,8 @@ type beside struct {
 	mu     sync.Mutex
 }
 
-func newBeside(t *testing.T, all ...Companion) *beside {
-	b := &beside{t: t, with: lender(t), events: events.NewFakeRecorder(100)}
+func newCompanionRun(t *testing.T, all ...Companion) *companionRun {
+	b := &companionRun{t: t, with: unreachableHub(t), events: events.NewFakeRecorder(100)}
 	logger := funcr.New(func(_, args string) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -168,33 +168,33 @@ func newBeside(t *testing.T, all ...Companion) *beside {
 	return b
 }
 
-func (b *beside) start() {
+func (b *companionRun) start() {
 	require.NoError(b.t, b.run(b.t.Context(), b.with, membership.Member{Name: "a", Namespace: "member-a"}))
 	synctest.Wait()
 }
 
-func (b *beside) logged() string {
+func (b *companionRun) logged() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.log.String()
 }
 
-func passes(d time.Duration) {
+func waitFor(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// TestCompanionsThatEnd checks that a companion that fails or panics is reported and called again, after increasing
-// pauses, and that a companion that returned nil is not called again.
-func TestCompanionsThatEnd(t *testing.T) {
+// TestCompanions_RestartAfterFailure checks that a companion that fails or panics is reported and called again, after
+// increasing pauses, and that a companion that returned nil is not called again.
+func TestCompanions_RestartAfterFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var failed, panicked, done, lived atomic.Int64
-		b := newBeside(t,
+		var failed, panicked, done, unsteady atomic.Int64
+		b := newCompanionRun(t,
 			CompanionFunc("failing", func(context.Context, Hub) error { failed.Add(1); return errors.New("no luck") }),
 			CompanionFunc("panicking", func(context.Context, Hub) error { panicked.Add(1); panic("on purpose") }),
 			CompanionFunc("done", func(context.Context, Hub) error { done.Add(1); return nil }),
 			CompanionFunc("living", func(ctx context.Context, _ Hub) error {
-				lived.Add(1)
+				unsteady.Add(1)
 				select {
 				case <-ctx.Done():
 					return ctx.Err()
@@ -202,7 +202,7 @@ func TestCompanionsThatEnd(t *testing.T) {
 					return errors.New("once in a while")
 				}
 			}))
-		began := time.Now()
+		start := time.Now()
 		var news atomic.Int64
 		b.health.news = func() { news.Add(1) }
 		health := func() map[string]string {
@@ -212,36 +212,36 @@ func TestCompanionsThatEnd(t *testing.T) {
 			}
 			return found
 		}
-		const well = "True CompanionReady The companion has not failed."
-		require.Equal(t, map[string]string{"failing": well, "panicking": well, "done": well, "living": well}, health())
+		const ready = "True CompanionReady The companion has not failed."
+		require.Equal(t, map[string]string{"failing": ready, "panicking": ready, "done": ready, "living": ready}, health())
 		b.start()
-		b.start() // again changes nothing
+		b.start() // has no effect
 		require.EqualValues(t, 1, failed.Load())
 		for calls, pause := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
-			passes(pause*time.Second - time.Millisecond)
+			waitFor(pause*time.Second - time.Millisecond)
 			require.EqualValues(t, calls+1, failed.Load())
-			passes(time.Millisecond)
+			waitFor(time.Millisecond)
 			require.EqualValues(t, calls+2, failed.Load())
 			require.Equal(t, failed.Load(), panicked.Load())
 		}
-		require.EqualValues(t, 1, done.Load(), "it had nothing more to do")
-		require.EqualValues(t, 2, lived.Load())
+		require.EqualValues(t, 1, done.Load(), "a companion that returned nil is not called again")
+		require.EqualValues(t, 2, unsteady.Load())
 		const failure = "False CompanionFailed The companion failed and is called again: "
 		require.Equal(t, map[string]string{
-			"failing": failure + "no luck", "panicking": failure + "panic: on purpose", "done": well,
+			"failing": failure + "no luck", "panicking": failure + "panic: on purpose", "done": ready,
 			"living": failure + "once in a while",
 		}, health())
-		require.EqualValues(t, 3, news.Load(), "the same error again is no news")
+		require.EqualValues(t, 3, news.Load(), "a repeated error causes no report")
 		const cycle = companionStable + 2*time.Second
-		passes(time.Until(began.Add(10 * cycle)))
-		require.EqualValues(t, 11, lived.Load(), "what fails once in a while does not wait for longer each time")
-		passes(companionStable)
-		require.Equal(t, well, health()["living"], "it has run for a minute")
+		waitFor(time.Until(start.Add(10 * cycle)))
+		require.EqualValues(t, 11, unsteady.Load(), "the pause does not increase after a minute without failure")
+		waitFor(companionStable)
+		require.Equal(t, ready, health()["living"], "a companion is healthy after a minute")
 
 		ending := time.Now()
 		b.end()
-		require.Zero(t, time.Since(ending), "there was nothing to wait for")
-		require.Contains(t, b.logged(), "companions_test.go", "a panic is told without where it was")
+		require.Zero(t, time.Since(ending), "no companion delays the end")
+		require.Contains(t, b.logged(), "companions_test.go", "the log of a panic has no stack trace")
 		reported := map[string]bool{}
 		for len(b.events.Events) > 0 {
 			reported[<-b.events.Events] = true
@@ -252,22 +252,22 @@ func TestCompanionsThatEnd(t *testing.T) {
 			"Warning CompanionFailed living: once in a while":      true,
 		}, reported)
 		before := failed.Load()
-		passes(time.Hour)
-		require.Equal(t, before, failed.Load(), "it is called after the end")
+		waitFor(time.Hour)
+		require.Equal(t, before, failed.Load(), "a companion is called after the end")
 		b.start()
-		require.EqualValues(t, 2, done.Load(), "the agent has joined anew")
+		require.EqualValues(t, 2, done.Load(), "the companion is called again after another start")
 		b.end()
 	})
 }
 
-// TestCompanionThatHangs checks that a companion that does not return delays the agent only for its timeout, and never
-// runs twice concurrently.
-func TestCompanionThatHangs(t *testing.T) {
+// TestCompanions_StuckCompanion checks that a companion that does not return delays the agent only for its timeout,
+// and never runs twice concurrently.
+func TestCompanions_StuckCompanion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release, running, most := make(chan struct{}), atomic.Int64{}, atomic.Int64{}
 		var polite atomic.Bool
 		var config *rest.Config
-		b := newBeside(t,
+		b := newCompanionRun(t,
 			CompanionFunc("hanging", func(_ context.Context, hub Hub) error {
 				most.Store(max(most.Load(), running.Add(1)))
 				defer running.Add(-1)
@@ -278,15 +278,15 @@ func TestCompanionThatHangs(t *testing.T) {
 			CompanionFunc("polite", func(ctx context.Context, _ Hub) error {
 				polite.Store(false)
 				<-ctx.Done()
-				<-time.After(companionTimeout - time.Second) // it has to tidy up
+				<-time.After(companionTimeout - time.Second) // clean-up of the companion
 				polite.Store(true)
 				return ctx.Err()
 			}))
 		b.start()
-		began := time.Now()
+		start := time.Now()
 		b.end()
-		require.Equal(t, companionTimeout, time.Since(began))
-		require.True(t, polite.Load(), "it was not waited for")
+		require.Equal(t, companionTimeout, time.Since(start))
+		require.True(t, polite.Load(), "the agent does not wait for the polite companion")
 		require.Contains(t, b.logged(), `"msg"="A companion did not return in time, the agent continues without it" `+
 			`"companion"="hanging"`)
 		require.NotContains(t, b.logged(), `"companion"="polite" "timeout"`)
@@ -298,23 +298,23 @@ func TestCompanionThatHangs(t *testing.T) {
 		if err == nil {
 			_ = response.Body.Close()
 		}
-		require.ErrorIs(t, err, errClosed, "who does not return keeps its access")
+		require.ErrorIs(t, err, errClosed, "a stuck companion keeps its access")
 
 		b.start()
 		require.EqualValues(t, 1, running.Load())
-		require.False(t, polite.Load(), "it waits for another")
+		require.False(t, polite.Load(), "a companion waits for another one")
 		b.end()
 		b.start()
 		close(release)
 		synctest.Wait()
-		require.EqualValues(t, 1, most.Load(), "it ran beside itself")
+		require.EqualValues(t, 1, most.Load(), "a companion runs twice concurrently")
 		b.end()
 	})
 }
 
-// TestLend checks that the config of a companion works for its clients, with the agent's current credential, until
-// takeBack is called.
-func TestLend(t *testing.T) {
+// TestCompanionConfig_UsesCurrentCredential checks that the config of a companion works for its clients, with the
+// agent's current credential, until the connection is closed for companions.
+func TestCompanionConfig_UsesCurrentCredential(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		subject := r.Header.Get("Authorization")
 		if certificates := r.TLS.PeerCertificates; len(certificates) > 0 {
@@ -343,16 +343,17 @@ func TestLend(t *testing.T) {
 		configure   func(*rest.Config)
 		credentials []credential
 		want        []string
-		watches     bool // go on over a change of the credential
+		watches     bool // watches continue after a change of the credential
 	}{
 		{"a token", server.URL, func(*rest.Config) {}, []credential{{Token: "one"}, {Token: "two"}},
 			[]string{"Bearer one", "Bearer two"}, true},
 		{"a certificate", server.URL, func(*rest.Config) {},
 			[]credential{{Certificate: certificate(t, claim, 1)}, {Certificate: certificate(t, claim, 2)}}, []string{"#1", "#2"},
 			false},
-		{"its own", server.URL, func(c *rest.Config) { c.BearerToken = "own" }, []credential{{}}, []string{"Bearer own"},
+		{"the agent's own credential",
+			server.URL, func(c *rest.Config) { c.BearerToken = "own" }, []credential{{}}, []string{"Bearer own"},
 			true},
-		{"an address whose scheme follows from its CA", strings.TrimPrefix(server.URL, "https://"), func(*rest.Config) {},
+		{"an address without a scheme", strings.TrimPrefix(server.URL, "https://"), func(*rest.Config) {},
 			[]credential{{Token: "one"}}, []string{"Bearer one"}, true},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -371,7 +372,7 @@ func TestLend(t *testing.T) {
 			defer c.close()
 			config, err := c.companionConfig()
 			require.NoError(t, err)
-			require.InDelta(t, -1, config.QPS, 0, "its rate is limited")
+			require.InDelta(t, -1, config.QPS, 0, "the rate of requests is not limited")
 			core, err := corev1client.NewForConfig(config)
 			require.NoError(t, err)
 			watcher, err := core.ConfigMaps("n").Watch(t.Context(), metav1.ListOptions{})
@@ -393,39 +394,40 @@ func TestLend(t *testing.T) {
 				default:
 				}
 			} else {
-				<-watcher.ResultChan() // or the test hangs
+				<-watcher.ResultChan() // otherwise the test hangs
 			}
 
 			c.closeLent()
 			_, err = core.ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}},
 				metav1.CreateOptions{})
 			require.ErrorIs(t, err, errClosed)
-			for range watcher.ResultChan() { // or the test hangs
+			for range watcher.ResultChan() { // otherwise the test hangs
 			}
 			require.NoError(t, c.swap(tc.credentials[0], claim))
 			_, err = core.ConfigMaps("n").Get(t.Context(), "who", metav1.GetOptions{})
-			require.ErrorIs(t, err, errClosed, "the next credential brings back what was taken")
+			require.ErrorIs(t, err, errClosed, "a new credential does not restore the access")
 		})
 	}
 }
 
-// TestCompanions checks a companion in all states of its agent, beside another one that always panics.
-func TestCompanions(t *testing.T) {
-	h := newByHand(t, "companions").attend()
+// TestCompanions_AllAgentStates checks a companion in all states of its agent, together with another one that always
+// panics.
+func TestCompanions_AllAgentStates(t *testing.T) {
+	h := newFakeHub(t, "companions").serve()
 	store, w := &memory{}, &wire{}
-	var running, begun, panics, asked atomic.Int64
+	var running, started, panics, cleaned atomic.Int64
 	o := Options{
-		Store: store, HubConfig: w.config, Clock: &hasty{},
+		Store: store, HubConfig: w.config, Clock: &fastClock{},
 		Companions: []Companion{
 			CompanionFunc("works", func(ctx context.Context, hub Hub) error {
 				running.Add(1)
 				defer running.Add(-1)
-				if hub.Member.Namespace != h.space() || hub.Member.UID != h.member("").UID {
-					t.Errorf("the companion speaks for %+v", hub.Member)
+				if hub.Member.Namespace != h.memberNamespace() || hub.Member.UID != h.member("").UID {
+					t.Errorf("unexpected member of the companion: %+v", hub.Member)
 				}
-				begun.Add(1)
+				started.Add(1)
 				<-ctx.Done()
-				<-time.After(500 * time.Millisecond) // as if it had something to tidy up
+				<-time.After(500 * time.Millisecond) // clean-up of the companion
 				return nil
 			}),
 			CompanionFunc("panicking", func(context.Context, Hub) error { panics.Add(1); panic("on purpose") }),
@@ -433,13 +435,13 @@ func TestCompanions(t *testing.T) {
 		Cleaners: []membership.LeaveGate{membership.GateFunc("works",
 			func(context.Context, membership.Member) ([]string, error) {
 				if n := running.Load(); n > 0 {
-					t.Errorf("%d companions run beside a cleaner", n)
+					t.Errorf("%d companions run concurrently with a cleaner", n)
 				}
-				asked.Add(1)
+				cleaned.Add(1)
 				return nil, nil
 			})},
 	}
-	runs := func(want, inAll int64) {
+	requireRunning := func(want, starts int64) {
 		t.Helper()
 		mustertest.Eventually(t, timeLimit, fmt.Sprintf("%d companions run", want), func() error {
 			if n := running.Load(); n != want {
@@ -447,51 +449,51 @@ func TestCompanions(t *testing.T) {
 			}
 			return nil
 		})
-		require.Equal(t, inAll, begun.Load())
+		require.Equal(t, starts, started.Load())
 	}
 	r := h.run(o)
-	is(t, r, lifecycle.Joined)
-	runs(1, 1)
-	eventually(t, "a panic is for ever", func() bool { return panics.Load() > 1 })
-	h.beats()
+	requirePhase(t, r, lifecycle.Joined)
+	requireRunning(1, 1)
+	eventually(t, "the panicking companion is not called again", func() bool { return panics.Load() > 1 })
+	h.requireHeartbeats()
 
-	// Restarted while it is in, and while the gates of the hub wait.
+	// The agent restarts while the member is joined, and while the gates of the hub are closed.
 	r.stop()
-	require.Zero(t, running.Load(), "it outlives its agent")
+	require.Zero(t, running.Load(), "a companion outlives its agent")
 	r = h.run(o)
-	is(t, r, lifecycle.Joined)
-	runs(1, 2)
+	requirePhase(t, r, lifecycle.Joined)
+	requireRunning(1, 2)
 	h.change(func(s *v1alpha1.MembershipSpec) { s.State = v1alpha1.StateLeave })
-	is(t, r, lifecycle.Leaving)
-	runs(1, 2)
+	requirePhase(t, r, lifecycle.Leaving)
+	requireRunning(1, 2)
 	r.stop()
 	r = h.run(o)
-	is(t, r, lifecycle.Leaving)
-	runs(1, 3)
-	h.beats()
-	require.Zero(t, asked.Load())
+	requirePhase(t, r, lifecycle.Leaving)
+	requireRunning(1, 3)
+	h.requireHeartbeats()
+	require.Zero(t, cleaned.Load())
 	h.change(func(s *v1alpha1.MembershipSpec) { s.State = v1alpha1.StateJoin })
-	is(t, r, lifecycle.Joined)
-	runs(1, 3)
+	requirePhase(t, r, lifecycle.Joined)
+	requireRunning(1, 3)
 
-	// Shut out, and let in again.
+	// The hub refuses the agent and then accepts it again.
 	binding := h.binding()
 	require.NoError(t, h.c.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
 	subjects := binding.Subjects
-	h.do(func(request *v1alpha1.JoinRequest) { h.emit(request, v1alpha1.AnswerDenied, nil) })
-	h.forgetRequests()
+	h.setAnswer(func(request *v1alpha1.JoinRequest) { h.writeAnswer(request, v1alpha1.AnswerDenied, nil) })
+	h.deleteRequests()
 	require.NoError(t, h.c.Delete(t.Context(), binding))
-	is(t, r, lifecycle.Rejected)
-	runs(0, 3)
+	requirePhase(t, r, lifecycle.Rejected)
+	requireRunning(0, 3)
 	h.ensure(h.binding(subjects...))
-	is(t, r, lifecycle.Joined)
-	runs(1, 4)
+	requirePhase(t, r, lifecycle.Joined)
+	requireRunning(1, 4)
 
 	// Deregistered.
-	h.do(func(request *v1alpha1.JoinRequest) { h.emit(request, v1alpha1.AnswerDeregistered, nil) })
-	h.forgetRequests()
+	h.setAnswer(func(request *v1alpha1.JoinRequest) { h.writeAnswer(request, v1alpha1.AnswerDeregistered, nil) })
+	h.deleteRequests()
 	require.NoError(t, h.c.Delete(t.Context(), h.binding()))
 	r.ended()
-	runs(0, 4)
-	require.Positive(t, asked.Load())
+	requireRunning(0, 4)
+	require.Positive(t, cleaned.Load())
 }

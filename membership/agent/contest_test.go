@@ -34,7 +34,7 @@ func TestContest_Pauses(t *testing.T) {
 		require.True(t, corrects(), "the status is as it was written: a change of the cluster is reported immediately")
 	}
 	write(theirs)
-	require.True(t, corrects(), "once is a restore of the hub")
+	require.True(t, corrects(), "a single change may be a restore of the hub")
 
 	corrections := 0
 	for ; now.Sub(start) < time.Hour; now = now.Add(time.Second) {
@@ -49,5 +49,5 @@ func TestContest_Pauses(t *testing.T) {
 	require.True(t, corrects(), "the pause has ended")
 	now = now.Add(3 * maxContestPause)
 	write(theirs)
-	require.True(t, corrects(), "the other client was silent for long")
+	require.True(t, corrects(), "the other client has not changed the status for long")
 }

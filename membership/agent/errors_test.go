@@ -28,13 +28,13 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// logged records the log at the default verbosity.
-type logged struct {
+// logBuffer records the log at the default verbosity.
+type logBuffer struct {
 	mu  sync.Mutex
 	all strings.Builder
 }
 
-func (l *logged) logger() logr.Logger {
+func (l *logBuffer) logger() logr.Logger {
 	return funcr.New(func(_, line string) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -42,13 +42,13 @@ func (l *logged) logger() logr.Logger {
 	}, funcr.Options{})
 }
 
-func (l *logged) times(words string) int {
+func (l *logBuffer) times(text string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return strings.Count(l.all.String(), words)
+	return strings.Count(l.all.String(), text)
 }
 
-func TestJoinRequestFailure(t *testing.T) {
+func TestRequestFailure(t *testing.T) {
 	requests := schema.GroupResource{Group: "membership.muster.dev", Resource: joinRequests}
 	forbidden := func(why string) error { return apierrors.NewForbidden(requests, "join-1", errors.New(why)) }
 	terminating := apierrors.NewForbidden(requests, "join-1", errors.New("the namespace is being terminated"))
@@ -62,48 +62,49 @@ func TestJoinRequestFailure(t *testing.T) {
 		{"no bootstrap credential", errNoBootstrap, lifecycle.JoinRequestNoCredential},
 		{"an invalid bootstrap credential", homeError{&membership.InvalidError{Field: "kind", Problem: "must be another"}},
 			lifecycle.JoinRequestNoCredential},
-		{"its own cluster does not show it the Secret",
+		{"the member denies access to the Secret",
 			homeError{apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "muster-bootstrap", nil)},
 			lifecycle.JoinRequestNotAskable},
-		{"the credential is of no use", apierrors.NewUnauthorized("no"), lifecycle.JoinRequestRefused},
-		{"nor is that of another place", forbidden("no RBAC policy matched"), lifecycle.JoinRequestRefused},
-		{"there are too many requests", forbidden("exceeded quota: muster, requested: count/joinrequests=1, used: 500, " +
+		{"the bootstrap credential is unauthorized", apierrors.NewUnauthorized("no"), lifecycle.JoinRequestRefused},
+		{"the bootstrap credential is forbidden", forbidden("no RBAC policy matched"), lifecycle.JoinRequestRefused},
+		{"the quota is exceeded", forbidden("exceeded quota: muster, requested: count/joinrequests=1, used: 500, " +
 			"limited: 500"), lifecycle.JoinRequestFull},
-		{"the quota is not computed yet", forbidden("status unknown for quota: muster, resources: count/joinrequests"),
+		{"the status of the quota is unknown", forbidden("status unknown for quota: muster, resources: count/joinrequests"),
 			lifecycle.JoinRequestFull},
-		{"the API has another form of requests", apierrors.NewInvalid(schema.GroupKind{Kind: "JoinRequest"}, "join-1", nil),
+		{"the API rejects the request as invalid", apierrors.NewInvalid(schema.GroupKind{Kind: "JoinRequest"}, "join-1", nil),
 			lifecycle.JoinRequestUnfit},
-		{"the place is going away", terminating, lifecycle.JoinRequestUnfit},
-		{"this is no hub", apierrors.NewNotFound(requests, "join-1"), lifecycle.JoinRequestUnfit},
+		{"the namespace is terminating", terminating, lifecycle.JoinRequestUnfit},
+		{"the server has no JoinRequests", apierrors.NewNotFound(requests, "join-1"), lifecycle.JoinRequestUnfit},
 		{"the hub is overloaded", apierrors.NewTooManyRequestsError("later"), lifecycle.JoinRequestUnreachable},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			got, why := requestFailure(tc.err)
+			got, message := requestFailure(tc.err)
 			require.Equal(t, tc.want, got)
-			require.NotEmpty(t, why)
+			require.NotEmpty(t, message)
 		})
 	}
 }
 
-// TestUnreachable checks the error for a hub whose certificate is of another CA than that in the bootstrap credential.
-func TestUnreachable(t *testing.T) {
+// TestJoin_UnknownAuthority checks the error for a hub whose certificate is of another CA than that in the bootstrap
+// credential.
+func TestJoin_UnknownAuthority(t *testing.T) {
 	hub := httptest.NewUnstartedServer(http.NotFoundHandler())
 	hub.Config.ErrorLog = log.New(io.Discard, "", 0)
 	hub.StartTLS()
 	defer hub.Close()
-	h := newByHand(t, "unreachable")
+	h := newFakeHub(t, "unreachable")
 	wrong := *h.bootstrap
 	wrong.Server = hub.URL
-	logged := &logged{}
+	logged := &logBuffer{}
 	bootstrap := BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return &wrong, nil })
 	shown, w := &phases{}, &wire{}
 	a, err := newAgent(h.config, logged.logger(),
-		Options{Name: h.name, Store: &memory{}, Bootstrap: bootstrap, Clock: &hasty{}, HubConfig: w.config,
+		Options{Name: h.name, Store: &memory{}, Bootstrap: bootstrap, Clock: &fastClock{}, HubConfig: w.config,
 			OnPhase: shown.show})
 	require.NoError(t, err)
 	stop := mustertest.Run(t, "the agent", a.Start)
 	tries := 0
-	eventually(t, "it tries again", func() bool {
+	eventually(t, "the agent retries", func() bool {
 		for _, n := range w.take() {
 			tries += n
 		}
@@ -112,12 +113,12 @@ func TestUnreachable(t *testing.T) {
 	stop()
 	require.Contains(t, shown.last().Message, "The hub cannot be reached. The agent retries. (tls: failed to verify "+
 		"certificate: x509: ")
-	require.Equal(t, 1, logged.times("x509: "), "each try is news")
+	require.Equal(t, 1, logged.times("x509: "), "the error is logged once")
 }
 
-// TestSignedOnce checks that a request is signed when the request or its proof changes, and not at each read of its
-// answer.
-func TestSignedOnce(t *testing.T) {
+// TestRequestJoin_SignedOnce checks that a request is signed when the request or its proof changes, and not at each
+// read of its answer.
+func TestRequestJoin_SignedOnce(t *testing.T) {
 	hub := httptest.NewServer(http.NotFoundHandler())
 	defer hub.Close()
 	claim, err := registration.NewClaimKey()
@@ -147,28 +148,30 @@ func TestSignedOnce(t *testing.T) {
 	require.Equal(t, "two", requestJoin().Spec.Token.Name)
 }
 
-// TestOwnSide checks the error if the agent's own cluster denies access to the bootstrap credential.
-func TestOwnSide(t *testing.T) {
-	h := newByHand(t, "ownside").attend()
-	r := h.run(Options{Clock: &hasty{}, Bootstrap: BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) {
-		return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "muster-bootstrap",
-			errors.New("no RBAC policy matched"))
-	})})
-	eventually(t, "it does not say why", func() bool {
+// TestJoin_MemberDeniesBootstrapCredential checks the error if the agent's own cluster denies access to the bootstrap
+// credential.
+func TestJoin_MemberDeniesBootstrapCredential(t *testing.T) {
+	h := newFakeHub(t, "ownside").serve()
+	r := h.run(Options{Clock: &fastClock{},
+		Bootstrap: BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) {
+			return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "muster-bootstrap",
+				errors.New("no RBAC policy matched"))
+		})})
+	eventually(t, "the message does not contain the error", func() bool {
 		return strings.HasPrefix(r.last().Message, "The agent cannot create a JoinRequest for a local reason, and retries. "+
 			"(secrets \"muster-bootstrap\" is forbidden")
 	})
-	require.Equal(t, lifecycle.Registering, r.last().Phase, "it was not rejected")
+	require.Equal(t, lifecycle.Registering, r.last().Phase, "the hub has not rejected the agent")
 }
 
-// TestSilentHub checks the reports of a joined agent whose hub fails.
-func TestSilentHub(t *testing.T) {
-	h := newByHand(t, "silent").attend()
-	logged := &logged{}
-	broken := &moody{}
+// TestHeartbeat_FailureIsLoggedOnce checks the reports of a joined agent whose hub fails.
+func TestHeartbeat_FailureIsLoggedOnce(t *testing.T) {
+	h := newFakeHub(t, "silent").serve()
+	logged := &logBuffer{}
+	broken := &faultyHub{}
 	r := h.runLogged(logged.logger(), Options{HubConfig: func(c *rest.Config) { broken.config(c) }})
-	is(t, r, lifecycle.Joined)
-	h.beats()
+	requirePhase(t, r, lifecycle.Joined)
+	h.requireHeartbeats()
 	broken.fails.Store(true)
 	eventually(t, "no log says that heartbeats fail", func() bool { return logged.times("broken on purpose") > 0 })
 	<-time.After(2 * time.Second)

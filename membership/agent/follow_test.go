@@ -19,9 +19,9 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestFollower_ReadsAgainWhileTheAgentWaits checks that an agent that waits for an epoch observes that a restore has
+// TestFollower_ListsWhileTheAgentWaits checks that an agent that waits for an epoch observes that a restore has
 // removed its report, although its watch delivers no event. At other times the watch is the only request.
-func TestFollower_ReadsAgainWhileTheAgentWaits(t *testing.T) {
+func TestFollower_ListsWhileTheAgentWaits(t *testing.T) {
 	var lists, watches atomic.Int32
 	ctx, cancel := context.WithCancel(t.Context())
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -64,7 +64,7 @@ func TestFollower_ReadsAgainWhileTheAgentWaits(t *testing.T) {
 	require.Nil(t, f.take())
 
 	f.rereads.Store(true)
-	mustertest.Eventually(t, time.Minute, "the follower lists again and again", func() error {
+	mustertest.Eventually(t, time.Minute, "the follower lists periodically", func() error {
 		clock.Step(rereadPeriod / 10)
 		if n := lists.Load(); n < 3 {
 			return fmt.Errorf("%d lists, %d watches", n, watches.Load())

@@ -20,18 +20,18 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// several is an agent with several hubs, and the fixtures of its test.
-type several struct {
+// multiHubAgent is an agent with several hubs, and the fixtures of its test.
+type multiHubAgent struct {
 	phases
-	t      *testing.T
-	hubs   map[string]*byHand
-	stores map[string]*memory
-	wires  map[string]*wire
-	clock  shifted
-	logs   logged
-	o      Options
-	beside chan Hub // each time that its companion is called
-	runs   sync.Map // the hubs that it runs for
+	t         *testing.T
+	hubs      map[string]*fakeHub
+	stores    map[string]*memory
+	wires     map[string]*wire
+	clock     shifted
+	logs      logBuffer
+	o         Options
+	companion chan Hub // the hub of each call of the companion
+	runs      sync.Map // the hubs that the companion runs for
 
 	cancel context.CancelFunc
 	done   chan error
@@ -40,14 +40,14 @@ type several struct {
 // hubTimeout passes only when the test shifts the clock.
 const hubTimeout = 10 * time.Minute
 
-func newSeveral(t *testing.T, hubs ...*byHand) *several {
-	s := &several{t: t, hubs: map[string]*byHand{}, stores: map[string]*memory{}, wires: map[string]*wire{},
-		beside: make(chan Hub, 100)}
+func newMultiHubAgent(t *testing.T, hubs ...*fakeHub) *multiHubAgent {
+	s := &multiHubAgent{t: t, hubs: map[string]*fakeHub{}, stores: map[string]*memory{}, wires: map[string]*wire{},
+		companion: make(chan Hub, 100)}
 	s.o = Options{Name: "member", HubTimeout: hubTimeout, Clock: &s.clock, OnPhase: s.show, Companions: []Companion{
 		CompanionFunc("works", func(ctx context.Context, hub Hub) error {
 			s.runs.Store(hub.Name, true)
 			defer s.runs.Delete(hub.Name)
-			s.beside <- hub
+			s.companion <- hub
 			<-ctx.Done()
 			return nil
 		}),
@@ -55,7 +55,7 @@ func newSeveral(t *testing.T, hubs ...*byHand) *several {
 	for _, h := range hubs {
 		s.hubs[h.name], s.stores[h.name], s.wires[h.name] = h, &memory{}, &wire{}
 		s.o.Hubs = append(s.o.Hubs,
-			HubOptions{Name: h.name, Store: s.stores[h.name], Bootstrap: &forgetful{bootstrap: h.bootstrap}})
+			HubOptions{Name: h.name, Store: s.stores[h.name], Bootstrap: &deletableBootstrap{bootstrap: h.bootstrap}})
 	}
 	s.o.HubConfig = func(config *rest.Config) {
 		for name, h := range s.hubs {
@@ -67,7 +67,7 @@ func newSeveral(t *testing.T, hubs ...*byHand) *several {
 	return s
 }
 
-func (s *several) start() *several {
+func (s *multiHubAgent) start() *multiHubAgent {
 	s.t.Helper()
 	h, err := newHubs(plane.ForTest(s.t).Config(), s.logs.logger(), s.o)
 	require.NoError(s.t, err)
@@ -79,12 +79,12 @@ func (s *several) start() *several {
 	return s
 }
 
-func (s *several) stop() {
+func (s *multiHubAgent) stop() {
 	s.cancel()
 	s.ended()
 }
 
-func (s *several) ended() {
+func (s *multiHubAgent) ended() {
 	s.t.Helper()
 	select {
 	case err := <-s.done:
@@ -95,20 +95,20 @@ func (s *several) ended() {
 	}
 }
 
-// in waits until the agent has joined a hub, and no other one.
-func (s *several) in(name string) Hub {
+// requireJoined waits until the agent has joined a hub, and no other one.
+func (s *multiHubAgent) requireJoined(name string) Hub {
 	s.t.Helper()
-	eventually(s.t, "it never is in hub "+name, func() bool {
+	eventually(s.t, "the agent has not joined hub "+name, func() bool {
 		last := s.last()
 		return last.Phase == lifecycle.Joined && last.Message == "Hub "+name+": The member has joined the hub."
 	})
-	s.hubs[name].beats()
+	s.hubs[name].requireHeartbeats()
 	for {
 		select {
-		case hub := <-s.beside:
+		case hub := <-s.companion:
 			if hub.Name == name {
 				s.runs.Range(func(other, _ any) bool {
-					require.Equal(s.t, name, other, "a companion goes on for a hub that was left")
+					require.Equal(s.t, name, other, "a companion runs for another hub")
 					return true
 				})
 				return hub
@@ -119,20 +119,21 @@ func (s *several) in(name string) Hub {
 	}
 }
 
-// loses calls lose, and waits until the agent has observed that its hub is lost.
-func (s *several) loses(lose func()) {
+// lose calls fail, and waits until the agent has observed that its hub is lost.
+func (s *multiHubAgent) lose(fail func()) {
 	s.t.Helper()
-	const failed = "A heartbeat failed, trying again"
-	before := s.logs.times(failed)
-	lose()
-	eventually(s.t, "it does not see that its hub is lost", func() bool { return s.logs.times(failed) > before })
+	const message = "A heartbeat failed, trying again"
+	before := s.logs.times(message)
+	fail()
+	eventually(s.t, "the agent does not observe that its hub is lost",
+		func() bool { return s.logs.times(message) > before })
 }
 
-func (s *several) reported(words string) bool {
+func (s *multiHubAgent) reported(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, step := range s.steps {
-		if strings.Contains(step.Message, words) {
+		if strings.Contains(step.Message, text) {
 			return true
 		}
 	}
@@ -141,8 +142,8 @@ func (s *several) reported(words string) bool {
 
 // TestSeveralHubs checks an agent whose hubs are lost and return, over restarts of the agent.
 func TestSeveralHubs(t *testing.T) {
-	a, b := newByHandOn(t, elsewhere.ForTest(t), "hub-a").attend(), newByHand(t, "hub-b").attend()
-	s := newSeveral(t, a, b)
+	a, b := newFakeHubOn(t, secondHub.ForTest(t), "hub-a").serve(), newFakeHub(t, "hub-b").serve()
+	s := newMultiHubAgent(t, a, b)
 	var cleaned sync.Map
 	for i := range s.o.Hubs {
 		name := s.o.Hubs[i].Name
@@ -153,68 +154,71 @@ func TestSeveralHubs(t *testing.T) {
 			})}
 	}
 	s.start()
-	s.in("hub-a")
+	s.requireJoined("hub-a")
 	first := s.stores["hub-a"].parsed(t)
-	require.Empty(t, s.wires["hub-b"].take(), "it is at one hub at a time")
+	require.Empty(t, s.wires["hub-b"].take(), "the agent sends no request to the second hub")
 	s.wires["hub-a"].take()
-	a.beats()
+	a.requireHeartbeats()
 	got := s.wires["hub-a"].take()
 	require.Equal(t, map[string]int{"PUT leases/heartbeat": got["PUT leases/heartbeat"]}, got,
-		"more than heartbeats at rest")
+		"an agent in steady state sends only heartbeats")
 
-	// The first is lost.
-	s.loses(func() { require.NoError(t, elsewhere.ForTest(t).KillAPIServer()) })
+	// The first hub is lost.
+	s.lose(func() { require.NoError(t, secondHub.ForTest(t).KillAPIServer()) })
 	s.clock.shift(hubTimeout)
-	hub := s.in("hub-b")
+	hub := s.requireJoined("hub-b")
 	require.Equal(t, b.bootstrap.Server, hub.Config.Host)
-	require.Equal(t, b.space(), hub.Member.Namespace)
+	require.Equal(t, b.memberNamespace(), hub.Member.Namespace)
 	require.True(t, s.reported("Switching to hub hub-b: hub hub-a has accepted no heartbeat since "),
 		"the reason is not reported")
 	require.NotEqual(t, first.ClaimKey, s.stores["hub-b"].parsed(t).ClaimKey,
-		"one hub could speak for the member in the other")
+		"the hubs have different claim keys")
 
-	// It comes back, and is not gone back to, also not after a restart.
-	require.NoError(t, elsewhere.ForTest(t).StartAPIServer(t.Context()))
+	// The first hub responds again. The agent does not return, also not after a restart.
+	require.NoError(t, secondHub.ForTest(t).StartAPIServer(t.Context()))
 	s.clock.shift(2 * hubTimeout)
-	b.beats()
+	b.requireHeartbeats()
 	require.Equal(t, "Hub hub-b: The member has joined the hub.", s.last().Message)
 	s.stop()
 	s.start()
-	s.in("hub-b")
+	s.requireJoined("hub-b")
 
-	// Until the second denies it: its record of the first is as good as ever.
+	// The second hub denies the member. The record of the first hub is still valid.
 	s.wires["hub-a"].take()
-	s.clock.shift(hubTimeout) // since it came there, or was started
-	s.loses(func() { b.shutOut(func(request *v1alpha1.JoinRequest) { b.emit(request, v1alpha1.AnswerDenied, nil) }) })
-	eventually(t, "it does not look again", func() bool {
+	s.clock.shift(hubTimeout) // since the switch or the start
+	s.lose(func() {
+		b.revokeAccess(func(request *v1alpha1.JoinRequest) { b.writeAnswer(request, v1alpha1.AnswerDenied, nil) })
+	})
+	eventually(t, "the agent does not observe the refusal", func() bool {
 		return s.reported("The hub refuses the agent's credential. The agent retries")
 	})
 	s.clock.shift(lifecycle.ShutOutTimeout)
-	s.in("hub-a")
+	s.requireJoined("hub-a")
 	require.True(t, s.reported("Switching to hub hub-a: hub hub-b refuses the agent."), "the reason is not reported")
 	second := s.stores["hub-a"].parsed(t)
 	require.Equal(t, first.ClaimKey, second.ClaimKey)
 	require.Equal(t, first.Member.UID, second.Member.UID)
-	require.Zero(t, s.wires["hub-a"].take()["POST joinrequests"], "it has asked to join again")
-	for _, h := range []*byHand{a, b} {
-		_, was := cleaned.Load(h.name)
-		require.False(t, was, "the member was cleaned because a hub was lost")
+	require.Zero(t, s.wires["hub-a"].take()["POST joinrequests"], "the agent sent another JoinRequest")
+	for _, h := range []*fakeHub{a, b} {
+		_, called := cleaned.Load(h.name)
+		require.False(t, called, "the member is not cleaned up because a hub is lost")
 	}
 
-	// When the first asks it to leave for good, it does, and goes to the second; when that does as well, it is done.
+	// The first hub requests a permanent leave. The agent leaves and switches to the second hub. After a permanent leave
+	// from the second hub, the agent is done.
 	a.change(func(spec *v1alpha1.MembershipSpec) {
 		spec.State, spec.Rejoin, spec.Clean = v1alpha1.StateLeave, false, true
 	})
-	eventually(t, "it does not go on", func() bool {
+	eventually(t, "the agent does not switch to the second hub", func() bool {
 		return s.reported("Switching to hub hub-b: hub hub-a has released this member.")
 	})
 	require.True(t, a.clean())
-	_, was := cleaned.Load("hub-a")
-	require.True(t, was)
-	_, was = cleaned.Load("hub-b")
-	require.False(t, was, "what is of another hub was cleaned")
-	b.letIn()
-	s.in("hub-b")
+	_, called := cleaned.Load("hub-a")
+	require.True(t, called)
+	_, called = cleaned.Load("hub-b")
+	require.False(t, called, "objects of another hub were cleaned up")
+	b.restoreAccess()
+	s.requireJoined("hub-b")
 	b.change(func(spec *v1alpha1.MembershipSpec) {
 		spec.State, spec.Rejoin, spec.Clean = v1alpha1.StateLeave, false, true
 	})
@@ -225,88 +229,91 @@ func TestSeveralHubs(t *testing.T) {
 	}
 }
 
-// shutOut revokes the agent's permissions, and answers its next request with answer.
-func (h *byHand) shutOut(answer func(*v1alpha1.JoinRequest)) {
+// revokeAccess revokes the agent's permissions, and answers its next request with answer.
+func (h *fakeHub) revokeAccess(answer func(*v1alpha1.JoinRequest)) {
 	h.t.Helper()
-	h.do(answer)
-	h.forgetRequests()
+	h.setAnswer(answer)
+	h.deleteRequests()
 	require.NoError(h.t, h.c.Delete(h.t.Context(), h.binding()))
 }
 
-// letIn reverts shutOut.
-func (h *byHand) letIn() {
+// restoreAccess reverts revokeAccess.
+func (h *fakeHub) restoreAccess() {
 	h.t.Helper()
-	h.do(nil)
+	h.setAnswer(nil)
 	h.reopen()
 }
 
-// TestCutOff checks that an agent that reaches none of its hubs stays at its hub, and that its companions continue.
-func TestCutOff(t *testing.T) {
-	a, b := newByHand(t, "cut-a").attend(), newByHand(t, "cut-b").attend()
+// TestSeveralHubs_NoneResponds checks that an agent that reaches none of its hubs stays at its hub, and that its
+// companions continue.
+func TestSeveralHubs_NoneResponds(t *testing.T) {
+	a, b := newFakeHub(t, "cut-a").serve(), newFakeHub(t, "cut-b").serve()
 	var networks []*localplane.Proxy
-	for _, h := range []*byHand{a, b} {
+	for _, h := range []*fakeHub{a, b} {
 		network := h.proxied()
 		networks = append(networks, network)
 		h.bootstrap.Server = network.Config(h.config).Host
 	}
-	s := newSeveral(t, a, b).start()
-	s.in("cut-a")
-	s.loses(func() {
+	s := newMultiHubAgent(t, a, b).start()
+	s.requireJoined("cut-a")
+	s.lose(func() {
 		for _, network := range networks {
 			network.Cut()
 		}
 	})
 	s.clock.shift(hubTimeout)
-	eventually(t, "it does not say that it is lost", func() bool { return s.reported(", and no other hub responds.") })
+	eventually(t, "the agent does not report that no hub responds",
+		func() bool { return s.reported(", and no other hub responds.") })
 	s.clock.shift(hubTimeout)
 	_, runs := s.runs.Load("cut-a")
 	require.True(t, runs, "the companion has ended")
 	require.Empty(t, s.stores["cut-b"].record)
 	networks[0].Heal()
-	a.beats()
+	a.requireHeartbeats()
 	require.False(t, s.reported("Switching to hub"))
-	eventually(t, "it does not say that this is over",
+	eventually(t, "the agent does not report that its hub responds again",
 		func() bool { return s.last().Message == "Hub cut-a: The member has joined the hub." })
 	require.Equal(t, 1, s.wires["cut-a"].take()["POST joinrequests"])
 
-	eventually(t, "it does not see that its hub is back",
+	eventually(t, "the agent does not log that heartbeats are accepted again",
 		func() bool { return s.logs.times("The hub accepts heartbeats again") > 0 })
 
-	// One that answers is gone to, also while it has not decided.
-	b.do(func(request *v1alpha1.JoinRequest) { b.emit(request, v1alpha1.AnswerHeld, nil) })
-	s.loses(networks[0].Cut)
+	// The agent switches to a hub that responds, also if the hub has not decided yet.
+	b.setAnswer(func(request *v1alpha1.JoinRequest) { b.writeAnswer(request, v1alpha1.AnswerHeld, nil) })
+	s.lose(networks[0].Cut)
 	networks[1].Heal()
 	s.clock.shift(hubTimeout)
-	eventually(t, "it does not go where it is answered",
+	eventually(t, "the agent does not switch to the hub that responds",
 		func() bool { return s.reported("Hub cut-b: The JoinRequest is pending") })
 	networks[0].Heal()
 	s.clock.shift(hubTimeout)
-	s.in("cut-a")
+	s.requireJoined("cut-a")
 	require.True(t, s.reported("Switching to hub cut-a: hub cut-b has accepted no heartbeat since "),
 		"the reason is not reported")
 }
 
-// TestBegin checks the current hub for records of several hubs, as they are after an agent was killed at any line.
-func TestBegin(t *testing.T) {
+// TestHubs_BeginFromRecords checks the current hub for records of several hubs, as they are after an agent was killed
+// at any line.
+func TestHubs_BeginFromRecords(t *testing.T) {
 	of := func(r record) []byte {
 		data, err := r.marshal()
 		require.NoError(t, err)
 		return data
 	}
 	for _, tc := range []struct {
-		reason  string
-		records [][]byte
-		want    int
-		came    bool
+		reason   string
+		records  [][]byte
+		want     int
+		switched bool
 	}{
-		{"nothing is known", [][]byte{nil, nil}, 0, false},
-		{"it never went anywhere", [][]byte{nil, of(record{ClusterID: "id"})}, 0, false},
-		{"it went, and had no time to do anything there", [][]byte{of(record{ClusterID: "id"}),
+		{"no records", [][]byte{nil, nil}, 0, false},
+		{"no record of a switch", [][]byte{nil, of(record{ClusterID: "id"})}, 0, false},
+		{"the agent switched to the second hub", [][]byte{of(record{ClusterID: "id"}),
 			of(record{hubTurn: hubTurn{Turn: 1}})}, 1,
 			true},
-		{"and back", [][]byte{of(record{hubTurn: hubTurn{Turn: 2}}),
+		{"the agent switched to the second hub and back", [][]byte{of(record{hubTurn: hubTurn{Turn: 2}}),
 			of(record{hubTurn: hubTurn{Turn: 1}})}, 0, true},
-		{"one that cannot be used says nothing", [][]byte{[]byte("{"), of(record{hubTurn: hubTurn{Turn: 1}})}, 1,
+		{"an invalid record is ignored", [][]byte{[]byte("{"), of(record{hubTurn: hubTurn{Turn: 1}})}, 1,
 			true},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -316,14 +323,14 @@ func TestBegin(t *testing.T) {
 			}
 			require.NoError(t, h.begin(t.Context()))
 			require.Equal(t, tc.want, h.at.hub)
-			require.Equal(t, tc.came, !h.at.since.IsZero(), "it may just have come there")
+			require.Equal(t, tc.switched, !h.at.since.IsZero(), "the time of the switch is set after a switch only")
 		})
 	}
 }
 
-// TestTurnIsKept checks that startOver keeps the turn in the record. Otherwise another hub would be the current one
-// after a restart.
-func TestTurnIsKept(t *testing.T) {
+// TestStartOver_KeepsTurn checks that startOver keeps the turn in the record. Otherwise another hub would be the
+// current one after a restart.
+func TestStartOver_KeepsTurn(t *testing.T) {
 	store := &memory{}
 	a := &agent{Options: Options{Store: store}, companions: &companions{},
 		state: persistedState{record: record{ClusterID: "id", Member: &registered{}, hubTurn: hubTurn{Turn: 3}}}}
@@ -332,43 +339,43 @@ func TestTurnIsKept(t *testing.T) {
 		hubTurn: hubTurn{Turn: 3}}, store.parsed(t))
 }
 
-// TestAsk checks that a hub that is not the current one is probed without a credential.
-func TestAsk(t *testing.T) {
+// TestHubs_ProbeWithoutCredential checks that a hub that is not the current one is probed without a credential.
+func TestHubs_ProbeWithoutCredential(t *testing.T) {
 	status := http.StatusOK
-	var shown []string
+	var requests []string
 	server := tlsServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		shown = append(shown, r.URL.Path+r.Header.Get("Authorization"))
+		requests = append(requests, r.URL.Path+r.Header.Get("Authorization"))
 		w.WriteHeader(status)
 	}))
 	o := Options{HubConfig: func(c *rest.Config) { c.BearerToken = "secret" }}.withDefaults()
 	h := &hubs{Options: o, log: logr.Discard()}
 	url, ca := server.at("/hub")
-	there := &registration.Bootstrap{Server: url, CA: ca, Token: "secret"}
-	ask := func(bootstrap *registration.Bootstrap, r record) bool {
+	valid := &registration.Bootstrap{Server: url, CA: ca, Token: "secret"}
+	probe := func(bootstrap *registration.Bootstrap, r record) bool {
 		data, err := r.marshal()
 		require.NoError(t, err)
-		h.Hubs = []HubOptions{{Store: &memory{record: data}, Bootstrap: &forgetful{bootstrap: bootstrap}}}
+		h.Hubs = []HubOptions{{Store: &memory{record: data}, Bootstrap: &deletableBootstrap{bootstrap: bootstrap}}}
 		return h.answers(t.Context(), 0)
 	}
-	was := record{Member: &registered{Server: url, CA: ca, Credential: credential{Token: "secret"}}}
-	require.True(t, ask(there, record{}))
-	require.True(t, ask(nil, was), "one that the agent was at needs no bootstrap credential")
-	require.True(t, ask(&registration.Bootstrap{Server: "https://127.0.0.1:1", CA: ca}, was),
-		"it may have been right before")
-	require.False(t, ask(nil, record{}), "there is nothing to ask")
-	require.False(t, ask(&registration.Bootstrap{Server: url}, record{}), "it is not who it should be")
+	joined := record{Member: &registered{Server: url, CA: ca, Credential: credential{Token: "secret"}}}
+	require.True(t, probe(valid, record{}))
+	require.True(t, probe(nil, joined), "a hub that the agent had joined needs no bootstrap credential")
+	require.True(t, probe(&registration.Bootstrap{Server: "https://127.0.0.1:1", CA: ca}, joined),
+		"the recorded address is probed as well")
+	require.False(t, probe(nil, record{}), "no address is known")
+	require.False(t, probe(&registration.Bootstrap{Server: url}, record{}), "the certificate of the server is invalid")
 	status = http.StatusUnauthorized
-	require.True(t, ask(there, record{}), "it refuses requests, and responds")
+	require.True(t, probe(valid, record{}), "a server that refuses requests responds")
 	status = http.StatusServiceUnavailable
-	require.False(t, ask(there, record{}), "no server is behind it")
-	for _, one := range shown {
-		require.Equal(t, "/hub/readyz", one)
+	require.False(t, probe(valid, record{}), "a proxy without a server does not respond")
+	for _, request := range requests {
+		require.Equal(t, "/hub/readyz", request)
 	}
 }
 
-// TestCompanionOfSeveralHubs checks that a companion that does not return in time is not called concurrently for
+// TestSeveralHubs_StuckCompanion checks that a companion that does not return in time is not called concurrently for
 // another hub.
-func TestCompanionOfSeveralHubs(t *testing.T) {
+func TestSeveralHubs_StuckCompanion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release, names := make(chan struct{}), make(chan string, 10)
 		h, err := newHubs(&rest.Config{Host: "http://127.0.0.1:1"}, logr.Discard(), Options{
@@ -386,19 +393,19 @@ func TestCompanionOfSeveralHubs(t *testing.T) {
 			return a.companions
 		}
 		a, b := at(0), at(1)
-		require.NoError(t, a.run(t.Context(), lender(t), membership.Member{}))
+		require.NoError(t, a.run(t.Context(), unreachableHub(t), membership.Member{}))
 		require.Equal(t, "a", <-names)
 		a.end()
-		require.NoError(t, b.run(t.Context(), lender(t), membership.Member{}))
+		require.NoError(t, b.run(t.Context(), unreachableHub(t), membership.Member{}))
 		synctest.Wait()
-		require.Empty(t, names, "it runs beside itself")
+		require.Empty(t, names, "the companion runs twice concurrently")
 		close(release)
 		require.Equal(t, "b", <-names)
 		b.end()
 	})
 }
 
-func TestValidateHubs(t *testing.T) {
+func TestOptions_ValidateHubs(t *testing.T) {
 	gate := membership.GateFunc("works", nil)
 	for _, tc := range []struct {
 		reason string
@@ -406,17 +413,18 @@ func TestValidateHubs(t *testing.T) {
 		want   string
 	}{
 		{"two hubs", Options{Hubs: []HubOptions{{Name: "a"}, {Name: "b"}}}, ""},
-		{"each may have a cleaner of that name",
+		{"cleaners of different hubs with one name are valid",
 			Options{Hubs: []HubOptions{{Name: "a", Cleaners: []membership.LeaveGate{gate}},
 				{Name: "b", Cleaners: []membership.LeaveGate{gate}}}}, ""},
-		{"it goes into the names of Secrets", Options{Hubs: []HubOptions{{Name: "Hub A"}}}, "Hubs[0].Name: "},
-		{"they have a name", Options{Hubs: []HubOptions{{Name: "a"}, {}}}, "Hubs[1].Name: "},
-		{"of their own", Options{Hubs: []HubOptions{{Name: "a"}, {Name: "a"}}}, `Hubs[1].Name: is "a", the name of another`},
-		{"or two hubs would share it", Options{Hubs: []HubOptions{{Name: "a"}}, Store: &memory{}},
+		{"a name that is not valid in the name of a Secret", Options{Hubs: []HubOptions{{Name: "Hub A"}}}, "Hubs[0].Name: "},
+		{"a hub without a name", Options{Hubs: []HubOptions{{Name: "a"}, {}}}, "Hubs[1].Name: "},
+		{"two hubs with one name",
+			Options{Hubs: []HubOptions{{Name: "a"}, {Name: "a"}}}, `Hubs[1].Name: is "a", the name of another`},
+		{"a store for all hubs", Options{Hubs: []HubOptions{{Name: "a"}}, Store: &memory{}},
 			"Store: must not be set together with Hubs"},
-		{"the same", Options{Hubs: []HubOptions{{Name: "a"}}, Bootstrap: &forgetful{}},
+		{"a bootstrap credential for all hubs", Options{Hubs: []HubOptions{{Name: "a"}}, Bootstrap: &deletableBootstrap{}},
 			"Bootstrap: must not be set together with Hubs"},
-		{"one is asked beside the other",
+		{"a cleaner of a hub with the name of a cleaner of all hubs",
 			Options{Cleaners: []membership.LeaveGate{gate},
 				Hubs: []HubOptions{{Name: "a", Cleaners: []membership.LeaveGate{gate}}}},
 			`Hubs[0].Cleaners[0]: has the name "works" of another`},

@@ -49,7 +49,7 @@ func TestHubWrites_HeartbeatsDoNotWait(t *testing.T) {
 		return err
 	}
 	var flood sync.WaitGroup
-	began := time.Now()
+	start := time.Now()
 	for range 10 * burst {
 		flood.Go(func() { _ = send(companion, http.MethodPatch, "/works") })
 		flood.Go(func() { _ = send(c.rest.client, http.MethodPut, "/membership") })
@@ -58,7 +58,7 @@ func TestHubWrites_HeartbeatsDoNotWait(t *testing.T) {
 		require.NoError(t, send(c.beats.client, http.MethodPut, "/lease"))
 		require.NoError(t, send(companion, http.MethodGet, "/works"))
 	}
-	took := time.Since(began)
+	elapsed := time.Since(start)
 	cancel()
 	flood.Wait()
 	mu.Lock()
@@ -66,8 +66,8 @@ func TestHubWrites_HeartbeatsDoNotWait(t *testing.T) {
 	require.Equal(t, 3*burst, count["PUT /lease"])
 	require.Equal(t, 3*burst, count["GET /works"])
 	written := count["PATCH /works"] + count["PUT /membership"]
-	require.LessOrEqual(t, written, burst+int(took.Seconds()*burst/2)+1, "after %s", took)
-	require.Less(t, took, 5*time.Second, "heartbeats and reads do not wait for the flood")
+	require.LessOrEqual(t, written, burst+int(elapsed.Seconds()*burst/2)+1, "after %s", elapsed)
+	require.Less(t, elapsed, 5*time.Second, "heartbeats and reads do not wait for the flood")
 	require.Nil(t, Options{HubWritesPerSecond: -1}.hubWrites())
 	require.Equal(t, DefaultHubWritesPerSecond, Options{}.withDefaults().HubWritesPerSecond)
 }

@@ -34,10 +34,10 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// TestZeroOptions runs the agent like its users: in a manager, with Secrets and the default options, from the
+// TestAgent_ZeroOptions runs the agent like its users: in a manager, with Secrets and the default options, from the
 // installation to the join and the leave.
-func TestZeroOptions(t *testing.T) {
-	h := newByHand(t, "zero").attend()
+func TestAgent_ZeroOptions(t *testing.T) {
+	h := newFakeHub(t, "zero").serve()
 	ctx := t.Context()
 	h.ensure(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: DefaultNamespace}})
 	data, err := h.bootstrap.Marshal()
@@ -76,11 +76,11 @@ func TestZeroOptions(t *testing.T) {
 		require.True(t, meta.IsStatusConditionTrue(m.Status.Conditions, kind), kind)
 	}
 	require.True(t, meta.IsStatusConditionTrue(m.Status.Agents[0].Conditions, v1alpha1.ConditionHealthy))
-	require.Nil(t, m.Status.Agents[0].LastHeartbeat, "that is the hub's to know")
+	require.Nil(t, m.Status.Agents[0].LastHeartbeat, "only the hub sets lastHeartbeat")
 
-	// What the join has cost the hub.
+	// The requests of the join to the hub.
 	eventually(t, "no heartbeat", func() bool { return w.has("POST leases") })
-	require.NoError(t, h.c.Get(ctx, client.ObjectKey{Namespace: h.space(), Name: membership.LeaseName},
+	require.NoError(t, h.c.Get(ctx, client.ObjectKey{Namespace: h.memberNamespace(), Name: membership.LeaseName},
 		&coordinationv1.Lease{}))
 	got := w.take()
 	for kind, want := range map[string]int{"POST joinrequests": 1, "POST leases": 1, "PUT self/status": 1,
@@ -95,20 +95,20 @@ func TestZeroOptions(t *testing.T) {
 		require.NoError(t, err)
 		return state
 	}
-	eventually(t, "no Event on the member says that it has joined",
+	eventually(t, "the published state is not Joined",
 		func() bool { return published().State == lifecycle.Joined })
 	require.Equal(t, h.bootstrap.Server, published().Hub)
 	require.Equal(t, agentstate.Fingerprint(h.bootstrap), published().Bootstrap)
 	got = onMember.take()
 	require.Equal(t, 1, got["POST secrets"], "%v", got)
 	require.Equal(t, 3, got["PUT muster-agent"],
-		"what it must not forget is written twice, and the published state once: %v",
+		"want two writes of the record and one of the published state: %v",
 		got)
-	h.beats()
+	h.requireHeartbeats()
 	got = onMember.take()
-	require.Zero(t, got["PUT muster-agent"], "at rest nothing is written: %v", got)
+	require.Zero(t, got["PUT muster-agent"], "an agent in steady state writes nothing: %v", got)
 	h.change(func(s *v1alpha1.MembershipSpec) { s.State, s.Rejoin, s.Clean = v1alpha1.StateLeave, false, true })
-	eventually(t, "the agent is never done", func() bool { return p.last().Done })
+	eventually(t, "the agent does not complete the leave", func() bool { return p.last().Done })
 	require.True(t, h.clean())
 	for _, name := range []string{DefaultStoreSecret, DefaultBootstrapSecret} {
 		err := h.c.Get(ctx, client.ObjectKey{Namespace: DefaultNamespace, Name: name}, &kept)
@@ -129,7 +129,7 @@ func TestZeroOptions(t *testing.T) {
 }
 
 // permitted returns a user with the permissions of the folder rbac.
-func (h *byHand) permitted(user string) *rest.Config {
+func (h *fakeHub) permitted(user string) *rest.Config {
 	h.t.Helper()
 	file, err := os.ReadFile("rbac/role.yaml")
 	require.NoError(h.t, err)
@@ -159,13 +159,13 @@ func (h *byHand) permitted(user string) *rest.Config {
 
 // TestSteadyState checks that an agent in steady state sends only heartbeats, and writes a change once.
 func TestSteadyState(t *testing.T) {
-	h := newByHand(t, "steady").attend()
+	h := newFakeHub(t, "steady").serve()
 	w := &wire{}
 	r := h.run(Options{HubConfig: w.config, ResourceInterval: 200 * time.Millisecond,
 		ProbeInterval: 100 * time.Millisecond, ReportAPIs: true})
-	is(t, r, lifecycle.Joined)
+	requirePhase(t, r, lifecycle.Joined)
 	apps := func(api v1alpha1.ServedAPIs) bool { return api.GroupVersion == "apps/v1" }
-	eventually(t, "what the member serves is not told",
+	eventually(t, "the agent does not report the served APIs",
 		func() bool { return slices.ContainsFunc(h.membership().Status.APIs, apps) })
 	apis := h.membership().Status.APIs
 	require.Contains(t, apis[slices.IndexFunc(apis, apps)].Kinds, "Deployment")
@@ -177,14 +177,14 @@ func TestSteadyState(t *testing.T) {
 	require.InDelta(t, periods, beats, 1)
 	require.Equal(t, map[string]int{"PUT leases/heartbeat": beats}, got)
 
-	// And what has changed is written once.
+	// A change is written once.
 	h.ensure(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "steady-pods"}})
 	h.ensure(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "steady-pods", Name: "p"},
 		Spec: corev1.PodSpec{NodeName: "node-0",
 			Containers: []corev1.Container{{Name: "c", Image: "i", Resources: container("cpu", "1").Resources}}},
 	})
-	eventually(t, "the pod is not taken off",
+	eventually(t, "the request of the pod is not subtracted",
 		func() bool { return h.membership().Status.Resources.Available.Cpu().String() == "7" })
 	<-time.After(time.Second)
 	require.Equal(t, 1, w.take()["PUT self/status"])
@@ -192,30 +192,30 @@ func TestSteadyState(t *testing.T) {
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "steady-pods", Name: "p"}}, client.GracePeriodSeconds(0)))
 }
 
-// TestKilledAnywhere makes an agent join and leave, and kills it after its first effect that is visible from outside
-// (a save, a response to a request), then another agent after its second effect, and so on. The next agent must
-// complete the join and the leave, with the same request.
-func TestKilledAnywhere(t *testing.T) {
+// TestAgent_KilledAfterEachEffect makes an agent join and leave, and kills it after its first effect that is visible
+// from outside (a save, a response to a request), then another agent after its second effect, and so on. The next
+// agent must complete the join and the leave, with the same request.
+func TestAgent_KilledAfterEachEffect(t *testing.T) {
 	t.Parallel()
 	for name, method := range map[string]registration.Method{"token": token.Method{}, "csr": csr.Method{}} {
 		t.Run(name, func(t *testing.T) {
 			kill := 1
-			for livesAndDies(t, fmt.Sprintf("killed-%s-%d", name, kill), method, kill) {
+			for joinAndLeaveKilled(t, fmt.Sprintf("killed-%s-%d", name, kill), method, kill) {
 				kill++
 			}
-			require.Greater(t, kill, 10, "it was hardly killed")
+			require.Greater(t, kill, 10, "the number of kills is too small")
 		})
 	}
 }
 
-// livesAndDies reports whether the agent was killed before it was done.
-func livesAndDies(t *testing.T, name string, method registration.Method, kill int) (killed bool) {
-	h := newByHand(t, name).attend()
-	store, w, bootstrap, cleaned := &memory{}, &wire{}, &forgetful{bootstrap: h.bootstrap}, 0
-	o := Options{Bootstrap: bootstrap, Clock: &hasty{}, Method: method, Store: store, HubConfig: w.config,
+// joinAndLeaveKilled reports whether the agent was killed before it was done.
+func joinAndLeaveKilled(t *testing.T, name string, method registration.Method, kill int) (killed bool) {
+	h := newFakeHub(t, name).serve()
+	store, w, bootstrap, cleaned := &memory{}, &wire{}, &deletableBootstrap{bootstrap: h.bootstrap}, 0
+	o := Options{Bootstrap: bootstrap, Clock: &fastClock{}, Method: method, Store: store, HubConfig: w.config,
 		Cleaners: []membership.LeaveGate{
 			membership.GateFunc("works", func(_ context.Context, m membership.Member) ([]string, error) {
-				require.Equal(t, int32(77), m.Leave.DeadlineSeconds, "the policy that was last known")
+				require.Equal(t, int32(77), m.Leave.DeadlineSeconds, "the last known leave policy applies")
 				if cleaned++; cleaned < 2 {
 					return []string{"work/a"}, nil
 				}
@@ -225,9 +225,9 @@ func livesAndDies(t *testing.T, name string, method registration.Method, kill in
 	var seen atomic.Int64
 	hit, first := make(chan string, 1), make(chan *running, 1)
 	count := func(what string) {
-		// Of heartbeats there are any number, and when the record is deleted all is done.
+		// The number of heartbeats varies. After the deletion of the record, the agent is done.
 		if what != "PUT leases/heartbeat" && what != "delete" && seen.Add(1) == int64(kill) {
-			(<-first).cancel() // before it can do anything else
+			(<-first).cancel() // before the next effect
 			hit <- what
 		}
 	}
@@ -244,14 +244,14 @@ func livesAndDies(t *testing.T, name string, method registration.Method, kill in
 			r, killed = h.run(o), true
 		case <-r.done:
 			if len(hit) > 0 {
-				continue // it was killed
+				continue // the agent was killed
 			}
-			require.True(t, left && h.clean(), "it is out without a requested leave")
+			require.True(t, left && h.clean(), "the agent has ended without a requested leave")
 			require.Empty(t, store.record)
-			require.True(t, bootstrap.deregistered.Load(), "it would join anew")
+			require.True(t, bootstrap.deregistered.Load(), "the bootstrap credential is deleted")
 			var requests v1alpha1.JoinRequestList
 			require.NoError(t, h.c.List(t.Context(), &requests, client.InNamespace(h.name)))
-			require.Len(t, requests.Items, 1, "each agent goes on with the request of the one before")
+			require.Len(t, requests.Items, 1, "each agent continues with the request of the former one")
 			return killed
 		case <-time.After(interval):
 			if !left && h.joined() {
@@ -259,27 +259,27 @@ func livesAndDies(t *testing.T, name string, method registration.Method, kill in
 				left = true
 			}
 		case <-deadline:
-			t.Fatal("the agent gets nowhere: ", r.last())
+			t.Fatal("the agent makes no progress: ", r.last())
 		}
 	}
 }
 
-// TestHangingMember checks an agent whose member does not respond, with a collector that ignores its deadline.
-func TestHangingMember(t *testing.T) {
-	h := newByHand(t, "hanging").attend()
+// TestMemberDoesNotRespond checks an agent whose member does not respond, with a collector that ignores its deadline.
+func TestMemberDoesNotRespond(t *testing.T) {
+	h := newFakeHub(t, "hanging").serve()
 	hang := make(chan struct{})
 	defer close(hang)
 	w := &wire{}
-	r := h.run(Options{ClusterID: "hanging", HubConfig: w.config, Member: deaf(t), Collectors: []PropertyCollector{
+	r := h.run(Options{ClusterID: "hanging", HubConfig: w.config, Member: unresponsive(t), Collectors: []PropertyCollector{
 		CollectorFunc("stuck", func(context.Context) ([]v1alpha1.Property, error) { <-hang; return nil, nil }),
 		CollectorFunc("broken", func(context.Context) ([]v1alpha1.Property, error) { return nil, errors.New("no") }),
 		CollectorFunc("fine", func(context.Context) ([]v1alpha1.Property, error) {
 			return []v1alpha1.Property{{Name: "example.com/fine", Value: "yes"}}, nil
 		}),
 	}})
-	began := time.Now()
-	is(t, r, lifecycle.Joined)
-	require.Less(t, time.Since(began), firstLook+5*time.Second, "a join does not wait for a member that does not answer")
+	start := time.Now()
+	requirePhase(t, r, lifecycle.Joined)
+	require.Less(t, time.Since(start), firstLook+5*time.Second, "a join does not wait for a member that does not respond")
 	want := []v1alpha1.Property{{Name: "example.com/fine", Value: "yes"}}
 	if diff := cmp.Diff(want, h.membership().Status.Properties); diff != "" {
 		t.Errorf("want - got +\n%s", diff)
@@ -287,7 +287,7 @@ func TestHangingMember(t *testing.T) {
 	w.take()
 	<-time.After(3 * time.Second)
 	require.InDelta(t, 3, w.take()["PUT leases/heartbeat"], 1, "the heartbeat waits for no other request")
-	eventually(t, "no collector is named", func() bool {
+	eventually(t, "the failed collectors are not reported", func() bool {
 		c := meta.FindStatusCondition(h.membership().Status.Conditions, v1alpha1.ConditionPropertiesCollected)
 		return c.Reason == v1alpha1.ReasonCollectorFailed &&
 			c.Message == "Collectors that failed or took too long, see the agent's log: broken, cluster-properties, "+

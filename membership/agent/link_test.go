@@ -22,8 +22,8 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// TestLink replaces the credential of a link and checks the user of the next request on the server.
-func TestLink(t *testing.T) {
+// TestLink_ReplacedCredential replaces the credential of a link and checks the user of the next request on the server.
+func TestLink_ReplacedCredential(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	seen := func(r *http.Request) string {
 		subject := r.Header.Get("Authorization")
@@ -57,15 +57,17 @@ func TestLink(t *testing.T) {
 		materials []registration.Material
 		want      []string
 	}{
-		{"a token is that of the moment", nil, []registration.Material{{Token: "one"}, {Token: "two"}},
+		{"a replaced token is used by the next request", nil, []registration.Material{{Token: "one"}, {Token: "two"}},
 			[]string{"Bearer one", "Bearer two"}},
-		{"a connection with an old certificate is not used any more", nil, []registration.Material{cert(1), cert(2)},
+		{"a connection with a replaced certificate is not used any more", nil, []registration.Material{cert(1), cert(2)},
 			[]string{"#1", "#2"}},
-		{"what the hub issued is what counts", func(c *rest.Config) { c.BearerToken = "own" },
+		{"an issued token replaces the configured one", func(c *rest.Config) { c.BearerToken = "own" },
 			[]registration.Material{{Token: "one"}}, []string{"Bearer one"}},
-		{"and nothing besides", func(c *rest.Config) { c.BearerToken = "own" }, []registration.Material{cert(1)},
+		{"an issued certificate replaces the configured token",
+			func(c *rest.Config) { c.BearerToken = "own" }, []registration.Material{cert(1)},
 			[]string{"#1"}},
-		{"unless it issues nothing", func(c *rest.Config) { c.BearerToken = "own" }, []registration.Material{{}},
+		{"without an issued credential, the configured token is used",
+			func(c *rest.Config) { c.BearerToken = "own" }, []registration.Material{{}},
 			[]string{"Bearer own"}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -75,7 +77,7 @@ func TestLink(t *testing.T) {
 					return roundTrip(func(r *http.Request) (*http.Response, error) {
 						wrapped++
 						require.NotContains(t, []string{"Bearer one", "Bearer two"}, r.Header.Get("Authorization"),
-							"a wrapper is shown the token that was issued")
+							"a wrapper must not receive the issued token")
 						return next.RoundTrip(r)
 					})
 				})
@@ -95,7 +97,7 @@ func TestLink(t *testing.T) {
 				require.NoError(t, err)
 				return response
 			}
-			watch := get("/watch") // which keeps its connection in use
+			watch := get("/watch") // keeps its connection in use
 			defer watch.Body.Close()
 			for i, material := range tc.materials {
 				if i > 0 {

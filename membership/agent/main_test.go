@@ -13,10 +13,10 @@ import (
 // plane is the hub and the member of a test. Tests mostly wait, so some run in parallel, each on a separate plane.
 var plane = localplane.NewPool(3, localplane.Options{Name: "agent", Nodes: 1})
 
-// elsewhere is a second hub, which can be killed while the member and the first hub continue.
-var elsewhere = localplane.Shared{Options: localplane.Options{Name: "agent-elsewhere"}}
+// secondHub is a second hub, which can be killed while the member and the first hub continue.
+var secondHub = localplane.Shared{Options: localplane.Options{Name: "agent-elsewhere"}}
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(localplane.Run(m, append(plane.Shared(), &elsewhere)...))
+	os.Exit(localplane.Run(m, append(plane.Shared(), &secondHub)...))
 }

@@ -28,24 +28,24 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// changeable is a bootstrap credential that an administrator changes, and that counts its reads.
-type changeable struct {
+// changeableBootstrap is a bootstrap credential that an administrator changes, and that counts its reads.
+type changeableBootstrap struct {
 	mu    sync.Mutex
 	now   *registration.Bootstrap
-	looks atomic.Int64
+	reads atomic.Int64
 }
 
-func (c *changeable) Load(context.Context) (*registration.Bootstrap, error) {
-	c.looks.Add(1)
+func (c *changeableBootstrap) Load(context.Context) (*registration.Bootstrap, error) {
+	c.reads.Add(1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now, nil
 }
 
-func (c *changeable) Forget(context.Context) error { return nil }
+func (c *changeableBootstrap) Forget(context.Context) error { return nil }
 
 // at changes the address of the hub in the bootstrap credential.
-func (c *changeable) at(server string, ca []byte) {
+func (c *changeableBootstrap) at(server string, ca []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	next := *c.now
@@ -53,14 +53,14 @@ func (c *changeable) at(server string, ca []byte) {
 	c.now = &next
 }
 
-func (c *changeable) remove() {
+func (c *changeableBootstrap) remove() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = nil
 }
 
 // proxied returns a proxy of the hub whose network can fail.
-func (h *byHand) proxied() *localplane.Proxy {
+func (h *fakeHub) proxied() *localplane.Proxy {
 	h.t.Helper()
 	proxy, err := localplane.NewProxy(h.config.Host)
 	require.NoError(h.t, err)
@@ -69,7 +69,7 @@ func (h *byHand) proxied() *localplane.Proxy {
 }
 
 // reencrypted serves the hub at another address, below a path, with a certificate of another authority.
-func (h *byHand) reencrypted() (server string, ca []byte) {
+func (h *fakeHub) reencrypted() (server string, ca []byte) {
 	h.t.Helper()
 	config, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: h.config.CAData}})
 	require.NoError(h.t, err)
@@ -93,7 +93,7 @@ func tlsServer(t *testing.T, handler http.Handler) served {
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	t.Cleanup(func() {
-		s.CloseClientConnections() // a watch would hold it up
+		s.CloseClientConnections() // otherwise a watch blocks Close
 		s.Close()
 	})
 	return served{s}
@@ -103,39 +103,39 @@ func (s served) at(path string) (server string, ca []byte) {
 	return s.URL + path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
 
-// TestHubMoves moves the hub while the agent is joined, and again while the agent is not running.
-func TestHubMoves(t *testing.T) {
+// TestHubAddress_Changed moves the hub while the agent is joined, and again while the agent is not running.
+func TestHubAddress_Changed(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		method registration.Method
-		move   func(*byHand) (string, []byte)
+		move   func(*fakeHub) (string, []byte)
 	}{
-		"token": {token.Method{}, (*byHand).reencrypted},
+		"token": {token.Method{}, (*fakeHub).reencrypted},
 		"csr": {csr.Method{},
-			func(h *byHand) (string, []byte) { return h.proxied().Config(h.config).Host, h.config.CAData }},
+			func(h *fakeHub) (string, []byte) { return h.proxied().Config(h.config).Host, h.config.CAData }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newByHand(t, "moves-"+name).attend()
-			old, source, store, w := h.proxied(), &changeable{now: h.bootstrap}, &memory{}, &wire{}
+			h := newFakeHub(t, "moves-"+name).serve()
+			old, source, store, w := h.proxied(), &changeableBootstrap{now: h.bootstrap}, &memory{}, &wire{}
 			source.at(old.Config(h.config).Host, h.config.CAData)
-			var begun atomic.Int64
+			var started atomic.Int64
 			lent := make(chan Hub, 10)
 			o := Options{Method: tc.method, Bootstrap: source, Store: store, HubConfig: w.config, Companions: []Companion{
 				CompanionFunc("works", func(ctx context.Context, hub Hub) error {
-					begun.Add(1)
+					started.Add(1)
 					lent <- hub
 					<-ctx.Done()
 					return nil
 				}),
 			}}
 			r := h.run(o)
-			is(t, r, lifecycle.Joined)
+			requirePhase(t, r, lifecycle.Joined)
 			before := store.parsed(t)
 			companion, err := rest.HTTPClientFor((<-lent).Config)
 			require.NoError(t, err)
-			sees := func() bool {
+			companionReads := func() bool {
 				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
-					before.Member.Server+"/apis/membership.muster.dev/v1alpha1/namespaces/"+h.space()+"/memberships", nil)
+					before.Member.Server+"/apis/membership.muster.dev/v1alpha1/namespaces/"+h.memberNamespace()+"/memberships", nil)
 				require.NoError(t, err)
 				response, err := companion.Do(request)
 				if err != nil {
@@ -145,54 +145,55 @@ func TestHubMoves(t *testing.T) {
 				body, err := io.ReadAll(response.Body)
 				return err == nil && response.StatusCode == http.StatusOK && strings.Contains(string(body), "uid-"+h.name)
 			}
-			require.True(t, sees())
-			h.beats()
-			looks := source.looks.Load()
-			h.beats()
-			require.Equal(t, looks, source.looks.Load(), "it looks for another address though all is well")
+			require.True(t, companionReads())
+			h.requireHeartbeats()
+			reads := source.reads.Load()
+			h.requireHeartbeats()
+			require.Equal(t, reads, source.reads.Load(), "a connected agent does not read the bootstrap credential")
 
 			old.Cut()
 			server, ca := tc.move(h)
 			source.at(server, ca)
-			eventually(t, "it does not find its hub", func() bool { return store.parsed(t).Member.Server == server })
-			h.beats()
-			eventually(t, "the companion does not get to the hub by the config that it has", sees)
+			eventually(t, "the agent does not use the new address",
+				func() bool { return store.parsed(t).Member.Server == server })
+			h.requireHeartbeats()
+			eventually(t, "the companion does not reach the hub with its config", companionReads)
 			h.touch()
-			eventually(t, "it does not see what the hub wants any more", func() bool {
+			eventually(t, "the agent does not observe changes of the Membership", func() bool {
 				return store.parsed(t).Leave.DeadlineSeconds == h.membership().Spec.Leave.DeadlineSeconds
 			})
-			require.EqualValues(t, 1, begun.Load(), "the companion was restarted")
+			require.EqualValues(t, 1, started.Load(), "the companion was restarted")
 			require.Equal(t, lifecycle.Joined, r.last().Phase)
 
-			// And a restart, after which the hub is back where it was.
+			// The agent restarts after the hub has moved back.
 			r.stop()
 			old.Heal()
 			source.at(before.Member.Server, before.Member.CA)
 			r = h.run(o)
-			is(t, r, lifecycle.Joined)
+			requirePhase(t, r, lifecycle.Joined)
 			require.Equal(t, before.Member.Server, store.parsed(t).Member.Server)
 			r.stop()
 			source.remove()
 			r = h.run(o)
-			is(t, r, lifecycle.Joined)
-			h.beats()
+			requirePhase(t, r, lifecycle.Joined)
+			h.requireHeartbeats()
 
 			after := store.parsed(t)
 			require.Equal(t, before.ClaimKey, after.ClaimKey)
 			require.Equal(t, before.Member.UID, after.Member.UID)
 			require.True(t, before.Member.Credential.same(after.Member.Credential.material()))
-			require.Equal(t, 1, w.take()["POST joinrequests"], "it has asked to join again")
+			require.Equal(t, 1, w.take()["POST joinrequests"], "the agent sent another JoinRequest")
 		})
 	}
 }
 
-// TestHubDoesNotMove checks bootstrap credentials whose address is not that of the agent's hub.
-func TestHubDoesNotMove(t *testing.T) {
-	h := newByHand(t, "stays").attend()
-	var asked atomic.Int64
+// TestHubAddress_WrongAddressIsNotUsed checks bootstrap credentials whose address is not that of the agent's hub.
+func TestHubAddress_WrongAddressIsNotUsed(t *testing.T) {
+	h := newFakeHub(t, "stays").serve()
+	var requested atomic.Int64
 	var answer atomic.Value
 	wrong := tlsServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
+		requested.Add(1)
 		w.Header().Set("Content-Type", "application/json")
 		body := answer.Load().(string)
 		if body == "401" {
@@ -206,18 +207,18 @@ func TestHubDoesNotMove(t *testing.T) {
 			`"items":[` + items + `]}`
 	}
 	of := func(name, uid string) string {
-		return list(`{"metadata":{"name":"self","namespace":"` + h.space() + `"},"spec":{"memberName":"` + name +
+		return list(`{"metadata":{"name":"self","namespace":"` + h.memberNamespace() + `"},"spec":{"memberName":"` + name +
 			`","memberUID":"` + uid + `"}}`)
 	}
-	old, source, store := h.proxied(), &changeable{now: h.bootstrap}, &memory{}
+	old, source, store := h.proxied(), &changeableBootstrap{now: h.bootstrap}, &memory{}
 	source.at(old.Config(h.config).Host, h.config.CAData)
 	o := Options{Bootstrap: source, Store: store}
 	r := h.run(o)
-	is(t, r, lifecycle.Joined)
-	h.beats()
+	requirePhase(t, r, lifecycle.Joined)
+	h.requireHeartbeats()
 	before := store.parsed(t)
 	source.at(wrong.at(""))
-	for _, tc := range []struct{ answer, why string }{
+	for _, tc := range []struct{ answer, reason string }{
 		{"401", "the agent's credential is refused there"},
 		{list(""), "there is no Membership for the agent there"},
 		{of(h.name, "uid-of-another"), "the Membership there belongs to another member"},
@@ -226,31 +227,32 @@ func TestHubDoesNotMove(t *testing.T) {
 	} {
 		answer.Store(tc.answer)
 		old.Cut()
-		eventually(t, "it does not say why", func() bool { return strings.Contains(r.last().Message, tc.why) })
+		eventually(t, "the message does not contain the reason",
+			func() bool { return strings.Contains(r.last().Message, tc.reason) })
 		require.Contains(t, r.last().Message, wrong.URL)
-		require.Equal(t, lifecycle.Joined, r.last().Phase, "that the hub is away changes nothing")
+		require.Equal(t, lifecycle.Joined, r.last().Phase, "an unreachable hub does not change the phase")
 		require.Equal(t, before.Member.Server, store.parsed(t).Member.Server)
 		old.Heal()
-		h.beats()
+		h.requireHeartbeats()
 		eventually(t, "the message is not reset", func() bool {
 			h.touch()
 			return r.last().Message == "The member has joined the hub."
 		})
 	}
-	asked.Store(0)
-	began := time.Now()
+	requested.Store(0)
+	start := time.Now()
 	old.Cut()
-	eventually(t, "it does not ask again", func() bool { return asked.Load() >= 3 })
-	require.GreaterOrEqual(t, time.Since(began), 2*lifecycle.RetryPoll,
-		"it asks the wrong hub more often than once in two seconds")
+	eventually(t, "the agent does not retry the wrong address", func() bool { return requested.Load() >= 3 })
+	require.GreaterOrEqual(t, time.Since(start), 2*lifecycle.RetryPoll,
+		"the agent sends a request to the wrong hub at most every two seconds")
 	old.Heal()
 	r.stop()
 
-	// Nor at the start.
+	// The wrong address is not used after a restart either.
 	answer.Store("401")
 	r = h.run(o)
-	is(t, r, lifecycle.Joined)
-	h.beats()
+	requirePhase(t, r, lifecycle.Joined)
+	h.requireHeartbeats()
 	require.Contains(t, r.last().Message, "the agent's credential is refused there")
 	require.Equal(t, before.Member.Server, store.parsed(t).Member.Server)
 	requests := &v1alpha1.JoinRequestList{}
@@ -262,9 +264,9 @@ func TestReaddressed(t *testing.T) {
 	for _, tc := range []struct{ reason, request, from, to, want string }{
 		{"no move", "https://a/api?x=1", "https://a", "https://a", "https://a/api?x=1"},
 		{"another host", "https://a/api?x=1", "https://a", "https://b:6443", "https://b:6443/api?x=1"},
-		{"to below a path", "https://a/api", "https://a", "https://b/hub", "https://b/hub/api"},
-		{"from below a path", "https://a/hub/api", "https://a/hub/", "https://b/", "https://b/api"},
-		{"what was escaped stays so", "https://a/hub/api/x%2Fy", "https://a/hub", "https://b/other",
+		{"to an address with a path", "https://a/api", "https://a", "https://b/hub", "https://b/hub/api"},
+		{"from an address with a path", "https://a/hub/api", "https://a/hub/", "https://b/", "https://b/api"},
+		{"escaped characters stay escaped", "https://a/hub/api/x%2Fy", "https://a/hub", "https://b/other",
 			"https://b/other/api/x%2Fy"},
 		{"a request to another server", "https://c/hub/api", "https://a/hub", "https://b", "https://c/hub/api"},
 	} {
@@ -279,7 +281,7 @@ func TestReaddressed(t *testing.T) {
 			got := readdressed(request, parsed(tc.from), parsed(tc.to))
 			require.Equal(t, tc.want, got.URL.String())
 			require.Equal(t, got.URL.Host, got.Host)
-			require.Equal(t, tc.request, request.URL.String(), "the caller's request was changed")
+			require.Equal(t, tc.request, request.URL.String(), "the request of the caller is not changed")
 		})
 	}
 }

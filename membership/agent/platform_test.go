@@ -25,22 +25,22 @@ func TestLocations(t *testing.T) {
 		nodes  []*corev1.Node
 		want   []v1alpha1.Property
 	}{
-		{"no node, no property", nil, nil},
-		{"nodes without a cloud", []*corev1.Node{located("")}, nil},
-		{"zones are joined in order, and each is named once", []*corev1.Node{
+		{"no nodes", nil, nil},
+		{"nodes without a provider ID", []*corev1.Node{located("")}, nil},
+		{"zones are sorted and without duplicates", []*corev1.Node{
 			located("aws:///eu-1b/i-1", region, "eu-1", zone, "eu-1b"),
 			located("aws:///eu-1a/i-2", region, "eu-1", zone, "eu-1a"),
 			located("aws:///eu-1b/i-3", region, "eu-1", zone, "eu-1b"), located(""),
 		}, []v1alpha1.Property{{Name: PropertyPlatform, Value: "aws"}, {Name: PropertyRegion, Value: "eu-1"},
 			{Name: PropertyZone, Value: "eu-1a,eu-1b"}}},
-		{"labels of Kubernetes before 1.17", []*corev1.Node{
+		{"topology labels of Kubernetes before 1.17", []*corev1.Node{
 			located("", corev1.LabelFailureDomainBetaRegion, "eu", corev1.LabelFailureDomainBetaZone, "z"),
 		}, []v1alpha1.Property{{Name: PropertyRegion, Value: "eu"}, {Name: PropertyZone, Value: "z"}}},
-		{"a product by a label", []*corev1.Node{located("azure:///x", "kubernetes.azure.com/cluster", "MC_a")},
+		{"the product of a label", []*corev1.Node{located("azure:///x", "kubernetes.azure.com/cluster", "MC_a")},
 			[]v1alpha1.Property{{Name: PropertyPlatform, Value: "azure"}, {Name: PropertyProduct, Value: "AKS"}}},
 		{"OpenShift on AWS", []*corev1.Node{located("aws:///x", "node.openshift.io/os_id", "rhcos")},
 			[]v1alpha1.Property{{Name: PropertyPlatform, Value: "aws"}, {Name: PropertyProduct, Value: "OpenShift"}}},
-		{"kind has no label", []*corev1.Node{located("kind://docker/a/a-control-plane")},
+		{"kind is known from its provider ID", []*corev1.Node{located("kind://docker/a/a-control-plane")},
 			[]v1alpha1.Property{{Name: PropertyPlatform, Value: "kind"}, {Name: PropertyProduct, Value: "kind"}}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {

@@ -28,7 +28,7 @@ import (
 // TestRestoredHubBlocksPruning checks that an agent detects a restore of its hub by lists that are older than earlier
 // observations, and by a lower epoch, and deletes nothing until the hub confirms a later epoch.
 func TestRestoredHubBlocksPruning(t *testing.T) {
-	shown := func(epoch int64, id string) *v1alpha1.Membership {
+	membershipOf := func(epoch int64, id string) *v1alpha1.Membership {
 		m := &v1alpha1.Membership{}
 		if id != "" {
 			m.Spec.Hub = &v1alpha1.HubIdentity{ID: id, Epoch: epoch}
@@ -42,23 +42,26 @@ func TestRestoredHubBlocksPruning(t *testing.T) {
 		sighting sighting
 		want     bool // the hub was restored
 	}{
-		{"the first list", nil, "", sighting{state: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "10"}, false},
-		{"a later list", nil, "10", sighting{state: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "11"}, false},
-		{"an older list", nil, "10", sighting{state: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "9"}, true},
+		{"the first list",
+			nil, "", sighting{state: lifecycle.HubSeen, membership: membershipOf(0, "hub"), revision: "10"}, false},
+		{"a later list",
+			nil, "10", sighting{state: lifecycle.HubSeen, membership: membershipOf(0, "hub"), revision: "11"}, false},
+		{"an older list",
+			nil, "10", sighting{state: lifecycle.HubSeen, membership: membershipOf(0, "hub"), revision: "9"}, true},
 		{"a list that is older than the record", &hubState{Revision: "10"}, "",
-			sighting{state: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "9"}, true},
+			sighting{state: lifecycle.HubSeen, membership: membershipOf(0, "hub"), revision: "9"}, true},
 		{"a lower epoch", &hubState{Epoch: 4}, "10",
-			sighting{state: lifecycle.HubSeen, membership: shown(3, "hub"), revision: "11"}, true},
+			sighting{state: lifecycle.HubSeen, membership: membershipOf(3, "hub"), revision: "11"}, true},
 		{"a watch that lags", &hubState{Epoch: 4}, "10",
-			sighting{state: lifecycle.HubSeen, membership: shown(3, "hub"), lagging: true}, false},
-		{"a hub without epochs could never confirm one", nil, "10",
-			sighting{state: lifecycle.HubSeen, membership: shown(0, ""), revision: "9"}, false},
-		{"a hub that cannot be reached says nothing", nil, "10", sighting{state: lifecycle.HubUnreachable, revision: "9"},
+			sighting{state: lifecycle.HubSeen, membership: membershipOf(3, "hub"), lagging: true}, false},
+		{"a hub without epochs", nil, "10",
+			sighting{state: lifecycle.HubSeen, membership: membershipOf(0, ""), revision: "9"}, false},
+		{"an unreachable hub", nil, "10", sighting{state: lifecycle.HubUnreachable, revision: "9"},
 			false},
-		{"another restore while it waits", &hubState{Required: 5}, "10",
-			sighting{state: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "9"}, true},
-		{"it waits, and the hub is not older", &hubState{Required: 5}, "10",
-			sighting{state: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "10"}, false},
+		{"another restore while the agent waits", &hubState{Required: 5}, "10",
+			sighting{state: lifecycle.HubSeen, membership: membershipOf(0, "hub"), revision: "9"}, true},
+		{"the agent waits and the hub is not older", &hubState{Required: 5}, "10",
+			sighting{state: lifecycle.HubSeen, membership: membershipOf(0, "hub"), revision: "10"}, false},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			a := &agent{state: persistedState{record: record{Hub: test.record}},
@@ -120,7 +123,7 @@ func TestPruneGuard_ProbesTheHub(t *testing.T) {
 	forbidden := apierrors.NewForbidden(corev1.Resource("leases"), pruneProbe, errors.New("no"))
 	forbidden.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	answer.Store(forbidden)
-	require.NoError(t, g.MayPrune(context.Background()), "the answer is fresh")
+	require.NoError(t, g.MayPrune(context.Background()), "the last result is used for pruneProbeAge")
 	clock.SetTime(clock.Now().Add(pruneProbeAge))
 	require.ErrorContains(t, g.MayPrune(context.Background()), "is being deleted")
 	answer.Store(apierrors.NewForbidden(corev1.Resource("leases"), pruneProbe, errors.New("no")))
@@ -162,17 +165,17 @@ func TestRestoredHub_IsCounted(t *testing.T) {
 	}
 }
 
-// TestRecordsWithoutAnIdentity checks that records and answers of versions before hubs had an identity are still used,
+// TestRecord_WithoutHubID checks that records and answers of versions before hubs had an identity are still used,
 // and end no membership.
-func TestRecordsWithoutAnIdentity(t *testing.T) {
+func TestRecord_WithoutHubID(t *testing.T) {
 	before, err := parseRecord([]byte(`{"version":1,"clusterID":"id","name":"east","forgotten":true,` +
 		`"member":{"name":"east","uid":"uid","namespace":"member-east"}}`))
 	require.NoError(t, err)
-	require.False(t, before.flags().Deregistered, "an earlier version wrote that down without a proof that a user "+
-		"wanted it")
+	require.False(t, before.flags().Deregistered, "an earlier version recorded this without a proof of a "+
+		"request")
 	require.Empty(t, before.hubID())
 	for _, bootstrap := range []*registration.Bootstrap{nil, {HubID: "a"}, {HubID: "a", MoveFrom: "b"}} {
-		require.False(t, before.strange(bootstrap), "an agent that does not know its hub asks the one that it has")
+		require.False(t, before.strange(bootstrap), "an agent without a hub ID uses any hub")
 		require.False(t, before.moves(bootstrap))
 	}
 
@@ -182,7 +185,7 @@ func TestRecordsWithoutAnIdentity(t *testing.T) {
 	require.False(t, known.strange(&registration.Bootstrap{}), "a join.yaml of an earlier version has no identity")
 	require.False(t, known.strange(&registration.Bootstrap{HubID: "a", MoveFrom: "b"}))
 	require.True(t, known.moves(&registration.Bootstrap{HubID: "a", MoveFrom: "b"}))
-	require.False(t, known.moves(&registration.Bootstrap{HubID: "a", MoveFrom: "c"}), "it is no request about this hub")
+	require.False(t, known.moves(&registration.Bootstrap{HubID: "a", MoveFrom: "c"}), "the move is from another hub")
 
 	answer := func(answer v1alpha1.JoinAnswer, hub string) *v1alpha1.JoinRequest {
 		request := &v1alpha1.JoinRequest{Status: v1alpha1.JoinRequestStatus{Answer: answer}}
@@ -196,34 +199,38 @@ func TestRecordsWithoutAnIdentity(t *testing.T) {
 		reason    string
 		record    record
 		bootstrap *registration.Bootstrap
-		theirs    *v1alpha1.JoinRequest
+		answered  *v1alpha1.JoinRequest
 		want      lifecycle.JoinRequestState
 	}{
-		{"an earlier hub answers so to every agent that it does not have", known, nil, answer("Forgotten", ""),
+		{"a hub of an earlier version answers Forgotten", known, nil, answer("Forgotten", ""),
 			lifecycle.JoinRequestHeld},
-		{"also where the agent does not know its hub", before, nil, answer("Forgotten", ""), lifecycle.JoinRequestHeld},
-		{"the agent's own hub has a record of the leave", known, nil, answer(v1alpha1.AnswerDeregistered, "b"),
+		{"a hub of an earlier version answers Forgotten to an agent without a hub ID",
+			before, nil, answer("Forgotten", ""), lifecycle.JoinRequestHeld},
+		{"the agent's own hub answers Deregistered", known, nil, answer(v1alpha1.AnswerDeregistered, "b"),
 			lifecycle.JoinRequestDeregistered},
-		{"no hub has the same UID by chance", before, nil, answer(v1alpha1.AnswerDeregistered, "a"),
+		{"any hub answers Deregistered to an agent without a hub ID", before, nil, answer(v1alpha1.AnswerDeregistered, "a"),
 			lifecycle.JoinRequestDeregistered},
-		{"another hub", known, nil, answer(v1alpha1.AnswerDeregistered, "a"), lifecycle.JoinRequestDifferentHub},
-		{"an answer without an identity", known, nil, answer(v1alpha1.AnswerDeregistered, ""), lifecycle.JoinRequestHeld},
-		{"another hub issues nothing either", known, nil, answer(v1alpha1.AnswerIssued, "a"),
+		{"another hub answers Deregistered",
+			known, nil, answer(v1alpha1.AnswerDeregistered, "a"), lifecycle.JoinRequestDifferentHub},
+		{"an answer Deregistered without a hub ID",
+			known, nil, answer(v1alpha1.AnswerDeregistered, ""), lifecycle.JoinRequestHeld},
+		{"another hub answers Issued", known, nil, answer(v1alpha1.AnswerIssued, "a"),
 			lifecycle.JoinRequestDifferentHub},
-		{"unless an administrator asked for the move", known, moving, answer(v1alpha1.AnswerIssued, "a"),
+		{"the new hub answers Issued after a requested move", known, moving, answer(v1alpha1.AnswerIssued, "a"),
 			lifecycle.JoinRequestIssued},
-		{"and even then it ends nothing", known, moving, answer(v1alpha1.AnswerDeregistered, "a"), lifecycle.JoinRequestHeld},
+		{"the new hub answers Deregistered after a requested move",
+			known, moving, answer(v1alpha1.AnswerDeregistered, "a"), lifecycle.JoinRequestHeld},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			got, _ := requestState(test.record, test.bootstrap, answer("", ""), test.theirs)
+			got, _ := requestState(test.record, test.bootstrap, answer("", ""), test.answered)
 			require.Equal(t, test.want, got)
 		})
 	}
 }
 
-// TestRestoredHub_IsCountedByListsAndHeartbeats checks that an agent counts each restore once, whether a list or a
+// TestRestoredHub_CountedByListsAndHeartbeats checks that an agent counts each restore once, whether a list or a
 // heartbeat shows it first, or only one of the two.
-func TestRestoredHub_IsCountedByListsAndHeartbeats(t *testing.T) {
+func TestRestoredHub_CountedByListsAndHeartbeats(t *testing.T) {
 	for _, test := range []struct {
 		reason string
 		shown  string // l: a list of the Membership shows the restore, h: a heartbeat does, s: the agent records it
@@ -233,11 +240,11 @@ func TestRestoredHub_IsCountedByListsAndHeartbeats(t *testing.T) {
 		{"only a heartbeat", "hs", 1},
 		{"a list, and a heartbeat before it is recorded", "lhs", 1},
 		{"a heartbeat, and then a list", "hls", 1},
-		{"two that only heartbeats show", "hshs", 2},
-		{"two that only lists show", "lsls", 2},
-		{"both show the first, and only a heartbeat the second", "hlshs", 2},
-		{"both show the first in the other order, and only a heartbeat the second", "lhshs", 2},
-		{"both show the first, and only a list the second", "hlsls", 2},
+		{"two restores that only heartbeats show", "hshs", 2},
+		{"two restores that only lists show", "lsls", 2},
+		{"both show the first restore, and only a heartbeat the second", "hlshs", 2},
+		{"both show the first restore in the other order, and only a heartbeat the second", "lhshs", 2},
+		{"both show the first restore, and only a list the second", "hlsls", 2},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			revision := 100
@@ -257,10 +264,10 @@ func TestRestoredHub_IsCountedByListsAndHeartbeats(t *testing.T) {
 					list()
 				case 'h':
 					a.rewound()
-					require.Nil(t, a.hub.membership, "what was read before the restore is dropped")
+					require.Nil(t, a.hub.membership, "the Membership from before the restore is dropped")
 				case 's':
 					list()
-					require.True(t, a.hub.rolledBack, "the restore was noticed")
+					require.True(t, a.hub.rolledBack, "the restore is detected")
 					require.NoError(t, a.countRestore(t.Context(), 0))
 					a.rereadRestored()
 					kept := test.shown[i-1] == 'h' || i > 1 && test.shown[i-2:i] == "hl"

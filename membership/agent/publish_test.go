@@ -16,9 +16,9 @@ import (
 	"github.com/muster-sdk/muster/membership/lifecycle"
 )
 
-// TestSecretStore_PublishesState checks which state a store writes beside the record, and when.
+// TestSecretStore_PublishesState checks which state a store writes with the record, and when.
 func TestSecretStore_PublishesState(t *testing.T) {
-	h, w := newByHand(t, "publish"), &wire{}
+	h, w := newFakeHub(t, "publish"), &wire{}
 	w.config(h.config)
 	core, err := newMember(h.config)
 	require.NoError(t, err)
@@ -38,19 +38,19 @@ func TestSecretStore_PublishesState(t *testing.T) {
 	}
 	stored := agentstate.State{State: lifecycle.Registering, Reason: "NameTaken", Message: "East is another."}
 	store.setState(stored)
-	require.NoError(t, store.publish(ctx), "there is nothing to write it on")
+	require.NoError(t, store.publish(ctx), "without a record, the state is not written")
 	require.Zero(t, writes())
 	require.NoError(t, store.Save(ctx, []byte("1")))
-	require.Equal(t, stored, written(), "it goes with the record")
+	require.Equal(t, stored, written(), "the state is written with the record")
 	require.NoError(t, store.publish(ctx))
 	require.NoError(t, store.publish(ctx))
-	require.Equal(t, 1, writes(), "what is written is not written again")
+	require.Equal(t, 1, writes(), "an unchanged state is not written again")
 
 	store.setState(agentstate.State{State: lifecycle.Joined, Hub: "https://hub"})
 	require.NoError(t, store.publish(ctx))
 	require.Equal(t, lifecycle.Joined, written().State)
-	require.NoError(t, store.Save(ctx, []byte("2")), "its own write is not another client's")
-	require.Equal(t, lifecycle.Joined, written().State, "a record keeps what is written")
+	require.NoError(t, store.Save(ctx, []byte("2")), "the store's own write causes no conflict")
+	require.Equal(t, lifecycle.Joined, written().State, "a write of the record keeps the state")
 	require.Equal(t, 2, writes())
 
 	// Another client adds a label, and then replaces the record.
@@ -69,7 +69,7 @@ func TestSecretStore_PublishesState(t *testing.T) {
 	_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	store.setState(agentstate.State{State: lifecycle.Joined})
-	require.True(t, apierrors.IsConflict(store.publish(ctx)), "it speaks for a record that it does not know")
+	require.True(t, apierrors.IsConflict(store.publish(ctx)), "a store must not write the state to an unknown record")
 	_, err = store.Load(ctx)
 	require.NoError(t, err)
 	require.NoError(t, store.publish(ctx))
@@ -92,16 +92,17 @@ func (k *recordingPublisher) publish(context.Context) error {
 	return nil
 }
 
-// TestAway checks that an agent with several hubs publishes in the Secret of the old hub that it has switched to
+// TestPublishAway checks that an agent with several hubs publishes in the Secret of the old hub that it has switched to
 // another hub, if it publishes its state.
-func TestAway(t *testing.T) {
+func TestPublishAway(t *testing.T) {
 	left := &recordingPublisher{}
 	h, err := newHubs(&rest.Config{Host: "https://member.example.com"}, logr.Discard(), Options{Hubs: []HubOptions{
-		{Name: "one", Store: left, Bootstrap: &forgetful{}}, {Name: "two", Store: &memory{}, Bootstrap: &forgetful{}},
+		{Name: "one", Store: left, Bootstrap: &deletableBootstrap{}},
+		{Name: "two", Store: &memory{}, Bootstrap: &deletableBootstrap{}},
 	}})
 	require.NoError(t, err)
 	h.publishAway(t.Context(), "Switching to hub two.")
-	require.Empty(t, left.published.State, "without a manager it publishes nothing")
+	require.Empty(t, left.published.State, "without a manager, no state is published")
 	a, err := h.agent(0)
 	require.NoError(t, err)
 	require.Nil(t, a.reports.publication.publisher)
@@ -115,16 +116,16 @@ func TestAway(t *testing.T) {
 	require.Equal(t, left, a.reports.publication.publisher)
 	a, err = h.agent(1)
 	require.NoError(t, err)
-	require.Nil(t, a.reports.publication.publisher, "a store that keeps no more than a record")
+	require.Nil(t, a.reports.publication.publisher, "a store without a published state")
 	h.at.hub = 1
 	h.publishAway(t.Context(), "Switching to hub one.")
 }
 
-// TestNote checks the published states of steps and failures.
-func TestNote(t *testing.T) {
+// TestSetState checks the published states of steps and failures.
+func TestSetState(t *testing.T) {
 	publisher := &recordingPublisher{}
 	a, err := newAgent(&rest.Config{Host: "https://member.example.com"}, logr.Discard(),
-		Options{Store: publisher, Bootstrap: &forgetful{}})
+		Options{Store: publisher, Bootstrap: &deletableBootstrap{}})
 	require.NoError(t, err)
 	a.setState(lifecycle.AgentStep{Phase: lifecycle.Joined})
 	a.setFailure(lifecycle.AgentStep{Phase: lifecycle.Registering}, errors.New("no"))
@@ -137,12 +138,12 @@ func TestNote(t *testing.T) {
 	a.setState(lifecycle.AgentStep{Phase: lifecycle.Joining, Message: "Looking."})
 	require.Empty(t, publisher.set.Reason, "the reason was that of the JoinRequest")
 	a.setFailure(lifecycle.AgentStep{Phase: lifecycle.Joined}, errors.New("no"))
-	require.Equal(t, lifecycle.Joining, publisher.set.State, "what fails for a member is its hub's to know")
+	require.Equal(t, lifecycle.Joining, publisher.set.State, "failures of a joined agent are not published")
 	a.setFailure(lifecycle.AgentStep{Phase: lifecycle.Registering}, errors.New("no route"))
 	require.Equal(t, agentstate.StepFailed, publisher.set.Reason)
 	require.Contains(t, publisher.set.Message, "no route")
 	a.publishState(t.Context())
-	require.Empty(t, publisher.published.State, "its record is not known")
+	require.Empty(t, publisher.published.State, "the state is not published before the record is loaded")
 	a.state.loaded = true
 	a.publishState(t.Context())
 	require.Equal(t, agentstate.StepFailed, publisher.published.Reason)

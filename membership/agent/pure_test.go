@@ -58,26 +58,26 @@ func TestRequests(t *testing.T) {
 		pod    corev1.PodSpec
 		want   corev1.ResourceList
 	}{
-		{"nothing asked, nothing taken", corev1.PodSpec{Containers: []corev1.Container{{}}}, list()},
-		{"containers run together",
+		{"containers without requests", corev1.PodSpec{Containers: []corev1.Container{{}}}, list()},
+		{"the requests of containers are added",
 			corev1.PodSpec{Containers: []corev1.Container{container("cpu", "1"), container("cpu", "500m", "memory", "1Gi")}},
 			list("cpu", "1500m", "memory", "1Gi")},
-		{"init containers run one by one, before the rest", corev1.PodSpec{
+		{"the largest init container applies if it exceeds the containers", corev1.PodSpec{
 			InitContainers: []corev1.Container{container("cpu", "2"), container("cpu", "3")},
 			Containers:     []corev1.Container{container("cpu", "1")},
 		}, list("cpu", "3")},
-		{"a sidecar runs on beside the containers", corev1.PodSpec{
+		{"a sidecar is added to the containers", corev1.PodSpec{
 			InitContainers: []corev1.Container{sidecar("cpu", "1")}, Containers: []corev1.Container{container("cpu", "1")},
 		}, list("cpu", "2")},
-		{"an init container runs beside the sidecars before it, not those after it", corev1.PodSpec{
+		{"an init container is added to the sidecars before it only", corev1.PodSpec{
 			InitContainers: []corev1.Container{sidecar("cpu", "1"), container("cpu", "4"), sidecar("cpu", "1")},
 			Containers:     []corev1.Container{container("cpu", "1")},
 		}, list("cpu", "5")},
-		{"a pod's own requests go before those of its containers", corev1.PodSpec{
+		{"requests of the pod override those of its containers", corev1.PodSpec{
 			Resources:  &corev1.ResourceRequirements{Requests: list("cpu", "3")},
 			Containers: []corev1.Container{container("cpu", "1", "memory", "1Gi")},
 		}, list("cpu", "3", "memory", "1Gi")},
-		{"overhead comes on top",
+		{"overhead is added",
 			corev1.PodSpec{Overhead: list("cpu", "100m"), Containers: []corev1.Container{container("cpu", "1")}},
 			list("cpu", "1100m")},
 	} {
@@ -106,26 +106,26 @@ func pod(node, cpu string, phase corev1.PodPhase) *corev1.Pod {
 	}
 }
 
-func TestTally(t *testing.T) {
+func TestTally_Sum(t *testing.T) {
 	cordoned := node("cordoned", corev1.ConditionTrue, list("cpu", "8", "pods", "10"))
 	cordoned.Spec.Unschedulable = true
-	mute := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "mute"},
+	withoutConditions := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "mute"},
 		Status: corev1.NodeStatus{Allocatable: list("cpu", "8")}}
 	sum := newTally()
 	for _, n := range []*corev1.Node{
 		node("a", corev1.ConditionTrue, list("cpu", "4", "pods", "10")),
 		node("b", corev1.ConditionTrue, list("cpu", "2", "pods", "10")),
-		node("down", corev1.ConditionUnknown, list("cpu", "8", "pods", "10")), cordoned, mute,
+		node("down", corev1.ConditionUnknown, list("cpu", "8", "pods", "10")), cordoned, withoutConditions,
 	} {
 		sum.addNode(n)
 	}
 	for _, p := range []*corev1.Pod{
 		pod("a", "1", corev1.PodRunning),
-		pod("a", "1", corev1.PodSucceeded),  // has given back what it took
-		pod("b", "3", corev1.PodPending),    // more than b has: nothing is left there, and nothing is missing on a
-		pod("down", "1", corev1.PodRunning), // on a node that does not count
-		pod("", "1", corev1.PodPending),     // on no node yet
-		pod("gone", "1", corev1.PodRunning), // on a node that was deleted meanwhile
+		pod("a", "1", corev1.PodSucceeded),  // completed
+		pod("b", "3", corev1.PodPending),    // more than node b has: node b has nothing left, and node a is not affected
+		pod("down", "1", corev1.PodRunning), // on a node that is not ready
+		pod("", "1", corev1.PodPending),     // not scheduled
+		pod("gone", "1", corev1.PodRunning), // on a deleted node
 	} {
 		sum.addPod(p)
 	}
@@ -139,7 +139,7 @@ func TestTally(t *testing.T) {
 	require.Equal(t, 5, sum.nodes)
 }
 
-func TestBounded(t *testing.T) {
+func TestBounded_Properties(t *testing.T) {
 	var many []v1alpha1.Property
 	for i := range 130 {
 		many = append(many, v1alpha1.Property{Name: fmt.Sprintf("example.com/p%03d", 129-i), Value: "x"})
@@ -152,23 +152,24 @@ func TestBounded(t *testing.T) {
 		want       []v1alpha1.Property
 		condition  string
 	}{
-		{"all is well", []v1alpha1.Property{{Name: "b", Value: "2"}, {Name: "a", Value: "1"}}, nil,
+		{"all properties are within the limits", []v1alpha1.Property{{Name: "b", Value: "2"}, {Name: "a", Value: "1"}}, nil,
 			[]v1alpha1.Property{{Name: "a", Value: "1"}, {Name: "b", Value: "2"}},
 			"True Collected All properties were collected."},
-		{"the first collector has the name",
+		{"the first of two properties with one name is reported",
 			[]v1alpha1.Property{{Name: "a", Value: "built in"}, {Name: "a", Value: "forged"}}, nil,
 			[]v1alpha1.Property{{Name: "a", Value: "built in"}}, "True Collected All properties were collected."},
-		{"more than the API takes would fail the whole status", many, nil,
+		{"more properties than the API accepts are truncated", many, nil,
 			nil, "False Truncated The limit of a Membership is 128 properties; the last 2 in order of their names are omitted."},
-		{"so would a long value; characters count, not bytes",
+		{"a long value is cut to 1024 characters",
 			[]v1alpha1.Property{{Name: "a", Value: long + "!"}, {Name: "b", Value: long}}, nil,
 			[]v1alpha1.Property{{Name: "a", Value: long}, {Name: "b", Value: long}},
 			"False Truncated Value cut to 1024 characters: a."},
-		{"and one that is no text", []v1alpha1.Property{{Name: "a", Value: "\xff"}}, nil,
+		{"invalid UTF-8 is replaced", []v1alpha1.Property{{Name: "a", Value: "\xff"}}, nil,
 			[]v1alpha1.Property{{Name: "a", Value: "\uFFFD"}}, "True Collected All properties were collected."},
-		{"and a name that is none", []v1alpha1.Property{{Name: "", Value: "x"}, {Name: "a b", Value: "x"}}, nil,
+		{"properties with invalid names are omitted",
+			[]v1alpha1.Property{{Name: "", Value: "x"}, {Name: "a b", Value: "x"}}, nil,
 			nil, `False Truncated Omitted, because the name is not a qualified name: "", "a b".`},
-		{"a failure goes before all that", []v1alpha1.Property{{Name: "", Value: "x"}}, []string{"z", "region"},
+		{"failed collectors determine the reason", []v1alpha1.Property{{Name: "", Value: "x"}}, []string{"z", "region"},
 			nil, `False CollectorFailed Collectors that failed or took too long, see the agent's log: region, z. Omitted, ` +
 				`because the name is not a qualified name: "".`},
 	} {
@@ -187,22 +188,22 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-func TestHealth(t *testing.T) {
+func TestHealth_Probes(t *testing.T) {
 	bad := errors.New("etcd is away")
 	for _, tc := range []struct {
 		reason string
 		probes string // '+' and '-'
 		want   string
 	}{
-		{"nothing is known before the first probe", "", "?"},
-		{"the first is believed", "+", "+"},
-		{"also when it fails", "-", "-"},
-		{"two failures may be a hiccup", "+--", "+"},
-		{"three are not", "+---", "-"},
-		{"a success in between begins anew", "+--+--", "+"},
-		{"one success may be a hiccup too", "+---+", "-"},
-		{"two are not", "+---++", "+"},
-		{"a failure in between begins anew", "---+-+", "-"},
+		{"no probe", "", "?"},
+		{"the first probe succeeds", "+", "+"},
+		{"the first probe fails", "-", "-"},
+		{"two failures after a success", "+--", "+"},
+		{"three failures after a success", "+---", "-"},
+		{"a success resets the number of failures", "+--+--", "+"},
+		{"one success after three failures", "+---+", "-"},
+		{"two successes after three failures", "+---++", "+"},
+		{"a failure resets the number of successes", "---+-+", "-"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			var h health
@@ -236,15 +237,15 @@ func TestRenewAt(t *testing.T) {
 		c := credential{Since: noon, Lifetime: lifetime}
 		share := float64(c.renewAt(claim).Sub(noon)) / float64(lifetime)
 		if lifetime > time.Minute && (share < 0.599 || share > 0.751) {
-			t.Fatalf("renewed at %v of life", share)
+			t.Fatalf("renewed at %v of the lifetime", share)
 		}
 		if !c.renewAt(claim).Equal(c.renewAt(claim)) {
-			t.Fatal("it changes its mind")
+			t.Fatal("renewAt is not deterministic")
 		}
 		seen[credential{Since: noon, Lifetime: time.Hour}.renewAt(claim)] = true
 	})
-	require.Greater(t, len(seen), 10, "members that joined together renew together")
-	require.Zero(t, credential{Since: noon}.renewAt("abc"), "what does not end is not renewed")
+	require.Greater(t, len(seen), 10, "members that joined together renew at different times")
+	require.Zero(t, credential{Since: noon}.renewAt("abc"), "a credential without an end is not renewed")
 }
 
 func TestDue(t *testing.T) {
@@ -252,7 +253,7 @@ func TestDue(t *testing.T) {
 	require.Equal(t, now.Add(time.Hour), due(now.Add(time.Hour), now))
 	require.Zero(t, due(time.Time{}, now))
 	require.Equal(t, now, due(now.Add(-time.Second).Round(0), now),
-		"by the clock that goes on while the machine is suspended")
+		"the wall clock applies, which continues while the machine is suspended")
 }
 
 func TestIssued(t *testing.T) {
@@ -262,14 +263,14 @@ func TestIssued(t *testing.T) {
 		answer v1alpha1.Credential
 		want   time.Duration
 	}{
-		{"the hub's clock counts, however wrong that of the agent is",
+		{"the lifetime is computed with the clock of the hub",
 			v1alpha1.Credential{IssuedAt: at(-100 * time.Hour), ExpirationTime: at(-99 * time.Hour)}, time.Hour},
-		{"without a beginning there is nothing better than the agent's clock",
+		{"without IssuedAt, the lifetime is computed with the clock of the agent",
 			v1alpha1.Credential{ExpirationTime: at(2 * time.Hour)}, 2 * time.Hour},
-		{"what is not known to end does not end", v1alpha1.Credential{IssuedAt: at(0)}, 0},
-		{"nonsense is not taken for a life, nor for one without end",
+		{"without an expiration time, the credential does not end", v1alpha1.Credential{IssuedAt: at(0)}, 0},
+		{"a negative lifetime is unknown",
 			v1alpha1.Credential{IssuedAt: at(time.Hour), ExpirationTime: at(0)}, unknownLife},
-		{"it does end, and it is only the agent's clock that says that it has",
+		{"an expiration time before the clock of the agent: the lifetime is unknown",
 			v1alpha1.Credential{ExpirationTime: at(-time.Hour)}, unknownLife},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -294,15 +295,15 @@ func TestJitter(t *testing.T) {
 	require.Equal(t, []time.Duration{s, 2 * s, 4 * s, 8 * s, 16 * s, 30 * s, 30 * s}, pauses(0.5))
 
 	a := &agent{random: func() float64 { return 0.75 }}
-	for _, asks := range []lifecycle.AgentAction{lifecycle.CheckJoinRequest, lifecycle.ReadMembership} {
-		require.Equal(t, 5*s/2, a.pause(lifecycle.AgentStep{Actions: []lifecycle.AgentAction{asks}, After: 2 * s}), asks)
+	for _, action := range []lifecycle.AgentAction{lifecycle.CheckJoinRequest, lifecycle.ReadMembership} {
+		require.Equal(t, 5*s/2, a.pause(lifecycle.AgentStep{Actions: []lifecycle.AgentAction{action}, After: 2 * s}), action)
 	}
-	require.Equal(t, 2*s, a.pause(lifecycle.AgentStep{After: 2 * s}), "no other agent waits for it, so there is no jitter")
+	require.Equal(t, 2*s, a.pause(lifecycle.AgentStep{After: 2 * s}), "a step without a request to the hub has no jitter")
 	require.Equal(t, longest, a.pause(lifecycle.AgentStep{After: 24 * time.Hour}))
 }
 
 func TestShort(t *testing.T) {
-	require.Equal(t, "as it is", short("as it is"))
+	require.Equal(t, "short text", short("short text"))
 	for _, note := range []string{strings.Repeat("x", 1025), strings.Repeat("ä", 1000), "x" + strings.Repeat("ä", 1000),
 		"x" + strings.Repeat("漢", 1000)} {
 		got := short(note)
@@ -312,9 +313,9 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// TestMetricsOfTwoHubs checks that two agents of one cluster, each of another hub, have separate series, and that
+// TestMetrics_TwoHubs checks that two agents of one cluster, each of another hub, have separate series, and that
 // neither removes those of the other.
-func TestMetricsOfTwoHubs(t *testing.T) {
+func TestMetrics_TwoHubs(t *testing.T) {
 	r := record{Name: "two-hubs"}
 	var both [2]*metrics
 	for i, hub := range []string{"https://a", "https://b"} {
@@ -325,7 +326,7 @@ func TestMetricsOfTwoHubs(t *testing.T) {
 		m.beat(heartbeat.Status{Failures: i})
 		both[i] = m
 	}
-	shown := func() (all []string) {
+	series := func() (all []string) {
 		families, err := ctrlmetrics.Registry.Gather()
 		require.NoError(t, err)
 		for _, family := range families {
@@ -340,16 +341,16 @@ func TestMetricsOfTwoHubs(t *testing.T) {
 		}
 		return all
 	}
-	require.Len(t, shown(), 4, "%v", shown())
+	require.Len(t, series(), 4, "%v", series())
 	both[0].forget()
-	left := shown()
+	left := series()
 	require.Len(t, left, 2, "%v", left)
 	require.Contains(t, left[0], "//b")
 	both[1].forget()
-	require.Empty(t, shown())
+	require.Empty(t, series())
 }
 
-func TestRecord(t *testing.T) {
+func TestRecord_Marshal(t *testing.T) {
 	r := record{ClusterID: "id", Name: "east", claimKeys: claimKeys{ClaimKey: []byte("key")},
 		Request: &recordedRequest{Private: []byte("p"), MadeAt: noon}}
 	data, err := r.marshal()
@@ -366,16 +367,16 @@ func TestRecord(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"version":1,"clusterID":"","name":"","claimKey":"a2V5","deregistered":true,"kept":true,`+
 		`"out":true,"turn":2,"stay":true}`, string(flat), "the format of earlier versions")
-	for _, bad := range []string{`{"version":2}`, `{}`, `no JSON`} {
-		_, err := parseRecord([]byte(bad))
-		require.ErrorIs(t, err, errRecord, bad)
+	for _, invalid := range []string{`{"version":2}`, `{}`, `no JSON`} {
+		_, err := parseRecord([]byte(invalid))
+		require.ErrorIs(t, err, errRecord, invalid)
 	}
 	empty, err := parseRecord(nil)
 	require.NoError(t, err)
 	require.Equal(t, record{}, empty)
 }
 
-func TestReport(t *testing.T) {
+func TestReport_Applied(t *testing.T) {
 	before := v1alpha1.MembershipStatus{Agents: []v1alpha1.AgentStatus{{Type: "Work"}}}
 	r := report{claim: "me", joined: joinedCondition, member: &memberReport{
 		agentVersion: "v1", health: health{}.probed(nil),
@@ -385,14 +386,14 @@ func TestReport(t *testing.T) {
 	first, changed := r.applied(before, noon)
 	require.True(t, changed)
 	require.Equal(t, lifecycle.ReportedJoined, reported(first, "me"))
-	require.Equal(t, lifecycle.ReportedNothing, reported(first, "another"), "an agent that took over has said nothing yet")
-	require.Equal(t, "Work", first.Agents[0].Type, "the entries of other agents are theirs")
+	require.Equal(t, lifecycle.ReportedNothing, reported(first, "another"), "an agent that took over has not reported yet")
+	require.Equal(t, "Work", first.Agents[0].Type, "entries of other agents are kept")
 	require.True(t, meta.IsStatusConditionTrue(first.Agents[1].Conditions, v1alpha1.ConditionHealthy))
-	require.Len(t, before.Agents, 1, "what was read is not changed")
+	require.Len(t, before.Agents, 1, "the argument is not changed")
 
 	r.member.facts.resources = &v1alpha1.ResourceUsage{Capacity: list("cpu", "1")}
 	_, changed = r.applied(first, noon.Add(time.Hour))
-	require.False(t, changed, "the same facts in other words, later, are no news")
+	require.False(t, changed, "the same quantity in another notation is no change")
 
 	r.member.companions = []companionReport{{"works", metav1.Condition{Type: v1alpha1.ConditionHealthy,
 		Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonCompanionFailed, Message: "No luck."}}}
@@ -405,7 +406,7 @@ func TestReport(t *testing.T) {
 		"the agent itself is healthy")
 	r.member.companions = nil
 	without, _ := r.applied(failing, noon)
-	require.Equal(t, first.Agents, without.Agents, "only the entry of a companion that is there no more is removed")
+	require.Equal(t, first.Agents, without.Agents, "only the entry of the removed companion is removed")
 
 	r.member.orphans = &v1alpha1.OrphanSummary{}
 	_, changed = r.applied(first, noon)
@@ -415,7 +416,7 @@ func TestReport(t *testing.T) {
 	require.Equal(t, r.member.orphans, orphaned.Orphans)
 	r.member.orphans = nil
 	_, changed = r.applied(orphaned, noon)
-	require.False(t, changed, "an agent that has just been started does not take back what it reported")
+	require.False(t, changed, "an agent that was just started keeps the former report")
 	r.claim = "another"
 	taken, _ := r.applied(orphaned, noon)
 	require.Nil(t, taken.Orphans)
@@ -433,80 +434,81 @@ func TestReport(t *testing.T) {
 
 	cleaning, _ := report{claim: "me", joined: cleaningCondition, remaining: []string{"work/a"}}.applied(first, noon)
 	require.Equal(t, lifecycle.ReportedJoined, reported(cleaning, "me"),
-		"the hub must not take an agent that cleans up for one that is done")
+		"an agent that is cleaning up is not reported as clean")
 	require.Equal(t, first.Version, cleaning.Version)
 	clean, _ := report{claim: "me", joined: cleanedCondition}.applied(cleaning, noon)
 	require.Equal(t, lifecycle.ReportedClean, reported(clean, "me"))
 	require.Empty(t, clean.Remaining)
 }
 
-// TestReportOfAMemberThatDoesNotAnswer checks that an agent that was started recently, and whose member does not
+// TestReport_MemberDoesNotRespond checks that an agent that was started recently, and whose member does not
 // respond, keeps the earlier report.
-func TestReportOfAMemberThatDoesNotAnswer(t *testing.T) {
-	said := v1alpha1.MembershipStatus{
+func TestReport_MemberDoesNotRespond(t *testing.T) {
+	existing := v1alpha1.MembershipStatus{
 		Claim: "me", Version: v1alpha1.VersionInfo{Kubernetes: "v1.36.0", Agent: "v1"},
 		Resources:  v1alpha1.ResourceUsage{Capacity: list("cpu", "1")},
 		Properties: slices.Concat(property("region", "eu"), property("zone", "a")),
 	}
 	emit := func(claim string, f facts) v1alpha1.MembershipStatus {
 		published, _ := report{claim: claim, joined: joinedCondition,
-			member: &memberReport{agentVersion: "v2", facts: f}}.applied(said, noon)
+			member: &memberReport{agentVersion: "v2", facts: f}}.applied(existing, noon)
 		return published
 	}
 	nothing := emit("me", facts{partial: true})
 	require.Equal(t, v1alpha1.VersionInfo{Kubernetes: "v1.36.0", Agent: "v2"}, nothing.Version)
-	require.Equal(t, said.Resources, nothing.Resources)
-	require.Equal(t, said.Properties, nothing.Properties)
+	require.Equal(t, existing.Resources, nothing.Resources)
+	require.Equal(t, existing.Properties, nothing.Properties)
 
 	some := emit("me", facts{partial: true, properties: property("zone", "b")})
 	require.Equal(t, slices.Concat(property("region", "eu"), property("zone", "b")), some.Properties,
 		"new results apply, and the other sources have not responded")
 
 	all := emit("me", facts{version: "v1.37.0", resources: &v1alpha1.ResourceUsage{}, properties: property("zone", "b")})
-	require.Equal(t, property("zone", "b"), all.Properties, "all have answered: what is not there is gone")
+	require.Equal(t, property("zone", "b"), all.Properties, "all sources have responded: missing properties are removed")
 	require.Equal(t, "v1.37.0", all.Version.Kubernetes)
 	require.Empty(t, all.Resources.Capacity)
 
 	apis := func(names ...string) []v1alpha1.ServedAPIs {
 		return []v1alpha1.ServedAPIs{{GroupVersion: "v1", Kinds: names}}
 	}
-	said.APIs = apis("Pod")
-	require.Empty(t, emit("me", facts{}).APIs, "it was set up to tell that, and is not any more")
+	existing.APIs = apis("Pod")
+	require.Empty(t, emit("me", facts{}).APIs, "without the option, the APIs are removed")
 	require.Equal(t, apis("Pod"), emit("me", facts{apis: servedAPIs{reported: true}}).APIs)
 	require.Equal(t, apis("Node"), emit("me", facts{apis: servedAPIs{reported: true, known: true,
 		all: apis("Node")}}).APIs)
 	require.Empty(t, emit("another", facts{apis: servedAPIs{reported: true}}).APIs)
 
 	other := emit("another", facts{partial: true})
-	require.Empty(t, other.Properties, "what another agent has said is not this one's")
+	require.Empty(t, other.Properties, "the report of another agent is not kept")
 	require.Empty(t, other.Version.Kubernetes)
 }
 
 func TestRenewalState(t *testing.T) {
-	asked := &renewalRequest{ID: "1"}
+	recorded := &renewalRequest{ID: "1"}
 	sent := &v1alpha1.Renewal{ID: "1"}
 	for _, tc := range []struct {
-		reason string
-		asked  *renewalRequest
-		sent   *v1alpha1.Renewal
-		answer *v1alpha1.RenewalAnswer
-		want   lifecycle.RenewalState
+		reason   string
+		recorded *renewalRequest
+		sent     *v1alpha1.Renewal
+		answer   *v1alpha1.RenewalAnswer
+		want     lifecycle.RenewalState
 	}{
-		{"nothing asked", nil, nil, nil, lifecycle.RenewalNone},
-		{"written down and not sent: a crash came between", asked, nil, nil, lifecycle.RenewalNone},
-		{"what was sent is an older one", asked, &v1alpha1.Renewal{ID: "0"}, &v1alpha1.RenewalAnswer{ID: "0", Refused: "No."},
+		{"no renewal is requested", nil, nil, nil, lifecycle.RenewalNone},
+		{"a renewal is recorded and not sent, because of a crash", recorded, nil, nil, lifecycle.RenewalNone},
+		{"an older renewal was sent", recorded, &v1alpha1.Renewal{ID: "0"}, &v1alpha1.RenewalAnswer{ID: "0", Refused: "No."},
 			lifecycle.RenewalNone},
-		{"sent", asked, sent, nil, lifecycle.RenewalAsked},
-		{"the answer is to an older one", asked, sent, &v1alpha1.RenewalAnswer{ID: "0", Credential: &v1alpha1.Credential{}},
+		{"the renewal is sent", recorded, sent, nil, lifecycle.RenewalAsked},
+		{"an older renewal is answered", recorded, sent, &v1alpha1.RenewalAnswer{ID: "0", Credential: &v1alpha1.Credential{}},
 			lifecycle.RenewalAsked},
-		{"answered", asked, sent, &v1alpha1.RenewalAnswer{ID: "1", Credential: &v1alpha1.Credential{}},
+		{"the renewal is answered", recorded, sent, &v1alpha1.RenewalAnswer{ID: "1", Credential: &v1alpha1.Credential{}},
 			lifecycle.RenewalAnswered},
-		{"refused", asked, sent, &v1alpha1.RenewalAnswer{ID: "1", Refused: "No."}, lifecycle.RenewalRefused},
+		{"the renewal is refused",
+			recorded, sent, &v1alpha1.RenewalAnswer{ID: "1", Refused: "No."}, lifecycle.RenewalRefused},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			m := &v1alpha1.Membership{Spec: v1alpha1.MembershipSpec{Renewal: tc.answer},
 				Status: v1alpha1.MembershipStatus{Renewal: tc.sent}}
-			require.Equal(t, tc.want, renewalState(tc.asked, m))
+			require.Equal(t, tc.want, renewalState(tc.recorded, m))
 		})
 	}
 	require.Equal(t, noon.Add(time.Minute), askAgainAt(noon, 9*time.Minute))
@@ -525,95 +527,99 @@ func TestRequestState(t *testing.T) {
 		}
 		return r
 	}
-	mine := answer("", "", nil)
+	request := answer("", "", nil)
 	member := record{Member: &registered{UID: "uid"}}
 	otherToken := func(r *v1alpha1.JoinRequest) { r.Spec.Token = &v1alpha1.TokenProof{Name: "old"} }
 	for _, tc := range []struct {
-		reason string
-		record record
-		theirs *v1alpha1.JoinRequest
-		want   lifecycle.JoinRequestState
+		reason   string
+		record   record
+		answered *v1alpha1.JoinRequest
+		want     lifecycle.JoinRequestState
 	}{
-		{"not looked at yet", member, answer("", "", nil), lifecycle.JoinRequestPending},
-		{"held", member, answer(v1alpha1.AnswerHeld, v1alpha1.ReasonClusterIDTaken, nil), lifecycle.JoinRequestHeld},
-		{"denied", member, answer(v1alpha1.AnswerDenied, v1alpha1.ReasonDenied, nil), lifecycle.JoinRequestDenied},
-		{"denied for the token that it has", record{}, answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, nil),
+		{"no answer", member, answer("", "", nil), lifecycle.JoinRequestPending},
+		{"answer Held", member, answer(v1alpha1.AnswerHeld, v1alpha1.ReasonClusterIDTaken, nil), lifecycle.JoinRequestHeld},
+		{"answer Denied", member, answer(v1alpha1.AnswerDenied, v1alpha1.ReasonDenied, nil), lifecycle.JoinRequestDenied},
+		{"answer Denied because of the agent's current token",
+			record{}, answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, nil),
 			lifecycle.JoinRequestDenied},
-		{"denied for a token that it had: start over with the one that it has", record{},
+		{"answer Denied because of a former token: the agent starts over", record{},
 			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, otherToken), lifecycle.JoinRequestDeregisteredKept},
-		{"a member never starts over for that: its claim is what it is known by", member,
+		{"answer Denied because of a former token: a registered agent keeps its claim", member,
 			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, otherToken), lifecycle.JoinRequestDenied},
-		{"nor is a claim given up that was turned down for another reason", record{},
+		{"answer Denied for another reason: the agent keeps its claim", record{},
 			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonDenied, otherToken), lifecycle.JoinRequestDenied},
-		{"forgotten", member, answer(v1alpha1.AnswerDeregistered, v1alpha1.ReasonDeregistered, nil),
+		{"answer Deregistered", member, answer(v1alpha1.AnswerDeregistered, v1alpha1.ReasonDeregistered, nil),
 			lifecycle.JoinRequestDeregistered},
-		{"forgotten, and the MemberCluster is kept", member, answer(v1alpha1.AnswerDeregistered, v1alpha1.ReasonDeregistered,
-			func(r *v1alpha1.JoinRequest) { r.Status.MemberUID = "uid" }), lifecycle.JoinRequestDeregisteredKept},
-		{"a claim that was forgotten stays so, whichever of its requests says it", member,
+		{"answer Deregistered, and the MemberCluster is kept",
+			member, answer(v1alpha1.AnswerDeregistered, v1alpha1.ReasonDeregistered,
+				func(r *v1alpha1.JoinRequest) { r.Status.MemberUID = "uid" }), lifecycle.JoinRequestDeregisteredKept},
+		{"answer Deregistered to another request with the same claim", member,
 			answer(v1alpha1.AnswerDeregistered, v1alpha1.ReasonDeregistered,
 				func(r *v1alpha1.JoinRequest) { r.Spec.MemberUID = "" }), lifecycle.JoinRequestDeregistered},
-		{"issued", member, answer(v1alpha1.AnswerIssued, "", nil), lifecycle.JoinRequestIssued},
-		{"sealed to a key that is gone", member, answer(v1alpha1.AnswerIssued, "",
+		{"answer Issued", member, answer(v1alpha1.AnswerIssued, "", nil), lifecycle.JoinRequestIssued},
+		{"answer Issued, encrypted for a former key", member, answer(v1alpha1.AnswerIssued, "",
 			func(r *v1alpha1.JoinRequest) { r.Spec.Credential.PublicKey = []byte("old") }), lifecycle.JoinRequestHeld},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			got, _ := requestState(tc.record, nil, mine, tc.theirs)
+			got, _ := requestState(tc.record, nil, request, tc.answered)
 			require.Equal(t, tc.want, got)
 		})
 	}
 }
 
-func TestJoinRequestReason(t *testing.T) {
+func TestRequestReason(t *testing.T) {
 	answer := func(status metav1.ConditionStatus, reason string) *v1alpha1.JoinRequest {
 		return &v1alpha1.JoinRequest{Status: v1alpha1.JoinRequestStatus{Conditions: []metav1.Condition{
 			{Type: v1alpha1.ConditionIssued, Status: status, Reason: reason}}}}
 	}
 	for _, test := range []struct {
-		reason string
-		state  lifecycle.JoinRequestState
-		theirs *v1alpha1.JoinRequest
-		want   string
+		reason   string
+		state    lifecycle.JoinRequestState
+		answered *v1alpha1.JoinRequest
+		want     string
 	}{
-		{"the hub has not looked at it", lifecycle.JoinRequestPending, &v1alpha1.JoinRequest{}, ""},
-		{"it takes a moment", lifecycle.JoinRequestPending, answer(metav1.ConditionFalse, v1alpha1.ReasonIssuing), ""},
+		{"the hub has not answered", lifecycle.JoinRequestPending, &v1alpha1.JoinRequest{}, ""},
+		{"the credential is being issued",
+			lifecycle.JoinRequestPending, answer(metav1.ConditionFalse, v1alpha1.ReasonIssuing), ""},
 		{"the hub cannot issue", lifecycle.JoinRequestPending, answer(metav1.ConditionFalse, v1alpha1.ReasonIssueFailed),
 			v1alpha1.ReasonIssueFailed},
 		{"an administrator must decide", lifecycle.JoinRequestHeld,
 			answer(metav1.ConditionFalse, v1alpha1.ReasonWaitingForAcceptance),
 			v1alpha1.ReasonWaitingForAcceptance},
-		{"what was issued is an older request's", lifecycle.JoinRequestHeld, answer(metav1.ConditionTrue, "Issued"), ""},
-		{"the hub is away", lifecycle.JoinRequestUnreachable, nil, "HubUnreachable"},
-		{"the credential has ended", lifecycle.JoinRequestRefused, nil, "BootstrapRefused"},
+		{"the credential was issued for an older request",
+			lifecycle.JoinRequestHeld, answer(metav1.ConditionTrue, "Issued"), ""},
+		{"the hub is unreachable", lifecycle.JoinRequestUnreachable, nil, "HubUnreachable"},
+		{"the bootstrap credential is refused", lifecycle.JoinRequestRefused, nil, "BootstrapRefused"},
 		{"no bootstrap credential", lifecycle.JoinRequestNoCredential, nil, "BootstrapMissing"},
-		{"it is denied, for a reason", lifecycle.JoinRequestDenied, answer(metav1.ConditionFalse,
+		{"the request is denied with a reason", lifecycle.JoinRequestDenied, answer(metav1.ConditionFalse,
 			v1alpha1.ReasonTokenRefused),
 			v1alpha1.ReasonTokenRefused},
-		{"the failure is not that of the JoinRequest", lifecycle.JoinRequestNotAskable, nil, ""},
+		{"the request cannot be created for a local reason", lifecycle.JoinRequestNotAskable, nil, ""},
 	} {
-		require.Equal(t, test.want, requestReason(test.state, test.theirs), test.reason)
+		require.Equal(t, test.want, requestReason(test.state, test.answered), test.reason)
 	}
 }
 
 func TestHubStateOf(t *testing.T) {
 	gr := schema.GroupResource{Group: v1alpha1.GroupName, Resource: memberships}
-	one := &v1alpha1.MembershipList{Items: []v1alpha1.Membership{{Spec: v1alpha1.MembershipSpec{MemberUID: "uid"}}}}
+	existing := &v1alpha1.MembershipList{Items: []v1alpha1.Membership{{Spec: v1alpha1.MembershipSpec{MemberUID: "uid"}}}}
 	for _, tc := range []struct {
 		reason string
 		list   *v1alpha1.MembershipList
 		err    error
 		want   lifecycle.HubState
 	}{
-		{"there it is", one, nil, lifecycle.HubSeen},
-		{"allowed to look, and it is not there", &v1alpha1.MembershipList{}, nil, lifecycle.HubGone},
-		{"another member has the namespace now",
+		{"the Membership exists", existing, nil, lifecycle.HubSeen},
+		{"no Membership", &v1alpha1.MembershipList{}, nil, lifecycle.HubGone},
+		{"the Membership of another member",
 			&v1alpha1.MembershipList{Items: []v1alpha1.Membership{{Spec: v1alpha1.MembershipSpec{MemberUID: "new"}}}}, nil,
 			lifecycle.HubOther},
-		{"no permission", nil, apierrors.NewForbidden(gr, "self", nil), lifecycle.HubRefused},
-		{"no credential", nil, apierrors.NewUnauthorized("no"), lifecycle.HubRefused},
-		{"no such kind, as on a hub that is just starting: that is no proof of anything", nil, apierrors.NewNotFound(gr, ""),
+		{"forbidden", nil, apierrors.NewForbidden(gr, "self", nil), lifecycle.HubRefused},
+		{"unauthorized", nil, apierrors.NewUnauthorized("no"), lifecycle.HubRefused},
+		{"the kind is not found, as on a starting hub", nil, apierrors.NewNotFound(gr, ""),
 			lifecycle.HubUnreachable},
 		{"no connection", nil, errors.New("refused"), lifecycle.HubUnreachable},
-		{"overloaded", nil, apierrors.NewTooManyRequestsError("later"), lifecycle.HubUnreachable},
+		{"too many requests", nil, apierrors.NewTooManyRequestsError("later"), lifecycle.HubUnreachable},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			require.Equal(t, tc.want, hubStateOf(tc.list, tc.err, registered{UID: "uid"}).state)
@@ -627,7 +633,7 @@ func TestDefaultName(t *testing.T) {
 	require.Equal(t, "cluster-x", defaultName("x"))
 }
 
-func TestValidate(t *testing.T) {
+func TestOptions_Validate(t *testing.T) {
 	named := func(names ...string) (out []PropertyCollector) {
 		for _, name := range names {
 			out = append(out, CollectorFunc(name, nil))
@@ -651,26 +657,27 @@ func TestValidate(t *testing.T) {
 		o      Options
 		want   string
 	}{
-		{"zero options work", Options{}, ""},
-		{"a name is that of a namespace on the hub", Options{Name: "East"}, "Name: "},
-		{"an ID may be an ARN", Options{ClusterID: "arn:aws:eks:1:cluster.x"}, ""},
-		{"an ID is of few characters", Options{ClusterID: "a b"}, "ClusterID: "},
-		{"a version is short", Options{Version: strings.Repeat("v", 129)}, "Version: "},
-		{"labels of Kubernetes are not for agents to set", Options{Labels: map[string]string{"kubernetes.io/x": ""}},
+		{"zero options are valid", Options{}, ""},
+		{"an invalid name", Options{Name: "East"}, "Name: "},
+		{"a cluster ID in the form of an ARN", Options{ClusterID: "arn:aws:eks:1:cluster.x"}, ""},
+		{"a cluster ID with an invalid character", Options{ClusterID: "a b"}, "ClusterID: "},
+		{"a version that is too long", Options{Version: strings.Repeat("v", 129)}, "Version: "},
+		{"a label with a reserved prefix", Options{Labels: map[string]string{"kubernetes.io/x": ""}},
 			`Labels["kubernetes.io/x"]`},
-		{"a collector is known by its name", Options{Collectors: named("")}, "Collectors[0]: has no name"},
-		{"and by no other's", Options{Collectors: named("a", "a")}, `Collectors[1]: has the name "a"`},
-		{"nor by a built-in one's", Options{Collectors: named(sourceVersion)}, `Collectors[0]: has the name "version"`},
-		{"a collector that is not there collects nothing", Options{Collectors: []PropertyCollector{nil}},
+		{"a collector without a name", Options{Collectors: named("")}, "Collectors[0]: has no name"},
+		{"two collectors with one name", Options{Collectors: named("a", "a")}, `Collectors[1]: has the name "a"`},
+		{"a collector with the name of a built-in one",
+			Options{Collectors: named(sourceVersion)}, `Collectors[0]: has the name "version"`},
+		{"a nil collector", Options{Collectors: []PropertyCollector{nil}},
 			"Collectors[0]: must not be nil"},
-		{"a cleaner that is not there would be found out when the member leaves",
+		{"a nil cleaner",
 			Options{Cleaners: []membership.LeaveGate{nil}}, "Cleaners[0]: must not be nil"},
-		{"a cleaner is known by its name", Options{Cleaners: gates("")}, "Cleaners[0]: has no name"},
-		{"and by no other's", Options{Cleaners: gates("a", "a")}, `Cleaners[1]: has the name "a"`},
-		{"a companion that is not there cannot run", Options{Companions: []Companion{nil}}, "Companions[0]: must not be nil"},
-		{"a companion is known by its name", Options{Companions: companions("")}, "Companions[0]: has no name"},
-		{"and by no other's", Options{Companions: companions("a", "a")}, `Companions[1]: has the name "a"`},
-		{"though by that of a collector", Options{Cleaners: gates("a"), Collectors: named("a")}, ""},
+		{"a cleaner without a name", Options{Cleaners: gates("")}, "Cleaners[0]: has no name"},
+		{"two cleaners with one name", Options{Cleaners: gates("a", "a")}, `Cleaners[1]: has the name "a"`},
+		{"a nil companion", Options{Companions: []Companion{nil}}, "Companions[0]: must not be nil"},
+		{"a companion without a name", Options{Companions: companions("")}, "Companions[0]: has no name"},
+		{"two companions with one name", Options{Companions: companions("a", "a")}, `Companions[1]: has the name "a"`},
+		{"a cleaner and a collector with one name are valid", Options{Cleaners: gates("a"), Collectors: named("a")}, ""},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			err := tc.o.validate()
@@ -684,12 +691,12 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func TestNewNeedsWhatAManagerWouldGive(t *testing.T) {
-	whole := Options{
+func TestNew_RequiredOptions(t *testing.T) {
+	complete := Options{
 		Member: &rest.Config{Host: "https://member.example.com"}, Store: SecretStore(nil, "any"),
 		Bootstrap: BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return nil, nil }),
 	}
-	_, err := New(whole)
+	_, err := New(complete)
 	require.NoError(t, err)
 	for field, change := range map[string]func(*Options){
 		"Member":    func(o *Options) { o.Member = nil },
@@ -697,17 +704,17 @@ func TestNewNeedsWhatAManagerWouldGive(t *testing.T) {
 		"Store":     func(o *Options) { o.Store = nil },
 		"Name":      func(o *Options) { o.Name = "Not A Name" },
 	} {
-		lacking := whole
-		change(&lacking)
-		_, err := New(lacking)
+		incomplete := complete
+		change(&incomplete)
+		_, err := New(incomplete)
 		var invalid *membership.InvalidError
 		require.ErrorAs(t, err, &invalid)
 		require.Equal(t, field, invalid.Field)
 	}
 }
 
-// TestRecordIsNotPrinted checks that a record that is printed by mistake shows no secret.
-func TestRecordIsNotPrinted(t *testing.T) {
+// TestRecord_PrintsNoSecret checks that a record that is printed by mistake shows no secret.
+func TestRecord_PrintsNoSecret(t *testing.T) {
 	r := record{Name: "east", claimKeys: claimKeys{ClaimKey: []byte("a secret key")},
 		Member: &registered{Name: "east", Credential: credential{Token: "a secret token"}}}
 	var out strings.Builder
@@ -719,22 +726,22 @@ func TestRecordIsNotPrinted(t *testing.T) {
 	require.NotContains(t, out.String(), "97 32 115 101", "the key as a list of bytes")
 }
 
-func TestFactsArePartialUntilAllHaveAnswered(t *testing.T) {
-	fails := errors.New("not now")
+func TestFacts_PartialUntilAllSourcesRespond(t *testing.T) {
+	failure := errors.New("not now")
 	c := &collection{log: logr.Discard(), news: func() {}, sources: []*source{
 		{name: "a", timeout: time.Minute,
 			collect: func(context.Context) (finding, error) { return finding{properties: property("a", "1")}, nil }},
-		{name: "b", timeout: time.Minute, collect: func(context.Context) (finding, error) { return finding{}, fails }},
+		{name: "b", timeout: time.Minute, collect: func(context.Context) (finding, error) { return finding{}, failure }},
 	}}
 	require.True(t, c.facts().partial, "no source was called")
 	c.round(t.Context())
 	require.True(t, c.facts().partial)
-	fails = nil
+	failure = nil
 	c.round(t.Context())
 	require.False(t, c.facts().partial)
-	fails = errors.New("not any more")
+	failure = errors.New("not any more")
 	c.round(t.Context())
-	require.False(t, c.facts().partial, "what it found before is kept")
+	require.False(t, c.facts().partial, "the former result of a source is kept")
 }
 
 // TestNextKeys checks when an agent replaces its claim key, and how many keys it keeps.
@@ -765,7 +772,7 @@ func TestNextKeys(t *testing.T) {
 	require.ErrorIs(t, err, errRecord)
 	require.NotContains(t, err.Error(), "secret")
 
-	// A clock that was wrong must not keep a key for ever.
+	// A clock that was wrong must not keep a key forever.
 	next, err := nextKeys([]laterKey{{Key: keys[0].Key, MadeAt: noon.AddDate(5, 0, 0)}}, noon)
 	require.NoError(t, err)
 	require.Len(t, next, 2)

@@ -11,82 +11,84 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// place waits until the metrics contain one hub, at this index of the list.
-func (s *several) place(name string, index float64) {
+// requireHubIndex waits until the metrics contain one hub, at this index of the list.
+func (s *multiHubAgent) requireHubIndex(name string, index float64) {
 	s.t.Helper()
-	eventually(s.t, "the metrics show that it is somewhere else than in hub "+name, func() bool {
+	eventually(s.t, "the metric does not show hub "+name, func() bool {
 		families, err := ctrlmetrics.Registry.Gather()
 		require.NoError(s.t, err)
-		shown := map[string]float64{}
+		indexes := map[string]float64{}
 		for _, family := range families {
 			if family.GetName() != "muster_agent_hub_index" {
 				continue
 			}
 			for _, m := range family.GetMetric() {
-				shown[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
+				indexes[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
 			}
 		}
-		return maps.Equal(map[string]float64{s.hubs[name].bootstrap.Server: index}, shown)
+		return maps.Equal(map[string]float64{s.hubs[name].bootstrap.Server: index}, indexes)
 	})
 }
 
-// TestReturnToFirst checks that an agent returns to its first hub if that was down, and does not return if that has
-// refused it.
+// TestReturnToFirst checks that an agent returns to its first hub after an outage of this hub, and does not return
+// after this hub has refused it.
 func TestReturnToFirst(t *testing.T) {
-	a, b := newByHand(t, "return-a").attend(), newByHand(t, "return-b").attend()
+	a, b := newFakeHub(t, "return-a").serve(), newFakeHub(t, "return-b").serve()
 	network := a.proxied()
 	a.bootstrap.Server = network.Config(a.config).Host
-	s := newSeveral(t, a, b)
+	s := newMultiHubAgent(t, a, b)
 	s.o.ReturnToFirst = lifecycle.ReturnPoll
 	s.start()
-	s.in("return-a")
-	s.place("return-a", 0)
+	s.requireJoined("return-a")
+	s.requireHubIndex("return-a", 0)
 	first := s.stores["return-a"].parsed(t)
 
-	s.loses(network.Cut)
+	s.lose(network.Cut)
 	s.clock.shift(hubTimeout)
-	s.in("return-b")
-	s.place("return-b", 1)
+	s.requireJoined("return-b")
+	s.requireHubIndex("return-b", 1)
 	second := s.stores["return-b"].parsed(t)
 	require.False(t, second.Stay)
-	looked := func() { // another minute is over
+	nextProbe := func() { // after another minute
 		t.Helper()
 		s.wires["return-a"].take()
 		s.clock.shift(lifecycle.ReturnPoll)
-		eventually(t, "it does not look whether the first hub is back",
+		eventually(t, "the agent does not probe the first hub",
 			func() bool { return s.wires["return-a"].has("GET readyz") })
 	}
-	s.clock.shift(hubTimeout) // since it came
-	looked()                  // in vain
+	s.clock.shift(hubTimeout) // since the switch
+	nextProbe()               // without a response
 	network.Heal()
-	looked()
-	b.beats()
-	require.False(t, s.reported("Returning"), "it goes back as soon as there is an answer")
+	nextProbe()
+	b.requireHeartbeats()
+	require.False(t, s.reported("Returning"), "the agent returns after the first response")
 	s.wires["return-a"].take()
 	s.clock.shift(lifecycle.ReturnPoll)
-	s.in("return-a")
-	s.place("return-a", 0)
+	s.requireJoined("return-a")
+	s.requireHubIndex("return-a", 0)
 	require.True(t, s.reported("Returning to hub return-a, which has responded since "), "the reason is not reported")
-	require.Zero(t, s.wires["return-a"].take()["POST joinrequests"], "it has asked to join again")
+	require.Zero(t, s.wires["return-a"].take()["POST joinrequests"], "the agent sent another JoinRequest")
 	require.Equal(t, first.Member.UID, s.stores["return-a"].parsed(t).Member.UID)
 	require.Equal(t, first.ClaimKey, s.stores["return-a"].parsed(t).ClaimKey)
-	require.Equal(t, second.ClaimKey, s.stores["return-b"].parsed(t).ClaimKey, "it could not come back to the other")
+	require.Equal(t, second.ClaimKey, s.stores["return-b"].parsed(t).ClaimKey, "the claim key of the second hub is lost")
 
-	// The first answers, and has denied the member: that is for people to take back.
+	// The first hub responds and has denied the member. Only an administrator can change that.
 	s.clock.shift(hubTimeout)
-	s.loses(func() { a.shutOut(func(request *v1alpha1.JoinRequest) { a.emit(request, v1alpha1.AnswerDenied, nil) }) })
-	eventually(t, "it does not look again", func() bool {
+	s.lose(func() {
+		a.revokeAccess(func(request *v1alpha1.JoinRequest) { a.writeAnswer(request, v1alpha1.AnswerDenied, nil) })
+	})
+	eventually(t, "the agent does not observe the refusal", func() bool {
 		return s.reported("The hub refuses the agent's credential. The agent retries")
 	})
 	s.clock.shift(lifecycle.ShutOutTimeout)
-	s.in("return-b")
+	s.requireJoined("return-b")
 	require.True(t, s.stores["return-b"].parsed(t).Stay)
 	s.stop()
 	s.wires["return-a"].take()
 	s.start()
-	s.in("return-b")
+	s.requireJoined("return-b")
 	s.clock.shift(hubTimeout)
-	b.beats()
-	b.beats()
-	require.Empty(t, s.wires["return-a"].take(), "a restart has it forget why it went")
+	b.requireHeartbeats()
+	b.requireHeartbeats()
+	require.Empty(t, s.wires["return-a"].take(), "a restarted agent probes the first hub")
 }

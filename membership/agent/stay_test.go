@@ -31,42 +31,42 @@ import (
 )
 
 // answerRenewal waits for a renewal with another ID than before and answers it.
-func (h *byHand) answerRenewal(before string, answer func(*v1alpha1.Renewal) *v1alpha1.RenewalAnswer) string {
+func (h *fakeHub) answerRenewal(before string, answer func(*v1alpha1.Renewal) *v1alpha1.RenewalAnswer) string {
 	h.t.Helper()
-	var asked *v1alpha1.Renewal
-	eventually(h.t, "no renewal is asked for", func() bool {
-		asked = h.membership().Status.Renewal
-		return asked != nil && asked.ID != before
+	var renewal *v1alpha1.Renewal
+	eventually(h.t, "the agent requests no renewal", func() bool {
+		renewal = h.membership().Status.Renewal
+		return renewal != nil && renewal.ID != before
 	})
-	h.change(func(s *v1alpha1.MembershipSpec) { s.Renewal = answer(asked) })
-	return asked.ID
+	h.change(func(s *v1alpha1.MembershipSpec) { s.Renewal = answer(renewal) })
+	return renewal.ID
 }
 
-func (h *byHand) issueRenewal(claim string) func(*v1alpha1.Renewal) *v1alpha1.RenewalAnswer {
-	return func(asked *v1alpha1.Renewal) *v1alpha1.RenewalAnswer {
-		credential, err := h.issue(h.t.Context(), h.member(claim), asked.Request)
+func (h *fakeHub) issueRenewal(claim string) func(*v1alpha1.Renewal) *v1alpha1.RenewalAnswer {
+	return func(renewal *v1alpha1.Renewal) *v1alpha1.RenewalAnswer {
+		credential, err := h.issue(h.t.Context(), h.member(claim), renewal.Request)
 		require.NoError(h.t, err)
-		return &v1alpha1.RenewalAnswer{ID: asked.ID, Credential: &credential}
+		return &v1alpha1.RenewalAnswer{ID: renewal.ID, Credential: &credential}
 	}
 }
 
 // touch changes the Membership, so that the agent runs another step.
-func (h *byHand) touch() {
+func (h *fakeHub) touch() {
 	h.change(func(s *v1alpha1.MembershipSpec) { s.Leave.DeadlineSeconds++ })
 }
 
-// beats waits for two more heartbeats.
-func (h *byHand) beats() {
+// requireHeartbeats waits for two more heartbeats.
+func (h *fakeHub) requireHeartbeats() {
 	h.t.Helper()
 	version := func() string {
 		lease := &coordinationv1.Lease{}
-		err := h.c.Get(h.t.Context(), client.ObjectKey{Namespace: h.space(), Name: membership.LeaseName}, lease)
+		err := h.c.Get(h.t.Context(), client.ObjectKey{Namespace: h.memberNamespace(), Name: membership.LeaseName}, lease)
 		require.NoError(h.t, client.IgnoreNotFound(err))
 		return lease.ResourceVersion
 	}
 	for range 2 {
 		before := version()
-		eventually(h.t, "it does not beat", func() bool { return version() != before })
+		eventually(h.t, "the agent sends no heartbeat", func() bool { return version() != before })
 	}
 }
 
@@ -79,45 +79,45 @@ func TestRenewal(t *testing.T) {
 		off    time.Duration
 	}{"token": {token.Method{}, time.Hour}, "csr": {csr.Method{}, -time.Hour}} {
 		t.Run(name, func(t *testing.T) {
-			h := newByHand(t, "renew-"+name).attend()
+			h := newFakeHub(t, "renew-"+name).serve()
 			clock, store, w := &shifted{by: tc.off}, &memory{}, &wire{}
 			r := h.run(Options{Method: tc.method, Clock: clock, Store: store, HubConfig: w.config})
-			is(t, r, lifecycle.Joined)
+			requirePhase(t, r, lifecycle.Joined)
 			first := store.parsed(t)
 			lifetime := first.Member.Credential.Lifetime
 			require.Greater(t, lifetime, 9*time.Minute, "%v", first.Member.Credential)
 			claim, err := registration.ParseClaimKey(first.ClaimKey)
 			require.NoError(t, err)
 
-			// The hub's refusal is told, and the question put again, in its time.
+			// The refusal of the hub is reported, and the renewal is requested again later.
 			clock.shift(lifetime * 3 / 4)
 			h.touch()
-			id := h.answerRenewal("", func(asked *v1alpha1.Renewal) *v1alpha1.RenewalAnswer {
-				return &v1alpha1.RenewalAnswer{ID: asked.ID, Refused: "Not today."}
+			id := h.answerRenewal("", func(renewal *v1alpha1.Renewal) *v1alpha1.RenewalAnswer {
+				return &v1alpha1.RenewalAnswer{ID: renewal.ID, Refused: "Not today."}
 			})
-			eventually(t, "the refusal is not told", func() bool {
+			eventually(t, "the agent does not report the refusal", func() bool {
 				c := meta.FindStatusCondition(h.membership().Status.Conditions, v1alpha1.ConditionCredentialValid)
 				return c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonRenewalRefused && c.Message == "Not today."
 			})
 			h.touch()
-			h.beats()
-			require.Equal(t, id, h.membership().Status.Renewal.ID, "it asks again at once")
+			h.requireHeartbeats()
+			require.Equal(t, id, h.membership().Status.Renewal.ID, "the agent requests another renewal immediately")
 			clock.shift(max(lifetime/10, time.Minute))
 			h.touch()
 
 			h.answerRenewal(id, h.issueRenewal(claim.Fingerprint()))
-			eventually(t, "it is not adopted", func() bool { return store.parsed(t).Renewal == nil })
+			eventually(t, "the agent does not adopt the new credential", func() bool { return store.parsed(t).Renewal == nil })
 			second := store.parsed(t)
 			require.False(t, second.Member.Credential.same(first.Member.Credential.material()))
 			require.False(t, second.Member.Credential.Since.Before(first.Member.Credential.Since.Add(lifetime*3/4)),
-				"its life begins anew")
-			eventually(t, "nothing is tidied up", func() bool {
+				"the lifetime of the new credential starts at its issue")
+			eventually(t, "the renewal is not removed from the status", func() bool {
 				m := h.membership()
 				return m.Status.Renewal == nil && meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionCredentialValid)
 			})
-			h.beats()
+			h.requireHeartbeats()
 			h.touch()
-			eventually(t, "it does not see what the hub wants any more", func() bool {
+			eventually(t, "the agent does not observe changes of the Membership", func() bool {
 				return store.parsed(t).Leave.DeadlineSeconds == h.membership().Spec.Leave.DeadlineSeconds
 			})
 			require.Equal(t, lifecycle.Joined, r.last().Phase)
@@ -126,61 +126,62 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// TestWithdrawn revokes the agent's permissions, which does not end its watch, and restores them.
-func TestWithdrawn(t *testing.T) {
-	h := newByHand(t, "withdrawn").attend()
+// TestPermissionsRevoked revokes the agent's permissions, which does not end its watch, and restores them.
+func TestPermissionsRevoked(t *testing.T) {
+	h := newFakeHub(t, "withdrawn").serve()
 	cleaned := make(chan membership.Member, 100)
-	r := h.run(Options{Clock: &hasty{},
+	r := h.run(Options{Clock: &fastClock{},
 		Cleaners: []membership.LeaveGate{membership.GateFunc("works",
 			func(_ context.Context, m membership.Member) ([]string, error) {
 				cleaned <- m
 				return nil, nil
 			})}})
-	is(t, r, lifecycle.Joined)
+	requirePhase(t, r, lifecycle.Joined)
 	binding := h.binding()
 	require.NoError(t, h.c.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
 	subjects := binding.Subjects
-	h.do(func(request *v1alpha1.JoinRequest) { h.emit(request, v1alpha1.AnswerDenied, nil) })
-	h.forgetRequests()
+	h.setAnswer(func(request *v1alpha1.JoinRequest) { h.writeAnswer(request, v1alpha1.AnswerDenied, nil) })
+	h.deleteRequests()
 	require.NoError(t, h.c.Delete(t.Context(), binding))
-	is(t, r, lifecycle.Rejected)
-	eventually(t, "it does not ask why", func() bool {
+	requirePhase(t, r, lifecycle.Rejected)
+	eventually(t, "the agent does not report the answer to its JoinRequest", func() bool {
 		return strings.Contains(r.last().Message, "refuses the agent") && strings.HasSuffix(r.last().Message, "(By hand.)")
 	})
-	require.Empty(t, cleaned, "a refusal proves nothing")
+	require.Empty(t, cleaned, "a refusal is no proof of a removal")
 
 	h.ensure(h.binding(subjects...))
-	is(t, r, lifecycle.Joined)
-	h.beats()
+	requirePhase(t, r, lifecycle.Joined)
+	h.requireHeartbeats()
 
 	// Now the hub answers the JoinRequest with Deregistered.
-	h.do(func(request *v1alpha1.JoinRequest) { h.emit(request, v1alpha1.AnswerDeregistered, nil) })
-	h.forgetRequests()
+	h.setAnswer(func(request *v1alpha1.JoinRequest) { h.writeAnswer(request, v1alpha1.AnswerDeregistered, nil) })
+	h.deleteRequests()
 	require.NoError(t, h.c.Delete(t.Context(), h.binding()))
 	r.ended()
 	require.True(t, r.last().Done)
 	m := <-cleaned
-	require.Equal(t, v1alpha1.OrphanResources, m.Leave.Resources, "the policy that was last known")
+	require.Equal(t, v1alpha1.OrphanResources, m.Leave.Resources, "the last known leave policy applies")
 	require.Equal(t, "uid-withdrawn", string(m.UID))
 }
 
-// TestRefusedForAMoment checks an agent whose hub refuses all users for a while, like an API server that was started
+// TestRefusal_Temporary checks an agent whose hub refuses all users for a while, like an API server that was started
 // recently.
-func TestRefusedForAMoment(t *testing.T) {
-	h := newByHand(t, "moment").attend()
-	hub, w := &moody{}, &wire{}
+func TestRefusal_Temporary(t *testing.T) {
+	h := newFakeHub(t, "moment").serve()
+	hub, w := &faultyHub{}, &wire{}
 	r := h.run(Options{HubConfig: func(c *rest.Config) { hub.config(c); w.config(c) }})
-	is(t, r, lifecycle.Joined)
-	h.beats()
+	requirePhase(t, r, lifecycle.Joined)
+	h.requireHeartbeats()
 	hub.refuses.Store(true)
-	for _, what := range []string{membership.LeaseName, memberships} {
-		eventually(t, "nothing is refused: "+what, func() bool { _, met := hub.refused.Load(what); return met })
+	for _, resource := range []string{membership.LeaseName, memberships} {
+		eventually(t, "no request is refused: "+resource,
+			func() bool { _, found := hub.refused.Load(resource); return found })
 	}
 	<-time.After(2 * time.Second)
 	require.Equal(t, lifecycle.Joined, r.last().Phase)
 	require.Contains(t, r.last().Message, "The hub refuses the agent's credential. The agent retries. (")
 	hub.refuses.Store(false)
-	h.beats()
+	h.requireHeartbeats()
 	eventually(t, "the agent does not observe that the hub accepts its credential again", func() bool {
 		return r.last().Message == "The member has joined the hub."
 	})
@@ -188,120 +189,121 @@ func TestRefusedForAMoment(t *testing.T) {
 	require.Equal(t, 1, w.take()["POST joinrequests"], "the agent sent another JoinRequest")
 
 	hub.refuses.Store(true)
-	is(t, r, lifecycle.Rejected)
+	requirePhase(t, r, lifecycle.Rejected)
 }
 
-func (h *byHand) forgetRequests() {
+func (h *fakeHub) deleteRequests() {
 	h.t.Helper()
 	require.NoError(h.t, h.c.DeleteAllOf(h.t.Context(), &v1alpha1.JoinRequest{}, client.InNamespace(h.name)))
 }
 
-// TestCleanersAreLeftAlone checks that a cleaner whose result changes with each call is called once per GatePoll.
-func TestCleanersAreLeftAlone(t *testing.T) {
-	h := newByHand(t, "cleaners").attend()
+// TestCleaners_CalledOncePerGatePoll checks that a cleaner whose result changes with each call is called once per
+// GatePoll.
+func TestCleaners_CalledOncePerGatePoll(t *testing.T) {
+	h := newFakeHub(t, "cleaners").serve()
 	w := &wire{}
-	var asked atomic.Int64
+	var calls atomic.Int64
 	r := h.run(Options{HubConfig: w.config, Cleaners: []membership.LeaveGate{
 		membership.GateFunc("works", func(context.Context, membership.Member) ([]string, error) {
-			return []string{fmt.Sprintf("%d objects", 100_000-asked.Add(1))}, nil
+			return []string{fmt.Sprintf("%d objects", 100_000-calls.Add(1))}, nil
 		}),
 	}})
-	is(t, r, lifecycle.Joined)
+	requirePhase(t, r, lifecycle.Joined)
 	h.change(func(s *v1alpha1.MembershipSpec) { s.State, s.Rejoin, s.Clean = v1alpha1.StateLeave, false, true })
-	eventually(t, "no cleaner is called", func() bool { return asked.Load() > 0 })
-	before := asked.Load()
+	eventually(t, "no cleaner is called", func() bool { return calls.Load() > 0 })
+	before := calls.Load()
 	w.take()
 	const polls = 3
 	<-time.After(polls * lifecycle.GatePoll)
-	require.InDelta(t, polls, asked.Load()-before, 1, "cleaners are asked")
-	require.InDelta(t, polls, w.take()["PUT self/status"], 1, "progress is written")
+	require.InDelta(t, polls, calls.Load()-before, 1, "calls of the cleaner")
+	require.InDelta(t, polls, w.take()["PUT self/status"], 1, "writes of the progress")
 
 	h.change(func(s *v1alpha1.MembershipSpec) { s.State, s.Clean = v1alpha1.StateJoin, false })
-	is(t, r, lifecycle.Joined)
+	requirePhase(t, r, lifecycle.Joined)
 }
 
 // TestRejoin checks that a member leaves and, if the hub permits it, joins again.
 func TestRejoin(t *testing.T) {
-	h := newByHand(t, "rejoin").attend()
+	h := newFakeHub(t, "rejoin").serve()
 	store := &memory{}
 	r := h.run(Options{Store: store})
-	is(t, r, lifecycle.Joined)
+	requirePhase(t, r, lifecycle.Joined)
 	first := store.parsed(t).ClaimKey
-	h.do(func(*v1alpha1.JoinRequest) {})
+	h.setAnswer(func(*v1alpha1.JoinRequest) {})
 	h.change(func(s *v1alpha1.MembershipSpec) { s.State, s.Clean = v1alpha1.StateLeave, true })
-	is(t, r, lifecycle.Registering)
+	requirePhase(t, r, lifecycle.Registering)
 	require.NoError(t, h.c.Delete(t.Context(), h.membership()))
-	h.do(nil)
-	is(t, r, lifecycle.Joined)
-	require.NotEqual(t, first, store.parsed(t).ClaimKey, "a new stay has a new claim")
-	h.beats()
+	h.setAnswer(nil)
+	requirePhase(t, r, lifecycle.Joined)
+	require.NotEqual(t, first, store.parsed(t).ClaimKey, "a new membership has a new claim")
+	h.requireHeartbeats()
 }
 
-// wiped is a store whose record was deleted, like a Secret, so that the next Save does not find it.
-type wiped struct {
+// wipedStore is a store whose record was deleted, like a Secret, so that the next Save does not find it.
+type wipedStore struct {
 	memory
 	wipe atomic.Bool
 }
 
-func (w *wiped) Save(ctx context.Context, record []byte) error {
+func (w *wipedStore) Save(ctx context.Context, record []byte) error {
 	if w.wipe.CompareAndSwap(true, false) {
 		return errors.Join(w.Delete(ctx), errors.New("there is no such Secret"))
 	}
 	return w.memory.Save(ctx, record)
 }
 
-// TestRecordLost checks that an agent whose record was deleted is not registered, and does not act as a member.
-func TestRecordLost(t *testing.T) {
-	h := newByHand(t, "lost").attend()
-	store, w := &wiped{}, &wire{}
+// TestRecord_Deleted checks that an agent whose record was deleted is not registered, and does not act as a member.
+func TestRecord_Deleted(t *testing.T) {
+	h := newFakeHub(t, "lost").serve()
+	store, w := &wipedStore{}, &wire{}
 	r := h.run(Options{Store: store, HubConfig: w.config})
-	is(t, r, lifecycle.Joined)
-	h.beats()
-	h.do(func(request *v1alpha1.JoinRequest) { h.emit(request, v1alpha1.AnswerHeld, nil) })
+	requirePhase(t, r, lifecycle.Joined)
+	h.requireHeartbeats()
+	h.setAnswer(func(request *v1alpha1.JoinRequest) { h.writeAnswer(request, v1alpha1.AnswerHeld, nil) })
 	before := store.parsed(t).ClaimKey
 	store.wipe.Store(true)
-	h.touch() // so that there is something to save
-	is(t, r, lifecycle.Registering)
+	h.touch() // causes a write of the record
+	requirePhase(t, r, lifecycle.Registering)
 	require.NotEqual(t, before, store.parsed(t).ClaimKey)
-	eventually(t, "it does not ask again",
+	eventually(t, "the agent does not send another JoinRequest",
 		func() bool { return strings.Contains(r.last().Message, "The JoinRequest is pending") })
 	w.take()
 	<-time.After(3 * time.Second)
-	require.Zero(t, w.take()["PUT leases/heartbeat"], "it beats for a member of which it has no record")
+	require.Zero(t, w.take()["PUT leases/heartbeat"], "the agent sends heartbeats without a record of the member")
 }
 
-// TestGone deletes the Membership while the agent still has access, which does not prove a removal; creates it again;
-// and then answers the JoinRequest with Deregistered.
-func TestGone(t *testing.T) {
-	h := newByHand(t, "gone").attend()
+// TestMembershipDeleted deletes the Membership while the agent still has access, which does not prove a removal;
+// creates it again; and then answers the JoinRequest with Deregistered.
+func TestMembershipDeleted(t *testing.T) {
+	h := newFakeHub(t, "gone").serve()
 	var cleaned atomic.Int64
-	r := h.run(Options{Clock: &hasty{},
+	r := h.run(Options{Clock: &fastClock{},
 		Cleaners: []membership.LeaveGate{membership.GateFunc("works",
 			func(context.Context, membership.Member) ([]string, error) {
 				cleaned.Add(1)
 				return nil, nil
 			})}})
-	is(t, r, lifecycle.Joined)
-	h.do(func(*v1alpha1.JoinRequest) {})
-	h.forgetRequests()
+	requirePhase(t, r, lifecycle.Joined)
+	h.setAnswer(func(*v1alpha1.JoinRequest) {})
+	h.deleteRequests()
 	m := h.membership()
 	require.NoError(t, h.c.Delete(t.Context(), m))
-	is(t, r, lifecycle.Rejected)
+	requirePhase(t, r, lifecycle.Rejected)
 	h.ensure(&v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}, Spec: m.Spec})
-	is(t, r, lifecycle.Joined)
-	eventually(t, "it does not say again that it has joined", h.joined)
-	require.Zero(t, cleaned.Load(), "the Membership was deleted by mistake, and the member is cleaned")
+	requirePhase(t, r, lifecycle.Joined)
+	eventually(t, "the agent does not report again that it has joined", h.joined)
+	require.Zero(t, cleaned.Load(), "the member is cleaned up because the Membership was deleted by mistake")
 
-	h.do(func(request *v1alpha1.JoinRequest) { h.emit(request, v1alpha1.AnswerDeregistered, nil) })
-	h.forgetRequests()
+	h.setAnswer(func(request *v1alpha1.JoinRequest) { h.writeAnswer(request, v1alpha1.AnswerDeregistered, nil) })
+	h.deleteRequests()
 	require.NoError(t, h.c.Delete(t.Context(), h.membership()))
 	r.ended()
 	require.Positive(t, cleaned.Load())
 }
 
-// TestSeveral checks several agents in one process, each with separate metrics.
-func TestSeveral(t *testing.T) {
-	east, west := newByHand(t, "several-east").attend(), newByHand(t, "several-west").attend()
+// TestMetrics_SeveralAgents checks several agents in one process, each with separate metrics.
+func TestMetrics_SeveralAgents(t *testing.T) {
+	east, west := newFakeHub(t, "several-east").serve(), newFakeHub(t, "several-west").serve()
 	of := func(member string) map[string]float64 {
 		families, err := ctrlmetrics.Registry.Gather()
 		require.NoError(t, err)
@@ -309,14 +311,14 @@ func TestSeveral(t *testing.T) {
 		for _, family := range families {
 			for _, m := range family.Metric {
 				name := family.GetName()
-				var mine bool
+				var matches bool
 				for _, label := range m.Label {
-					mine = mine || label.GetName() == "member" && label.GetValue() == member
+					matches = matches || label.GetName() == "member" && label.GetValue() == member
 					if label.GetName() == "phase" {
 						name += " " + label.GetValue()
 					}
 				}
-				if mine {
+				if matches {
 					out[name] = m.GetGauge().GetValue()
 				}
 			}
@@ -324,8 +326,8 @@ func TestSeveral(t *testing.T) {
 		return out
 	}
 	r := east.run(Options{})
-	is(t, r, lifecycle.Joined)
-	is(t, west.run(Options{}), lifecycle.Joined)
+	requirePhase(t, r, lifecycle.Joined)
+	requirePhase(t, west.run(Options{}), lifecycle.Joined)
 	now := float64(time.Now().Unix())
 	for _, member := range []string{east.name, west.name} {
 		eventually(t, "no metrics of "+member, func() bool {
@@ -335,42 +337,42 @@ func TestSeveral(t *testing.T) {
 		})
 	}
 	r.stop()
-	require.Empty(t, of(east.name), "an agent that has ended is shown no more")
+	require.Empty(t, of(east.name), "an agent that has ended has no metrics")
 	require.NotEmpty(t, of(west.name))
 }
 
-// TestPeriod checks a change of the heartbeat period.
-func TestPeriod(t *testing.T) {
-	h := newByHand(t, "period")
+// TestHeartbeatPeriod_Changed checks a change of the heartbeat period.
+func TestHeartbeatPeriod_Changed(t *testing.T) {
+	h := newFakeHub(t, "period")
 	h.period = 600
-	r := h.attend().run(Options{})
-	is(t, r, lifecycle.Joined)
-	eventually(t, "it does not beat", func() bool {
-		return h.c.Get(t.Context(), client.ObjectKey{Namespace: h.space(), Name: membership.LeaseName},
+	r := h.serve().run(Options{})
+	requirePhase(t, r, lifecycle.Joined)
+	eventually(t, "the agent sends no heartbeat", func() bool {
+		return h.c.Get(t.Context(), client.ObjectKey{Namespace: h.memberNamespace(), Name: membership.LeaseName},
 			&coordinationv1.Lease{}) == nil
 	})
 	h.change(func(s *v1alpha1.MembershipSpec) { s.HeartbeatPeriodSeconds = 1 })
-	h.beats()
+	h.requireHeartbeats()
 }
 
 // TestPartition disconnects the agent from its hub, in both ways of a network failure, and connects it again.
 func TestPartition(t *testing.T) {
-	h := newByHand(t, "partition").attend()
+	h := newFakeHub(t, "partition").serve()
 	proxy, err := localplane.NewProxy(h.bootstrap.Server)
 	require.NoError(t, err)
 	defer proxy.Close()
 	h.bootstrap.Server = proxy.Config(&rest.Config{Host: h.bootstrap.Server}).Host
 	store := &memory{}
 	r := h.run(Options{Store: store})
-	is(t, r, lifecycle.Joined)
+	requirePhase(t, r, lifecycle.Joined)
 	for _, fault := range []func(){proxy.Cut, proxy.Stall} {
 		fault()
 		h.change(func(s *v1alpha1.MembershipSpec) { s.Leave.DeadlineSeconds++ })
 		<-time.After(3 * time.Second)
-		require.Equal(t, lifecycle.Joined, r.last().Phase, "that the hub is away changes nothing")
+		require.Equal(t, lifecycle.Joined, r.last().Phase, "an unreachable hub does not change the phase")
 		proxy.Heal()
-		h.beats()
-		eventually(t, "it never hears what has changed", func() bool {
+		h.requireHeartbeats()
+		eventually(t, "the agent does not observe the change", func() bool {
 			return store.parsed(t).Leave.DeadlineSeconds == h.membership().Spec.Leave.DeadlineSeconds
 		})
 	}
@@ -379,54 +381,54 @@ func TestPartition(t *testing.T) {
 // TestJoinRequest checks every answer to a JoinRequest, and bootstrap credentials that are created, deleted and
 // changed.
 func TestJoinRequest(t *testing.T) {
-	h := newByHand(t, "joinrequest").attend()
-	h.do(func(*v1alpha1.JoinRequest) {})
+	h := newFakeHub(t, "joinrequest").serve()
+	h.setAnswer(func(*v1alpha1.JoinRequest) {})
 	credential := make(chan *registration.Bootstrap, 1)
 	credential <- nil
-	give := func(b *registration.Bootstrap) { <-credential; credential <- b }
-	clock := &hasty{}
+	provide := func(b *registration.Bootstrap) { <-credential; credential <- b }
+	clock := &fastClock{}
 	r := h.run(Options{Clock: clock, Bootstrap: BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) {
 		b := <-credential
 		credential <- b
 		return b, nil
 	})})
-	says := func(words string) {
+	requireMessage := func(text string) {
 		t.Helper()
-		mustertest.Eventually(t, timeLimit, "the message of the agent contains "+words, func() error {
-			if last := r.last().Message; !strings.Contains(last, words) {
+		mustertest.Eventually(t, timeLimit, "the message of the agent contains "+text, func() error {
+			if last := r.last().Message; !strings.Contains(last, text) {
 				return fmt.Errorf("the message of the agent is %q", last)
 			}
 			return nil
 		})
 	}
-	says("there is no bootstrap credential")
+	requireMessage("there is no bootstrap credential")
 	wrong := *h.bootstrap
 	wrong.Token = "wrong"
-	give(&wrong)
-	says("Unauthorized")
+	provide(&wrong)
+	requireMessage("Unauthorized")
 	old := *h.bootstrap
 	old.TokenName = "old"
-	give(&old)
-	says("The hub is processing the JoinRequest")
-	h.do(func(request *v1alpha1.JoinRequest) { h.emit(request, v1alpha1.AnswerHeld, nil) })
-	says("The JoinRequest is pending")
-	h.do(func(request *v1alpha1.JoinRequest) {
+	provide(&old)
+	requireMessage("The hub is processing the JoinRequest")
+	h.setAnswer(func(request *v1alpha1.JoinRequest) { h.writeAnswer(request, v1alpha1.AnswerHeld, nil) })
+	requireMessage("The JoinRequest is pending")
+	h.setAnswer(func(request *v1alpha1.JoinRequest) {
 		if request.Spec.Token.Name != "old" {
 			h.admit(request)
 			return
 		}
-		h.emit(request, v1alpha1.AnswerDenied, func(s *v1alpha1.JoinRequestStatus) {
+		h.writeAnswer(request, v1alpha1.AnswerDenied, func(s *v1alpha1.JoinRequestStatus) {
 			s.Conditions[0].Reason = v1alpha1.ReasonTokenRefused
 		})
 	})
 	h.reopen()
-	says("denied")
-	give(h.bootstrap)
-	is(t, r, lifecycle.Joined)
+	requireMessage("denied")
+	provide(h.bootstrap)
+	requirePhase(t, r, lifecycle.Joined)
 }
 
 // reopen resets all requests, so that they are answered again.
-func (h *byHand) reopen() {
+func (h *fakeHub) reopen() {
 	h.t.Helper()
 	var list v1alpha1.JoinRequestList
 	require.NoError(h.t, h.c.List(h.t.Context(), &list, client.InNamespace(h.name)))
@@ -438,7 +440,7 @@ func (h *byHand) reopen() {
 
 // TestSecretStore checks a store whose Secret another client writes.
 func TestSecretStore(t *testing.T) {
-	h := newByHand(t, "store")
+	h := newFakeHub(t, "store")
 	core, err := newMember(h.config)
 	require.NoError(t, err)
 	defer core.close()
@@ -448,12 +450,12 @@ func TestSecretStore(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, data)
 	require.NoError(t, a.Save(ctx, []byte("1")))
-	require.Error(t, b.Save(ctx, []byte("2")), "it has not seen what is there")
+	require.Error(t, b.Save(ctx, []byte("2")), "a store that has not read the Secret must not overwrite it")
 	data, err = b.Load(ctx)
 	require.NoError(t, err)
 	require.Equal(t, "1", string(data))
 	require.NoError(t, b.Save(ctx, []byte("2")))
-	require.Error(t, a.Save(ctx, []byte("3")), "it has not seen what the other wrote")
+	require.Error(t, a.Save(ctx, []byte("3")), "a store must not overwrite an unread write of another client")
 	_, err = a.Load(ctx)
 	require.NoError(t, err)
 	require.NoError(t, a.Save(ctx, []byte("3")))
@@ -461,7 +463,7 @@ func TestSecretStore(t *testing.T) {
 	require.NoError(t, a.Delete(ctx))
 	_, err = b.Load(ctx)
 	require.NoError(t, err)
-	require.NoError(t, b.Save(ctx, []byte("4")), "made anew")
+	require.NoError(t, b.Save(ctx, []byte("4")), "a deleted Secret is created again")
 
 	source := SecretBootstrap(secrets, "boot")
 	bootstrap, err := source.Load(ctx)
@@ -478,7 +480,7 @@ func TestSecretStore(t *testing.T) {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.name, Name: "boot"},
 			Data: map[string][]byte{"join.yaml": []byte(content)}}
 	}
-	there := func() bool {
+	exists := func() bool {
 		err := h.c.Get(ctx, client.ObjectKeyFromObject(boot("")), &corev1.Secret{})
 		require.NoError(t, client.IgnoreNotFound(err))
 		return err == nil
@@ -487,35 +489,36 @@ func TestSecretStore(t *testing.T) {
 	_, _ = source.Load(ctx)
 	require.NoError(t, h.c.Update(ctx, boot("new")))
 	require.NoError(t, source.Forget(ctx))
-	require.True(t, there(), "it deletes a bootstrap credential that was replaced since")
+	require.True(t, exists(), "a replaced bootstrap credential is not deleted")
 	_, _ = source.Load(ctx)
 	labeled := boot("new")
 	labeled.Labels = map[string]string{"a": "b"}
 	require.NoError(t, h.c.Update(ctx, labeled))
 	require.NoError(t, source.Forget(ctx))
-	require.False(t, there(), "it is the same credential, whatever else was written")
+	require.False(t, exists(), "the same credential is deleted after a change of the labels")
 	h.ensure(boot("unseen"))
 	require.NoError(t, SecretBootstrap(secrets, "boot").Forget(ctx))
-	require.False(t, there(), "an agent that was started again forgets what it finds")
+	require.False(t, exists(), "a restarted agent deletes the credential that it finds")
 }
 
-// TestNothingIsLeft checks that no goroutines remain after agents of each method that joined, were stopped, or left.
-func TestNothingIsLeft(t *testing.T) {
-	h := newByHandOn(t, plane.Borrow(t), "leak").attend()  // not in parallel: goroutines of other tests would be found
+// TestAgent_LeavesNoGoroutines checks that no goroutines remain after agents of each method that joined, were
+// stopped, or left.
+func TestAgent_LeavesNoGoroutines(t *testing.T) {
+	h := newFakeHubOn(t, plane.Borrow(t), "leak").serve()  // not in parallel: goroutines of other tests would be found
 	own := plane.ForTest(t).User("leak", "system:masters") // client-go shares connections among clients of one config
 	before := goleak.IgnoreCurrent()
 	for _, method := range []registration.Method{token.Method{}, csr.Method{}} {
 		store := &memory{}
 		r := h.run(Options{Method: method, Store: store, Member: own})
-		is(t, r, lifecycle.Joined)
+		requirePhase(t, r, lifecycle.Joined)
 		r.stop()
 		r = h.run(Options{Method: method, Store: store, Member: own})
-		is(t, r, lifecycle.Joined)
+		requirePhase(t, r, lifecycle.Joined)
 		h.change(func(s *v1alpha1.MembershipSpec) { s.State, s.Rejoin, s.Clean = v1alpha1.StateLeave, false, true })
 		r.ended()
 		require.NoError(t, h.c.Delete(t.Context(), h.membership()))
 		require.NoError(t, h.c.Delete(t.Context(),
-			&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: h.space(), Name: membership.AgentName}}))
+			&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: h.memberNamespace(), Name: membership.AgentName}}))
 	}
 	goleak.VerifyNone(t, before)
 }

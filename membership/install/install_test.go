@@ -51,7 +51,7 @@ func TestInstallAndLeave(t *testing.T) {
 	require.NoError(t, h.client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, kubeSystem))
 	require.Equal(t, string(kubeSystem.UID), cluster.Spec.ClusterID, "the cluster ID of the member is recorded")
 	require.NotNil(t, cluster.Status.Install.InstalledAt)
-	see(h, &corev1.ServiceAccount{}, "agent")
+	get(h, &corev1.ServiceAccount{}, "agent")
 	token := h.token(cluster)
 	require.Equal(t, cluster.Spec.ClusterID, token.Spec.ClusterID)
 	require.Equal(t, int32(1), *token.Spec.MaxUses)
@@ -70,13 +70,13 @@ func TestInstallAndLeave(t *testing.T) {
 	next.change(func(m *v1alpha1.MemberCluster) { m.Labels = map[string]string{"look": "again"} })
 	next.quiet()
 	require.Equal(t, seen, toMember.all())
-	require.Equal(t, cluster.Status.Install, see(next, &v1alpha1.MemberCluster{}, next.namespace).Status.Install)
+	require.Equal(t, cluster.Status.Install, get(next, &v1alpha1.MemberCluster{}, next.namespace).Status.Install)
 
 	// The connection is lost during the leave, and restored.
 	stop()
 	require.NoError(t, next.client.Delete(ctx, cluster))
 	mustertest.Eventually(next.t, timeout, "the leave waits", func() error {
-		if leave := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Leave; leave == nil ||
+		if leave := get(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Leave; leave == nil ||
 			leave.Waiting != install.Name {
 			return fmt.Errorf("status.leave is %+v", leave)
 		}
@@ -130,22 +130,22 @@ func TestReinstall(t *testing.T) {
 	cluster := h.member(unchanged)
 	stop := h.connect(cluster, h.plane.Config())
 	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
-	see(h, &corev1.ConfigMap{}, "extra")
+	get(h, &corev1.ConfigMap{}, "extra")
 	h.agent(cluster.Spec.ClusterID, keepBootstrap)
 	before := h.until(v1alpha1.ConditionJoined, v1alpha1.ReasonAgentJoined)
-	record := see(h, &corev1.Secret{}, agent.DefaultStoreSecret)
-	given := see(h, &corev1.Secret{}, agent.DefaultBootstrapSecret)
+	record := get(h, &corev1.Secret{}, agent.DefaultStoreSecret)
+	given := get(h, &corev1.Secret{}, agent.DefaultBootstrapSecret)
 
 	h.change(func(m *v1alpha1.MemberCluster) {
 		m.Annotations = map[string]string{membership.InstallRequestAnnotation: "first"}
 	})
 	mustertest.Eventually(h.t, timeout, "the request is answered", func() error {
-		if at := see(h, &v1alpha1.MemberCluster{}, cluster.Name).Status.Install.RequestedAt; at != "first" {
+		if at := get(h, &v1alpha1.MemberCluster{}, cluster.Name).Status.Install.RequestedAt; at != "first" {
 			return fmt.Errorf("%q", at)
 		}
 		return nil
 	})
-	require.NotEqual(t, given.Data, see(h, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data,
+	require.NotEqual(t, given.Data, get(h, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data,
 		"the bootstrap credential is replaced")
 
 	// A hub with another bundle, whose manifests have one object less.
@@ -155,12 +155,12 @@ func TestReinstall(t *testing.T) {
 		install.Options{Installer: manifests(t, "2"), CA: bytes.Join([][]byte{authority, authority}, []byte("\n"))})
 	next.connect(cluster, next.plane.Config())
 	mustertest.Eventually(next.t, timeout, "the agent is installed again", func() error {
-		if now := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Install.Hash; now == before.Status.Install.Hash {
+		if now := get(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Install.Hash; now == before.Status.Install.Hash {
 			return errors.New("the hash has not changed")
 		}
 		return nil
 	})
-	bootstrap, err := registration.ParseBootstrap(see(next, &corev1.Secret{},
+	bootstrap, err := registration.ParseBootstrap(get(next, &corev1.Secret{},
 		agent.DefaultBootstrapSecret).Data[registration.BootstrapKey])
 	require.NoError(t, err)
 	require.Equal(t, 2, bytes.Count(bootstrap.CA, []byte("BEGIN CERTIFICATE")),
@@ -169,7 +169,7 @@ func TestReinstall(t *testing.T) {
 
 	after := next.until(v1alpha1.ConditionJoined, v1alpha1.ReasonAgentJoined)
 	require.Equal(t, before.Spec.Claim, after.Spec.Claim, "the agent is the same one")
-	require.Equal(t, record.UID, see(next, &corev1.Secret{}, agent.DefaultStoreSecret).UID)
+	require.Equal(t, record.UID, get(next, &corev1.Secret{}, agent.DefaultStoreSecret).UID)
 	next.leave()
 	next.gone(&corev1.Namespace{}, "", next.namespace)
 }
@@ -185,19 +185,19 @@ func TestJoinModeChanged(t *testing.T) {
 
 	h.change(func(m *v1alpha1.MemberCluster) { m.Spec.JoinMode = v1alpha1.JoinPull })
 	stop() // like the fleet
-	h.connect(see(h, &v1alpha1.MemberCluster{}, cluster.Name), h.plane.Config())
+	h.connect(get(h, &v1alpha1.MemberCluster{}, cluster.Name), h.plane.Config())
 	h.gone(&v1alpha1.JoinToken{}, token.Namespace, token.Name)
 	mustertest.Eventually(h.t, timeout, "the status has no installation", func() error {
-		status := see(h, &v1alpha1.MemberCluster{}, cluster.Name).Status
+		status := get(h, &v1alpha1.MemberCluster{}, cluster.Name).Status
 		if status.Install != nil || meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionInstalled) != nil {
 			return errors.New("the status has an installation")
 		}
 		return nil
 	})
-	see(h, &corev1.ServiceAccount{}, "agent") // the agent may be joined
+	get(h, &corev1.ServiceAccount{}, "agent") // the agent may be joined
 	h.quiet()
 	h.leave()
-	see(h, &corev1.ServiceAccount{}, "agent")
+	get(h, &corev1.ServiceAccount{}, "agent")
 	// The hub leaves the installation on the member, so another one in the same namespace would fail.
 	require.NoError(t, h.client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
 	h.gone(&corev1.Namespace{}, "", h.namespace)
@@ -235,7 +235,7 @@ func TestFailedInstallation(t *testing.T) {
 	require.GreaterOrEqual(t, bootstraps.Load(), int64(2))
 	h.leave()
 	h.gone(&v1alpha1.JoinToken{}, token.Namespace, token.Name)
-	see(h, &corev1.ServiceAccount{}, "agent") // this installer removes nothing
+	get(h, &corev1.ServiceAccount{}, "agent") // this installer removes nothing
 	require.NoError(t, inner.Uninstall(t.Context(), install.Target{Cluster: cluster, Config: h.plane.Config()}))
 	h.gone(&corev1.Namespace{}, "", h.namespace)
 }
@@ -258,7 +258,7 @@ func TestClusterOfAnotherMember(t *testing.T) {
 
 	require.NoError(t, h.client.Delete(ctx, first))
 	mustertest.Eventually(h.t, timeout, "the condition reports another installation", func() error {
-		if got := message(see(h, &v1alpha1.MemberCluster{}, cluster.Name)); !bytes.Contains([]byte(got),
+		if got := message(get(h, &v1alpha1.MemberCluster{}, cluster.Name)); !bytes.Contains([]byte(got),
 			[]byte("belongs to another installation")) {
 			return errors.New(got)
 		}
@@ -271,7 +271,7 @@ func TestClusterOfAnotherMember(t *testing.T) {
 	h.leave() // the agent has never joined
 	h.gone(&corev1.ServiceAccount{}, h.namespace, "agent")
 	h.gone(&corev1.Secret{}, h.namespace, agent.DefaultBootstrapSecret)
-	require.Empty(t, see(h, &corev1.Namespace{}, h.namespace).DeletionTimestamp,
+	require.Empty(t, get(h, &corev1.Namespace{}, h.namespace).DeletionTimestamp,
 		"the namespace existed before the installation")
 	require.NoError(t, h.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
 }
@@ -300,7 +300,7 @@ func TestAccessRevoked(t *testing.T) {
 	h.until(v1alpha1.ConditionHealthy, v1alpha1.ReasonHeartbeating)
 	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
 	h.leave()
-	see(h, &corev1.ServiceAccount{}, "agent")
+	get(h, &corev1.ServiceAccount{}, "agent")
 	mustertest.Eventually(h.t, timeout, "an Event reports the remaining objects", func() error {
 		var events eventsv1.EventList
 		if err := h.client.List(ctx, &events); err != nil {
@@ -328,8 +328,8 @@ func TestForcedLeave(t *testing.T) {
 	h.until(v1alpha1.ConditionJoined, v1alpha1.ReasonAgentJoined)
 	stop()
 	h.leave()
-	see(h, &corev1.ServiceAccount{}, "agent")
-	see(h, &corev1.Secret{}, agent.DefaultStoreSecret)
+	get(h, &corev1.ServiceAccount{}, "agent")
+	get(h, &corev1.Secret{}, agent.DefaultStoreSecret)
 	require.NoError(t, h.client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
 	require.NoError(t, h.client.Delete(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
 }

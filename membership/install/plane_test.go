@@ -149,7 +149,7 @@ func keepBootstrap(o *agent.Options) { o.KeepBootstrap = true }
 func (h *testHub) removed() (data map[string][]byte) {
 	h.t.Helper()
 	mustertest.Eventually(h.t, timeout, "the agent has removed its bootstrap credential", func() error {
-		if data = see(h, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data; data[registration.BootstrapKey] != nil {
+		if data = get(h, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data; data[registration.BootstrapKey] != nil {
 			return errors.New("the credential is in the Secret")
 		}
 		return nil
@@ -235,8 +235,8 @@ func (h *testHub) gone(object client.Object, namespace, name string) {
 	})
 }
 
-// see gets an object of the member's namespace.
-func see[T client.Object](h *testHub, object T, name string) T {
+// get reads an object of the member's namespace.
+func get[T client.Object](h *testHub, object T, name string) T {
 	h.t.Helper()
 	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, object))
 	return object

@@ -49,7 +49,7 @@ func TestCredentialExpired(t *testing.T) {
 		h.quiet()
 	}
 	reconcile(h, "before")
-	require.Equal(t, given, see(h, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data,
+	require.Equal(t, given, get(h, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data,
 		"the agent may connect again with its credential")
 
 	// Another hub runs when the credential has expired.
@@ -58,16 +58,16 @@ func TestCredentialExpired(t *testing.T) {
 	next := startHubAgain(h, options)
 	next.connect(cluster, next.plane.Config())
 	mustertest.Eventually(next.t, timeout, "the agent is installed again", func() error {
-		if is := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Install; is.Recovery == nil ||
+		if is := get(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Install; is.Recovery == nil ||
 			is.Recovery.Attempts != 1 {
 			return fmt.Errorf("%+v", is)
 		}
 		return nil
 	})
-	again := see(next, &corev1.Secret{}, agent.DefaultBootstrapSecret)
+	again := get(next, &corev1.Secret{}, agent.DefaultBootstrapSecret)
 	require.NotEqual(t, given, again.Data)
 	reconcile(next, "after")
-	require.Equal(t, again.Data, see(next, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data,
+	require.Equal(t, again.Data, get(next, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data,
 		"the agent has time to join")
 
 	next.agent(cluster.Spec.ClusterID)
@@ -75,14 +75,14 @@ func TestCredentialExpired(t *testing.T) {
 	require.Equal(t, before.Spec.Claim, back.Spec.Claim, "the agent is the same one")
 	require.Equal(t, before.Spec.ClusterID, back.Spec.ClusterID)
 	mustertest.Eventually(next.t, timeout, "the status has the new expiration time", func() error {
-		if now := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.CredentialExpirationTime; !end.Before(now) {
+		if now := get(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.CredentialExpirationTime; !end.Before(now) {
 			return errors.New("the status has the former expiration time")
 		}
 		return nil
 	})
 	left := next.removed()
 	reconcile(next, "again")
-	require.Equal(t, left, see(next, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data,
+	require.Equal(t, left, get(next, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data,
 		"a member with heartbeats has no recovery")
 
 	next.leave()

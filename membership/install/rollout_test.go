@@ -196,7 +196,7 @@ func TestRollout(t *testing.T) {
 	require.Equal(t, map[string]int{"roll-a": 1, "roll-e": 1, "roll-new": 1}, installs)
 
 	inner.repair("roll-a")
-	h.annotate("roll-a", "example.com/look", "now") // which the hub does by itself, a minute later
+	h.annotate("roll-a", "example.com/look", "now") // the hub reconciles without this change a minute later
 	h.requireReasons(map[string]string{"roll-a": installed, "roll-b": installed, "roll-c": installed, "roll-d": installed})
 	installs, concurrent = inner.observed()
 	require.Equal(t, map[string]int{"roll-a": 1, "roll-b": 1, "roll-c": 1, "roll-d": 1, "roll-e": 1, "roll-new": 1},

@@ -47,7 +47,7 @@ func TestNextAgent(t *testing.T) {
 		},
 		{
 			name:   "the agent has no bootstrap credential",
-			reason: "an administrator must provide the credential, and the message says so",
+			reason: "an administrator must provide the credential, as the message states",
 			o:      observed(requested, func(o *AgentObserved) { o.JoinRequest = JoinRequestNoCredential }),
 			want: AgentStep{
 				Phase: Rejected, Actions: []AgentAction{CheckJoinRequest}, After: BlockedPoll,

@@ -182,8 +182,8 @@ func TestKeysOfMemos(t *testing.T) {
 			t.Errorf("%d does not fit into the bits of a number", n)
 		}
 	}
-	if bits := tombstoneOf(older, savedUID); bits>>tombstoneBits != 0 {
-		t.Errorf("%b does not fit into the bits of the tombstones", bits)
+	if set := tombstoneOf(older, savedUID); set>>tombstoneBits != 0 {
+		t.Errorf("%b does not fit into the bits of the tombstones", set)
 	}
 	for _, tc := range []struct {
 		of    any

@@ -145,7 +145,7 @@ func (c *outcomes) check(i int32) (fault, *world) {
 		return undone, end
 	}
 	if able && a.returns && a.request && !w.member && w.requests[0].answer != answerNone && end.member {
-		return "a MemberCluster that was deleted while its agent waited to come back is made anew", end
+		return "a MemberCluster that was deleted while its agent waited to rejoin is created again", end
 	}
 	if able && a.registered && a.uid == goneUID && !kept && (!m.disasters.any() || w.tombstones&tombstoneOf(mine,
 		goneUID) != 0) {

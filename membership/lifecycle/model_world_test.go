@@ -132,8 +132,8 @@ type membershipWorld struct {
 type requestWorld struct {
 	there        bool
 	fresh        bool  // the agent has recorded this request
-	requestedUID uint8 // spec.memberUID: none, that, gone
-	bound        uint8 // status.memberUID: none, that, gone
+	requestedUID uint8 // spec.memberUID: none, current, gone
+	bound        uint8 // status.memberUID: none, current, gone
 	answer       uint8
 	reason       uint8 // the reason of a blocked request, if it has an effect
 }
@@ -234,7 +234,7 @@ var (
 	epoch    = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	deadline = 15 * time.Minute
 	claims   = []string{"", "mine", "older"}
-	uids     = []types.UID{"", "that", "gone", "saved"}
+	uids     = []types.UID{"", "current", "gone", "saved"}
 )
 
 func (w *world) now() time.Time {
