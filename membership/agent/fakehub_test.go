@@ -48,8 +48,8 @@ const (
 	interval  = 20 * time.Millisecond
 )
 
-// byHand is a hub that the test controls, so that it can also behave incorrectly.
-type byHand struct {
+// fakeHub is a hub that the test controls, so that it can also behave incorrectly.
+type fakeHub struct {
 	t         *testing.T
 	c         client.Client
 	config    *rest.Config
@@ -58,16 +58,16 @@ type byHand struct {
 	period    int32
 
 	mu     sync.Mutex
-	answer func(*v1alpha1.JoinRequest) // what to do about a request; nil: admit
+	answer func(*v1alpha1.JoinRequest) // processes a request; nil: admit
 }
 
-// newByHand returns a hub with one registration namespace. Its RBAC is that of a real hub.
-func newByHand(t *testing.T, name string) *byHand {
+// newFakeHub returns a hub with one registration namespace. Its RBAC is that of a real hub.
+func newFakeHub(t *testing.T, name string) *fakeHub {
 	t.Helper()
-	return newByHandOn(t, plane.ForTest(t), name)
+	return newFakeHubOn(t, plane.ForTest(t), name)
 }
 
-func newByHandOn(t *testing.T, plane *localplane.Plane, name string) *byHand {
+func newFakeHubOn(t *testing.T, plane *localplane.Plane, name string) *fakeHub {
 	t.Helper()
 	config := plane.Config()
 	scheme := runtime.NewScheme()
@@ -77,7 +77,7 @@ func newByHandOn(t *testing.T, plane *localplane.Plane, name string) *byHand {
 	require.NoError(t, err)
 	ctx := t.Context()
 	require.NoError(t, crds.Install(ctx, c))
-	h := &byHand{t: t, c: c, config: config, name: name, period: 1}
+	h := &fakeHub{t: t, c: c, config: config, name: name, period: 1}
 
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: membership.AgentClusterRole},
@@ -108,13 +108,13 @@ func newByHandOn(t *testing.T, plane *localplane.Plane, name string) *byHand {
 	return h
 }
 
-func (h *byHand) ensure(object client.Object) {
+func (h *fakeHub) ensure(object client.Object) {
 	h.t.Helper()
 	require.NoError(h.t, client.IgnoreAlreadyExists(h.c.Create(h.t.Context(), object)))
 }
 
-// attend answers JoinRequests until the test ends.
-func (h *byHand) attend() *byHand {
+// serve answers JoinRequests until the test ends.
+func (h *fakeHub) serve() *fakeHub {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -140,44 +140,44 @@ func (h *byHand) attend() *byHand {
 	return h
 }
 
-func (h *byHand) do(answer func(*v1alpha1.JoinRequest)) {
+func (h *fakeHub) setAnswer(answer func(*v1alpha1.JoinRequest)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.answer = answer
 }
 
-func (h *byHand) space() string { return "member-" + h.name }
+func (h *fakeHub) memberNamespace() string { return "member-" + h.name }
 
-func (h *byHand) issuer(kind v1alpha1.CredentialType) membership.Issuer {
+func (h *fakeHub) issuer(kind v1alpha1.CredentialType) membership.Issuer {
 	if kind == v1alpha1.CredentialCertificate {
 		return &csr.Issuer{Client: h.c}
 	}
 	return &token.Issuer{Client: h.c, Lifetime: 10 * time.Minute}
 }
 
-func (h *byHand) member(claim string) membership.Member {
-	return membership.Member{Name: h.name, UID: types.UID("uid-" + h.name), Namespace: h.space(), Claim: claim}
+func (h *fakeHub) member(claim string) membership.Member {
+	return membership.Member{Name: h.name, UID: types.UID("uid-" + h.name), Namespace: h.memberNamespace(), Claim: claim}
 }
 
 // admit issues a credential for a request, like a real hub.
-func (h *byHand) admit(request *v1alpha1.JoinRequest) {
+func (h *fakeHub) admit(request *v1alpha1.JoinRequest) {
 	ctx := h.t.Context()
 	if err := errors.Join(registration.Verify(request), registration.VerifyToken(request, h.bootstrap.Key)); err != nil {
-		h.t.Errorf("the agent's request: %v", err)
+		h.t.Errorf("invalid request of the agent: %v", err)
 		return
 	}
 	member := h.member(registration.Fingerprint(request.Spec.ClaimKey))
 	h.prepare(member, request.Spec.Credential.Type)
 	credential, err := h.issue(ctx, member, request.Spec.Credential)
 	if err != nil {
-		return // the test is over, or the plane is slow: again
+		return // the test has ended, or the plane is slow: retried
 	}
-	h.emit(request, v1alpha1.AnswerIssued, func(s *v1alpha1.JoinRequestStatus) {
+	h.writeAnswer(request, v1alpha1.AnswerIssued, func(s *v1alpha1.JoinRequestStatus) {
 		s.MemberName, s.MemberUID, s.Namespace, s.Credential = member.Name, member.UID, member.Namespace, &credential
 	})
 }
 
-func (h *byHand) issue(ctx context.Context, member membership.Member,
+func (h *fakeHub) issue(ctx context.Context, member membership.Member,
 	request v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
 	for {
 		credential, err := h.issuer(request.Type).Issue(ctx, member, request)
@@ -189,7 +189,7 @@ func (h *byHand) issue(ctx context.Context, member membership.Member,
 }
 
 // prepare creates the objects of a member on the hub.
-func (h *byHand) prepare(member membership.Member, kind v1alpha1.CredentialType) {
+func (h *fakeHub) prepare(member membership.Member, kind v1alpha1.CredentialType) {
 	ctx := h.t.Context()
 	_ = h.c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: member.Namespace}})
 	_ = h.c.Create(ctx, &v1alpha1.Membership{
@@ -207,16 +207,16 @@ func (h *byHand) prepare(member membership.Member, kind v1alpha1.CredentialType)
 	_ = h.c.Create(ctx, h.binding(subject))
 }
 
-func (h *byHand) binding(subjects ...rbacv1.Subject) *rbacv1.RoleBinding {
+func (h *fakeHub) binding(subjects ...rbacv1.Subject) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.space(), Name: membership.AgentName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.memberNamespace(), Name: membership.AgentName},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: membership.AgentClusterRole},
 		Subjects:   subjects,
 	}
 }
 
-// emit writes an answer to the status of a request.
-func (h *byHand) emit(request *v1alpha1.JoinRequest, answer v1alpha1.JoinAnswer,
+// writeAnswer writes an answer to the status of a request.
+func (h *fakeHub) writeAnswer(request *v1alpha1.JoinRequest, answer v1alpha1.JoinAnswer,
 	more func(*v1alpha1.JoinRequestStatus)) {
 	request.Status = v1alpha1.JoinRequestStatus{Answer: answer, Claim: registration.Fingerprint(request.Spec.ClaimKey)}
 	meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
@@ -228,11 +228,11 @@ func (h *byHand) emit(request *v1alpha1.JoinRequest, answer v1alpha1.JoinAnswer,
 	_ = h.c.Status().Update(h.t.Context(), request)
 }
 
-// membership reads the Membership; nil: there is none.
-func (h *byHand) membership() *v1alpha1.Membership {
+// membership reads the Membership; nil if it does not exist.
+func (h *fakeHub) membership() *v1alpha1.Membership {
 	h.t.Helper()
 	m := &v1alpha1.Membership{}
-	err := h.c.Get(h.t.Context(), client.ObjectKey{Namespace: h.space(), Name: membership.MembershipName}, m)
+	err := h.c.Get(h.t.Context(), client.ObjectKey{Namespace: h.memberNamespace(), Name: membership.MembershipName}, m)
 	require.NoError(h.t, client.IgnoreNotFound(err))
 	if err != nil {
 		return nil
@@ -241,7 +241,7 @@ func (h *byHand) membership() *v1alpha1.Membership {
 }
 
 // change changes the spec of the Membership.
-func (h *byHand) change(change func(*v1alpha1.MembershipSpec)) {
+func (h *fakeHub) change(change func(*v1alpha1.MembershipSpec)) {
 	h.t.Helper()
 	m := h.membership()
 	before := m.DeepCopy()
@@ -249,12 +249,12 @@ func (h *byHand) change(change func(*v1alpha1.MembershipSpec)) {
 	require.NoError(h.t, h.c.Patch(h.t.Context(), m, client.MergeFrom(before)))
 }
 
-func (h *byHand) joined() bool {
+func (h *fakeHub) joined() bool {
 	m := h.membership()
 	return m != nil && meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionJoined)
 }
 
-func (h *byHand) clean() bool {
+func (h *fakeHub) clean() bool {
 	m := h.membership()
 	if m == nil {
 		return false
@@ -267,7 +267,7 @@ func (h *byHand) clean() bool {
 type memory struct {
 	mu     sync.Mutex
 	record []byte
-	after  func(what string) // called after each change
+	after  func(operation string) // called after each change
 }
 
 func (m *memory) Load(context.Context) ([]byte, error) {
@@ -280,13 +280,13 @@ func (m *memory) Save(_ context.Context, record []byte) error { return m.set("sa
 
 func (m *memory) Delete(context.Context) error { return m.set("delete", nil) }
 
-func (m *memory) set(what string, record []byte) error {
+func (m *memory) set(operation string, record []byte) error {
 	m.mu.Lock()
 	m.record = record
 	after := m.after
 	m.mu.Unlock()
 	if after != nil {
-		after(what)
+		after(operation)
 	}
 	return nil
 }
@@ -298,20 +298,20 @@ func (m *memory) parsed(t *testing.T) record {
 	return r
 }
 
-// forgetful is a BootstrapSource whose credential can be deleted, like a Secret.
-type forgetful struct {
+// deletableBootstrap is a BootstrapSource whose credential can be deleted, like a Secret.
+type deletableBootstrap struct {
 	bootstrap    *registration.Bootstrap
 	deregistered atomic.Bool
 }
 
-func (f *forgetful) Load(context.Context) (*registration.Bootstrap, error) {
+func (f *deletableBootstrap) Load(context.Context) (*registration.Bootstrap, error) {
 	if f.deregistered.Load() {
 		return nil, nil
 	}
 	return f.bootstrap, nil
 }
 
-func (f *forgetful) Forget(context.Context) error {
+func (f *deletableBootstrap) Forget(context.Context) error {
 	f.deregistered.Store(true)
 	return nil
 }
@@ -433,7 +433,7 @@ type running struct {
 }
 
 // run runs an agent of the plane until it is stopped, or the test ends.
-func (h *byHand) run(o Options) *running {
+func (h *fakeHub) run(o Options) *running {
 	h.t.Helper()
 	log := logr.Discard()
 	if testing.Verbose() {
@@ -442,7 +442,7 @@ func (h *byHand) run(o Options) *running {
 	return h.runLogged(log, o)
 }
 
-func (h *byHand) runLogged(log logr.Logger, o Options) *running {
+func (h *fakeHub) runLogged(log logr.Logger, o Options) *running {
 	h.t.Helper()
 	if o.Bootstrap == nil {
 		o.Bootstrap = BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return h.bootstrap, nil })
@@ -490,7 +490,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	mustertest.Holds(t, timeLimit, what, is)
 }
 
-func is(t *testing.T, r *running, phase lifecycle.AgentPhase) {
+func requirePhase(t *testing.T, r *running, phase lifecycle.AgentPhase) {
 	t.Helper()
 	mustertest.Eventually(t, timeLimit, "the agent is "+string(phase), func() error {
 		if last := r.last(); last.Phase != phase {
@@ -500,8 +500,8 @@ func is(t *testing.T, r *running, phase lifecycle.AgentPhase) {
 	})
 }
 
-// deaf returns the config of an API server that accepts connections and sends no responses.
-func deaf(t *testing.T) *rest.Config {
+// unresponsive returns the config of an API server that accepts connections and sends no responses.
+func unresponsive(t *testing.T) *rest.Config {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	var wg sync.WaitGroup
@@ -524,25 +524,25 @@ func deaf(t *testing.T) *rest.Config {
 	return &rest.Config{Host: "http://" + listener.Addr().String()}
 }
 
-// hasty is a clock that runs ten times as fast, and whose timers are short, for tests of slow polling.
-type hasty struct{ clock.RealClock }
+// fastClock is a clock that runs ten times as fast, and whose timers are short, for tests of slow polling.
+type fastClock struct{ clock.RealClock }
 
 var began = time.Now()
 
-func (h *hasty) Now() time.Time { return began.Add(10 * time.Since(began)) }
+func (h *fastClock) Now() time.Time { return began.Add(10 * time.Since(began)) }
 
-func (h *hasty) NewTimer(d time.Duration) clock.Timer {
+func (h *fastClock) NewTimer(d time.Duration) clock.Timer {
 	return h.RealClock.NewTimer(min(d, 200*time.Millisecond))
 }
 
-// moody is a proxy of a hub that can refuse all requests, or make them fail.
-type moody struct {
+// faultyHub is a proxy of a hub that can refuse all requests, or make them fail.
+type faultyHub struct {
 	refuses atomic.Bool
 	fails   atomic.Bool
-	refused sync.Map // of requests, by what they are
+	refused sync.Map // the refused requests, by the last element of their path
 }
 
-func (m *moody) config(config *rest.Config) {
+func (m *faultyHub) config(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(request *http.Request) (*http.Response, error) {
 			if m.fails.Load() {

@@ -24,17 +24,17 @@ const site = "example.com/site"
 
 // siteAcceptor accepts known sites, and records the requests.
 type siteAcceptor struct {
-	mu    sync.Mutex
-	asked map[string]*v1alpha1.JoinRequest
+	mu       sync.Mutex
+	requests map[string]*v1alpha1.JoinRequest
 
-	slow chan struct{} // it knows the site "slow" when this is closed
-	busy atomic.Int64  // how many are asked about that
-	most atomic.Int64  // at a time
+	slow chan struct{} // closed: requests of the site "slow" are accepted
+	busy atomic.Int64  // the calls in progress for that site
+	most atomic.Int64  // the maximum of busy
 }
 
 func (a *siteAcceptor) Accept(ctx context.Context, request *v1alpha1.JoinRequest) (membership.Acceptance, error) {
 	a.mu.Lock()
-	a.asked[request.Spec.Name] = request
+	a.requests[request.Spec.Name] = request
 	a.mu.Unlock()
 	switch request.Spec.Labels[site] {
 	case "ours":
@@ -59,20 +59,20 @@ func (a *siteAcceptor) Accept(ctx context.Context, request *v1alpha1.JoinRequest
 	}
 }
 
-func (a *siteAcceptor) about(name string) *v1alpha1.JoinRequest {
+func (a *siteAcceptor) request(name string) *v1alpha1.JoinRequest {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.asked[name]
+	return a.requests[name]
 }
 
-// TestAcceptorDecidesWithoutAnAgent checks that the policy for JoinRequests also decides on members whose agent sends
-// no JoinRequest before a decision.
-func TestAcceptorDecidesWithoutAnAgent(t *testing.T) {
-	testkit.Virtual(t, testAcceptorDecidesWithoutAnAgent)
+// TestAcceptor_DecidesWithoutJoinRequest checks that the policy for JoinRequests also decides on members whose agent
+// sends no JoinRequest before a decision.
+func TestAcceptor_DecidesWithoutJoinRequest(t *testing.T) {
+	testkit.Virtual(t, testAcceptorDecidesWithoutJoinRequest)
 }
 
-func testAcceptorDecidesWithoutAnAgent(t *testing.T) {
-	acceptor := &siteAcceptor{asked: map[string]*v1alpha1.JoinRequest{}, slow: make(chan struct{})}
+func testAcceptorDecidesWithoutJoinRequest(t *testing.T) {
+	acceptor := &siteAcceptor{requests: map[string]*v1alpha1.JoinRequest{}, slow: make(chan struct{})}
 	var counted requests
 	h := startHub(t, newMemory(t), hub.Options{Acceptor: acceptor, Workers: 2}, counted.wrap)
 	for _, test := range []struct {
@@ -80,51 +80,59 @@ func testAcceptorDecidesWithoutAnAgent(t *testing.T) {
 		mode         v1alpha1.JoinMode
 		site         string
 		accepted     *bool // by an administrator
-		asked        bool
-		want         *bool // in the end
+		called       bool
+		want         *bool // spec.accepted
 		phase        v1alpha1.Phase
-		why, says    string // of the condition Accepted
+		cause, text  string // the reason and message of the condition Accepted
 	}{
 		{
-			name: "sites-ours", reason: "a policy is written once for all members", mode: v1alpha1.JoinPush, site: "ours",
-			asked: true,
-			want:  new(true), phase: v1alpha1.PhaseAccepted, why: v1alpha1.ReasonAccepted, says: "The cluster is accepted.",
+			name:   "sites-ours",
+			reason: "the Acceptor accepts a member whose agent the hub runs", mode: v1alpha1.JoinPush, site: "ours",
+			called: true,
+			want:   new(true), phase: v1alpha1.PhaseAccepted, cause: v1alpha1.ReasonAccepted,
+			text: "The cluster is accepted.",
 		},
 		{
-			name: "sites-installed", reason: "no agent runs on the member yet", mode: v1alpha1.JoinInstall,
-			site: "ours", asked: true,
-			want: new(true), phase: v1alpha1.PhaseAccepted, why: v1alpha1.ReasonAccepted, says: "The cluster is accepted.",
+			name:   "sites-installed",
+			reason: "the Acceptor accepts a member whose agent the hub installs", mode: v1alpha1.JoinInstall,
+			site: "ours", called: true,
+			want: new(true), phase: v1alpha1.PhaseAccepted, cause: v1alpha1.ReasonAccepted, text: "The cluster is accepted.",
 		},
 		{
-			name: "sites-theirs", reason: "an administrator may know better", mode: v1alpha1.JoinPush, site: "theirs",
-			asked: true,
-			phase: v1alpha1.PhaseDenied, why: v1alpha1.ReasonDenied,
-			says: "The hub's policy denies the cluster: set spec.accepted to true to accept the cluster anyway. Reason: None " +
+			name:   "sites-theirs",
+			reason: "the Acceptor denies the member, and an administrator can accept it", mode: v1alpha1.JoinPush,
+			site:   "theirs",
+			called: true,
+			phase:  v1alpha1.PhaseDenied, cause: v1alpha1.ReasonDenied,
+			text: "The hub's policy denies the cluster: set spec.accepted to true to accept the cluster anyway. Reason: None " +
 				"of ours.",
 		},
 		{
-			name: "sites-nowhere", reason: "an administrator is told what to do", mode: v1alpha1.JoinPush, asked: true,
-			phase: v1alpha1.PhasePending, why: v1alpha1.ReasonNotDecided,
-			says: "No administrator has decided: set spec.accepted to true to accept the cluster, or to false to deny it. The " +
+			name:   "sites-nowhere",
+			reason: "the Acceptor returns Hold, and the message has the next step", mode: v1alpha1.JoinPush, called: true,
+			phase: v1alpha1.PhasePending, cause: v1alpha1.ReasonNotDecided,
+			text: "No administrator has decided: set spec.accepted to true to accept the cluster, or to false to deny it. The " +
 				"hub's policy says: Say where it is.",
 		},
 		{
-			name: "sites-unknown", reason: "an administrator need not wait for it", mode: v1alpha1.JoinPush, site: "unknown",
-			asked: true,
-			phase: v1alpha1.PhasePending, why: v1alpha1.ReasonPolicyFailed,
-			says: "The hub's policy failed and is retried. To decide without the policy, set spec.accepted. Error: call the " +
+			name:   "sites-unknown",
+			reason: "the Acceptor fails, and an administrator can decide", mode: v1alpha1.JoinPush, site: "unknown",
+			called: true,
+			phase:  v1alpha1.PhasePending, cause: v1alpha1.ReasonPolicyFailed,
+			text: "The hub's policy failed and is retried. To decide without the policy, set spec.accepted. Error: call the " +
 				"Acceptor: no route to the inventory",
 		},
 		{
-			name: "sites-refused", reason: "an administrator has decided", mode: v1alpha1.JoinPush, site: "ours",
+			name:   "sites-refused",
+			reason: "the decision of an administrator has precedence", mode: v1alpha1.JoinPush, site: "ours",
 			accepted: new(false),
-			want:     new(false), phase: v1alpha1.PhaseDenied, why: v1alpha1.ReasonDenied,
-			says: "The cluster is denied, or its acceptance was withdrawn: set spec.accepted to true to accept the cluster.",
+			want:     new(false), phase: v1alpha1.PhaseDenied, cause: v1alpha1.ReasonDenied,
+			text: "The cluster is denied, or its acceptance was withdrawn: set spec.accepted to true to accept the cluster.",
 		},
 		{
-			name: "sites-pulled", reason: "any cluster may claim it", mode: v1alpha1.JoinPull, site: "ours",
-			phase: v1alpha1.PhasePending, why: v1alpha1.ReasonNotDecided,
-			says: "No administrator has decided: set spec.accepted to true to accept the cluster, or to false to deny it.",
+			name: "sites-pulled", reason: "the Acceptor decides on the JoinRequest", mode: v1alpha1.JoinPull, site: "ours",
+			phase: v1alpha1.PhasePending, cause: v1alpha1.ReasonNotDecided,
+			text: "No administrator has decided: set spec.accepted to true to accept the cluster, or to false to deny it.",
 		},
 	} {
 		testkit.Step(t, test.name, func() {
@@ -132,15 +140,16 @@ func testAcceptorDecidesWithoutAnAgent(t *testing.T) {
 			cluster.Spec.Accepted = test.accepted
 			require.NoError(t, h.client.Create(t.Context(), cluster))
 			h.untilPhase(test.name, test.phase)
-			cluster = h.untilCondition(test.name, v1alpha1.ConditionAccepted, conditionStatus(test.want), test.why)
-			require.Equal(t, test.says, meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionAccepted).Message,
+			cluster = h.untilCondition(test.name, v1alpha1.ConditionAccepted, conditionStatus(test.want), test.cause)
+			require.Equal(t, test.text,
+				meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionAccepted).Message,
 				test.reason)
 			require.Equal(t, test.want, cluster.Spec.Accepted, test.reason)
 
-			request := acceptor.about(test.name)
-			require.Equal(t, test.asked, request != nil, test.reason)
-			if test.asked {
-				require.Empty(t, request.UID, "it differs from an existing request")
+			request := acceptor.request(test.name)
+			require.Equal(t, test.called, request != nil, test.reason)
+			if test.called {
+				require.Empty(t, request.UID, "the request does not exist on the hub")
 				require.Equal(t, v1alpha1.JoinRequestSpec{
 					Name: test.name, MemberUID: cluster.UID, ClusterID: "id-" + test.name, Labels: cluster.Labels,
 				}, request.Spec)
@@ -148,7 +157,7 @@ func testAcceptorDecidesWithoutAnAgent(t *testing.T) {
 		})
 	}
 
-	// It has been told, and nothing has changed since.
+	// The decisions are in the status. Without a change, the hub writes nothing.
 	pause(time.Second)
 	counted.take()
 	pause(2 * time.Second)
@@ -162,16 +171,17 @@ func testAcceptorDecidesWithoutAnAgent(t *testing.T) {
 	for _, name := range slow {
 		require.NoError(t, h.client.Create(t.Context(), atSite(name, "slow", v1alpha1.JoinPush)))
 	}
-	h.eventually("it is at it", func() error { return orError(acceptor.busy.Load() > 0, "it is not called") })
+	h.eventually("the Acceptor is called for the slow site",
+		func() error { return orError(acceptor.busy.Load() > 0, "the Acceptor is not called") })
 	h.change("sites-refused", func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
 	h.untilPhase("sites-refused", v1alpha1.PhaseAccepted)
 	close(acceptor.slow)
 	for _, name := range slow {
 		h.untilPhase(name, v1alpha1.PhaseAccepted)
 	}
-	require.EqualValues(t, 1, acceptor.most.Load(), "one of two workers is left for others")
+	require.EqualValues(t, 1, acceptor.most.Load(), "one of two workers is free for other members")
 
-	// What changes is looked at again, and an administrator has the last word.
+	// Changes cause another decision, and the decision of an administrator has precedence.
 	for _, name := range []string{"sites-nowhere", "sites-unknown"} {
 		h.change(name, func(c *v1alpha1.MemberCluster) { c.Labels[site] = "ours" })
 	}

@@ -33,7 +33,7 @@ import (
 func (h *testHub) strip(object client.Object) {
 	h.t.Helper()
 	ctx, key := h.t.Context(), client.ObjectKeyFromObject(object)
-	h.eventually("it has no finalizers", func() error {
+	h.eventually("the object has no finalizers", func() error {
 		if err := h.client.Get(ctx, key, object); err != nil {
 			return client.IgnoreNotFound(err)
 		}
@@ -41,14 +41,14 @@ func (h *testHub) strip(object client.Object) {
 		return h.client.Update(ctx, object)
 	})
 	require.NoError(h.t, client.IgnoreNotFound(h.client.Delete(ctx, object)))
-	h.eventually("it is gone", func() error {
+	h.eventually("the object is deleted", func() error {
 		err := h.client.Get(ctx, key, object)
 		return orError(apierrors.IsNotFound(err), "%v", err)
 	})
 }
 
-// again waits until the agent has joined the MemberCluster that replaced another one.
-func (h *testHub) again(name string, before types.UID) *v1alpha1.MemberCluster {
+// rejoined waits until the agent has joined the MemberCluster that replaced another one.
+func (h *testHub) rejoined(name string, before types.UID) *v1alpha1.MemberCluster {
 	h.t.Helper()
 	cluster := &v1alpha1.MemberCluster{}
 	h.eventually("member "+name+" has joined again", func() error {
@@ -75,7 +75,7 @@ func (a *testAgent) registeredAs(uid types.UID) {
 		if err != nil {
 			return err
 		}
-		return orError(bytes.Contains(record, []byte(`"uid":"`+string(uid)+`"`)), "its record has another UID")
+		return orError(bytes.Contains(record, []byte(`"uid":"`+string(uid)+`"`)), "the record has another UID")
 	})
 }
 
@@ -92,19 +92,19 @@ func (h *testHub) recreate(name string, change func(*v1alpha1.MemberClusterSpec)
 	return before
 }
 
-// wiped deletes the namespace of a member, and waits until it is gone.
-func (h *testHub) wiped(name string) {
+// deleteNamespace deletes the namespace of a member, and waits until it is gone.
+func (h *testHub) deleteNamespace(name string) {
 	h.t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-" + name}}
 	require.NoError(h.t, client.IgnoreNotFound(h.client.Delete(h.t.Context(), namespace)))
-	h.eventually("its namespace is gone", func() error {
+	h.eventually("the namespace is removed", func() error {
 		err := h.client.Get(h.t.Context(), client.ObjectKeyFromObject(namespace), namespace)
 		return orError(apierrors.IsNotFound(err), "%v", err)
 	})
 }
 
-// delivered waits until the hub has removed the request of a cluster, since its agent has joined.
-func (h *testHub) delivered(clusterID string) {
+// untilDelivered waits until the hub has removed the request of a cluster, since its agent has joined.
+func (h *testHub) untilDelivered(clusterID string) {
 	h.t.Helper()
 	h.eventually("the request of "+clusterID+" is removed", func() error {
 		var list v1alpha1.JoinRequestList
@@ -126,9 +126,9 @@ func (h *testHub) printed(resource string, object client.Object) []any {
 	config := rest.CopyConfig(h.config)
 	config.GroupVersion, config.APIPath = &v1alpha1.GroupVersion, "/apis"
 	config.NegotiatedSerializer = serializer.NewCodecFactory(newScheme()).WithoutConversion()
-	rests, err := rest.RESTClientFor(config)
+	restClient, err := rest.RESTClientFor(config)
 	require.NoError(h.t, err)
-	body, err := rests.Get().Namespace(object.GetNamespace()).Resource(resource).Name(object.GetName()).
+	body, err := restClient.Get().Namespace(object.GetNamespace()).Resource(resource).Name(object.GetName()).
 		SetHeader("Accept", "application/json;as=Table;g=meta.k8s.io;v=v1").Do(h.t.Context()).Raw()
 	require.NoError(h.t, err)
 	table := &metav1.Table{}
@@ -137,20 +137,22 @@ func (h *testHub) printed(resource string, object client.Object) []any {
 	return table.Rows[0].Cells
 }
 
-// TestMemberClusterWithAnotherUIDIsAdopted checks that an agent continues with a MemberCluster that was restored or
+// TestAdoption_MemberClusterWithAnotherUID checks that an agent continues with a MemberCluster that was restored or
 // created again, and cleans up nothing on the member: the claim and the cluster ID identify the member, and not the
 // UID.
-func TestMemberClusterWithAnotherUIDIsAdopted(t *testing.T) {
+func TestAdoption_MemberClusterWithAnotherUID(t *testing.T) {
 	for name, test := range map[string]struct {
-		method registration.Method
-		wiped  bool
-		change func(*v1alpha1.MemberClusterSpec)
+		method      registration.Method
+		noNamespace bool
+		change      func(*v1alpha1.MemberClusterSpec)
 	}{
-		"adopted-token":    {},
-		"adopted-csr":      {method: csr.Method{}},
-		"adopted-wiped":    {wiped: true},
-		"adopted-no-claim": {wiped: true, change: func(s *v1alpha1.MemberClusterSpec) { s.Claim, s.Credential = "", "" }},
-		"adopted-no-id":    {wiped: true, change: func(s *v1alpha1.MemberClusterSpec) { s.ClusterID, s.Credential = "", "" }},
+		"adopted-token": {},
+		"adopted-csr":   {method: csr.Method{}},
+		"adopted-wiped": {noNamespace: true},
+		"adopted-no-claim": {noNamespace: true,
+			change: func(s *v1alpha1.MemberClusterSpec) { s.Claim, s.Credential = "", "" }},
+		"adopted-no-id": {noNamespace: true,
+			change: func(s *v1alpha1.MemberClusterSpec) { s.ClusterID, s.Credential = "", "" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testkit.Virtual(t, func(t *testing.T) {
@@ -159,122 +161,122 @@ func TestMemberClusterWithAnotherUIDIsAdopted(t *testing.T) {
 				var cleaned cleaner
 				a := h.joined(bootstrap,
 					agent.Options{Name: name, Method: test.method, Cleaners: []membership.LeaveGate{cleaned.gate()}})
-				h.delivered("id-" + name)
+				h.untilDelivered("id-" + name)
 				h.stop()
 				before := h.recreate(name, test.change)
-				if test.wiped {
-					h.wiped(name)
+				if test.noNamespace {
+					h.deleteNamespace(name)
 				}
 				h = startHub(t, h.plane, hub.Options{})
-				after := h.again(name, before.UID)
+				after := h.rejoined(name, before.UID)
 				a.registeredAs(after.UID)
 				require.Equal(t, "id-"+name, after.Spec.ClusterID)
-				require.Zero(t, cleaned.asked.Load(), "the agent cleaned up, and no user had asked for it")
+				require.Zero(t, cleaned.calls.Load(), "the agent cleaned up without a request")
 
 				h.remove(name)
-				h.eventually("the agent cleans up when a user asks for it",
-					func() error { return orError(cleaned.asked.Load() > 0, "it does not") })
+				h.eventually("the agent cleans up after a requested leave",
+					func() error { return orError(cleaned.calls.Load() > 0, "the cleaner was not called") })
 				a.stop()
 			})
 		})
 	}
 }
 
-// TestLostMemberClusterWaitsForAnAdministrator checks that the agent of a MemberCluster that the hub has lost, without
-// a record of a leave, waits for an administrator.
-func TestLostMemberClusterWaitsForAnAdministrator(t *testing.T) {
-	testkit.Virtual(t, testLostMemberClusterWaitsForAnAdministrator)
+// TestAdoption_LostMemberClusterNeedsAdministrator checks that the agent of a MemberCluster that the hub has lost,
+// without a record of a leave, waits for an administrator.
+func TestAdoption_LostMemberClusterNeedsAdministrator(t *testing.T) {
+	testkit.Virtual(t, testAdoptionLostMemberClusterNeedsAdministrator)
 }
 
-func testLostMemberClusterWaitsForAnAdministrator(t *testing.T) {
+func testAdoptionLostMemberClusterNeedsAdministrator(t *testing.T) {
 	const name = "lost"
 	h := startHub(t, newMemory(t), hub.Options{})
 	bootstrap := h.token(name, v1alpha1.JoinTokenSpec{AutoAccept: true})
 	var cleaned cleaner
 	a := h.joined(bootstrap, agent.Options{Name: name, Cleaners: []membership.LeaveGate{cleaned.gate()}})
-	h.delivered("id-" + name)
+	h.untilDelivered("id-" + name)
 	h.stop()
 	before := h.member(name)
 	h.strip(before.DeepCopy())
-	h.wiped(name)
+	h.deleteNamespace(name)
 
 	h = startHub(t, h.plane, hub.Options{})
 	request := h.request("id-"+name, v1alpha1.AnswerHeld, v1alpha1.ReasonUnknownMember)
 	require.Equal(t, before.UID, request.Spec.MemberUID)
 	require.NotEmpty(t, request.Spec.HubID)
 	require.Equal(t, request.Spec.HubID, request.Status.Hub.ID)
-	require.Subset(t, h.printed("joinrequests", request), []any{"Held", "UnknownMember"}, "kubectl get shows that the "+
-		"agent is known as a member to itself alone")
-	require.Nil(t, h.member(name).Spec.Accepted, "a token that accepts any cluster does not accept one that may have "+
-		"been removed")
+	require.Subset(t, h.printed("joinrequests", request), []any{"Held", "UnknownMember"}, "kubectl get shows that "+
+		"the hub does not know the member of the agent")
+	require.Nil(t, h.member(name).Spec.Accepted, "an AutoAccept token does not accept a cluster that "+
+		"may have been removed")
 	h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
-	a.registeredAs(h.again(name, before.UID).UID)
-	require.Zero(t, cleaned.asked.Load(), "the agent cleaned up, and no user had asked for it")
+	a.registeredAs(h.rejoined(name, before.UID).UID)
+	require.Zero(t, cleaned.calls.Load(), "the agent cleaned up without a request")
 	h.remove(name)
 	a.stop()
 }
 
-// TestAnotherHubDoesNotEndAMembership checks that a join.yaml of another hub changes nothing on a member that its own
-// hub rejects, until an administrator requests a move.
-func TestAnotherHubDoesNotEndAMembership(t *testing.T) {
-	testkit.Virtual(t, testAnotherHubDoesNotEndAMembership)
+// TestAdoption_AnotherHubEndsNoMembership checks that a join.yaml of another hub changes nothing on a member that its
+// own hub rejects, until an administrator requests a move.
+func TestAdoption_AnotherHubEndsNoMembership(t *testing.T) {
+	testkit.Virtual(t, testAdoptionAnotherHubEndsNoMembership)
 }
 
-func testAnotherHubDoesNotEndAMembership(t *testing.T) {
-	const name, elsewhere = "rejected", "other-registration"
+func testAdoptionAnotherHubEndsNoMembership(t *testing.T) {
+	const name, otherNamespace = "rejected", "other-registration"
 	p := newMemory(t)
 	h := startHub(t, p, hub.Options{})
 	own := h.token(name, v1alpha1.JoinTokenSpec{})
 	require.NotEmpty(t, own.HubID)
-	var now atomic.Pointer[registration.Bootstrap]
-	now.Store(own)
+	var current atomic.Pointer[registration.Bootstrap]
+	current.Store(own)
 	var cleaned cleaner
 	options := agent.Options{Name: name, Cleaners: []membership.LeaveGate{cleaned.gate()}}
 	options.Bootstrap = agent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) {
-		return now.Load(),
+		return current.Load(),
 			nil
 	})
 	a := h.joined(nil, options)
 	uid := h.member(name).UID
-	h.delivered("id-" + name)
+	h.untilDelivered("id-" + name)
 
-	// The current hub rejects the agent: it has lost everything but its API server.
+	// The current hub rejects the agent: the hub has lost all objects.
 	h.stop()
 	h.strip(h.member(name))
-	h.wiped(name)
+	h.deleteNamespace(name)
 	require.NoError(t, client.IgnoreAlreadyExists(h.client.Create(t.Context(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}})))
-	startOther(t, h.plane, hub.Options{RegistrationNamespace: elsewhere, NamespacePrefix: "their-"})
-	theirs := *h.tokenIn(elsewhere, name, v1alpha1.JoinTokenSpec{AutoAccept: true})
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: otherNamespace}})))
+	startOther(t, h.plane, hub.Options{RegistrationNamespace: otherNamespace, NamespacePrefix: "their-"})
+	theirs := *h.tokenIn(otherNamespace, name, v1alpha1.JoinTokenSpec{AutoAccept: true})
 	require.NotEqual(t, own.HubID, theirs.HubID)
 
-	// Without the identity, as in a join.yaml of an older hub, it is the other hub that says no.
+	// Without a hub ID, as in a join.yaml of an older hub, the other hub rejects the request.
 	unnamed := theirs
 	unnamed.HubID = ""
-	now.Store(&unnamed)
-	request := h.requestIn(elsewhere, "id-"+name, v1alpha1.AnswerHeld, v1alpha1.ReasonDifferentHub)
+	current.Store(&unnamed)
+	request := h.requestIn(otherNamespace, "id-"+name, v1alpha1.AnswerHeld, v1alpha1.ReasonDifferentHub)
 	require.Equal(t, uid, request.Spec.MemberUID)
 
-	now.Store(&theirs)
-	h.eventually("the agent says that the join.yaml is of another hub", func() error {
-		return orError(a.shows(theirs.HubID), "it is %s: %s", a.step().Phase, a.step().Message)
+	current.Store(&theirs)
+	h.eventually("the agent reports that the join.yaml is for another hub", func() error {
+		return orError(a.rejectedWith(theirs.HubID), "the agent is %s: %s", a.step().Phase, a.step().Message)
 	})
 	a.registeredAs(uid)
 	var clusters v1alpha1.MemberClusterList
 	require.NoError(t, h.client.List(t.Context(), &clusters))
-	require.Empty(t, clusters.Items, "the other hub does not create a member of it")
+	require.Empty(t, clusters.Items, "the other hub creates no MemberCluster")
 
-	// The hub removes the request after a minute: one for a move has the same name.
+	// The hub removes the request after a minute. The request for the move has the same name.
 	require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), request)))
 	moving := theirs
 	moving.MoveFrom = own.HubID
-	now.Store(&moving)
+	current.Store(&moving)
 	after := h.untilCondition(name, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
 	a.registeredAs(after.UID)
 	record, err := a.store.Load(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, string(record), `"move":{"from":"`+own.HubID+`","to":"`+theirs.HubID)
-	require.Zero(t, cleaned.asked.Load(), "the agent cleaned up, and no user had asked for it")
+	require.Zero(t, cleaned.calls.Load(), "the agent cleaned up without a request")
 	h.remove(name)
 	a.stop()
 }
@@ -289,10 +291,10 @@ func startOther(t testing.TB, p apiServer, options hub.Options) {
 		})
 }
 
-// TestTombstonesAreBounded checks that the records of members that left are bounded, and expire.
-func TestTombstonesAreBounded(t *testing.T) { testkit.Virtual(t, testTombstonesAreBounded) }
+// TestTombstones_Limit checks that the records of members that left are bounded, and expire.
+func TestTombstones_Limit(t *testing.T) { testkit.Virtual(t, testTombstonesLimit) }
 
-func testTombstonesAreBounded(t *testing.T) {
+func testTombstonesLimit(t *testing.T) {
 	h := startHub(t, newMemory(t), hub.Options{MaxTombstones: 2})
 	count := func() int {
 		var list corev1.ConfigMapList
@@ -318,7 +320,8 @@ func testTombstonesAreBounded(t *testing.T) {
 	require.Equal(t, 2, count())
 	h.stop()
 	startHub(t, h.plane, hub.Options{MaxTombstones: 1})
-	h.eventually("the hub keeps as many as it may", func() error { return orError(count() == 1, "there are %d", count()) })
+	h.eventually("the hub keeps at most MaxTombstones",
+		func() error { return orError(count() == 1, "%d tombstones exist", count()) })
 }
 
 // TestHubIdentity checks that two hubs that start concurrently use one identity, that each start increases the epoch,

@@ -44,14 +44,14 @@ var (
 )
 
 const (
-	// fleetTimeout is for a whole fleet to come in, or to be gone.
+	// fleetTimeout is the time limit for all members to join, or to be removed.
 	fleetTimeout = 3 * time.Minute
-	// floorPart is the part of the fleet whose writes the floor makes: rates are compared, and what it made has to be
-	// deleted again, which takes longer than all else.
+	// floorPart is the part of the fleet whose writes the floor makes. Rates are compared, so that a part is enough. The
+	// deletion of its objects takes most of the time.
 	floorPart = 3
-	// removals is how many members are deleted at a time.
+	// removals is the number of members that are deleted at a time.
 	removals = 8
-	// sealing is by how many bytes a token grows that is sealed.
+	// sealing is the number of bytes that encryption adds to a token.
 	sealing = 32 + 16
 )
 
@@ -64,7 +64,7 @@ const (
 // faster on two cores. The floor has no hub that watches, no agent that connects, is authorized and reads, and no
 // member to observe.
 //
-// Both take the whole machine, so run it by itself. With -v it lists the requests.
+// Both need the whole machine, so run the benchmark alone. With -v, it lists the requests.
 //
 //	go test -run '^$' -bench Join -benchtime 1x ./membership/hub
 func BenchmarkJoin(b *testing.B) {
@@ -73,13 +73,13 @@ func BenchmarkJoin(b *testing.B) {
 	var memory int64
 	var ofHub, ofAgents, ofMembers, ofFloor requests
 	counted := map[string]int{}
-	count := func(whose string, r *requests) {
+	count := func(component string, r *requests) {
 		all := r.take()
 		if testing.Verbose() {
-			b.Logf("%s: %v", whose, all)
+			b.Logf("%s: %v", component, all)
 		}
 		for _, n := range all {
-			counted[whose] += n
+			counted[component] += n
 		}
 	}
 	for b.Loop() {
@@ -89,7 +89,7 @@ func BenchmarkJoin(b *testing.B) {
 		members := h.followFleet()
 		empty := inUse()
 		fleet := h.newFleet(bootstrap, &ofAgents, &ofMembers)
-		ofHub.take() // what it took to start
+		ofHub.take() // without the requests of the start
 
 		b.StartTimer()
 		began := time.Now()
@@ -102,7 +102,7 @@ func BenchmarkJoin(b *testing.B) {
 		count("agent", &ofAgents)
 		count("member", &ofMembers)
 		memory += inUse() - empty
-		l := h.likeFleet()
+		samples := h.fleetSamples()
 
 		began = time.Now()
 		inParallel(b, joiners(), removals, func(i int) error {
@@ -113,7 +113,7 @@ func BenchmarkJoin(b *testing.B) {
 		stopFleet()
 		h.stop()
 
-		f := h.newFloor(bootstrap, l, &ofFloor)
+		f := h.newFloor(bootstrap, samples, &ofFloor)
 		began = time.Now()
 		inParallel(b, len(f.requests), *floorWorkers, func(i int) error { return f.join(b.Context(), f.requests[i]) })
 		writing += time.Since(began)
@@ -129,8 +129,8 @@ func BenchmarkJoin(b *testing.B) {
 	b.ReportMetric(all/leaving.Seconds(), "leaves/s")
 	b.ReportMetric(float64(memory)/all, "B/member")
 	b.ReportMetric(float64(counted["floor"])/floor, "floor-requests/join")
-	for _, whose := range []string{"hub", "agent", "member"} {
-		b.ReportMetric(float64(counted[whose])/all, whose+"-requests/join")
+	for _, component := range []string{"hub", "agent", "member"} {
+		b.ReportMetric(float64(counted[component])/all, component+"-requests/join")
 	}
 }
 
@@ -183,11 +183,11 @@ func (h *testHub) untilFleet(members client.Reader, size int) {
 			return
 		}
 		if time.Now().After(deadline) {
-			why := ""
+			detail := ""
 			if missing != nil {
-				why = fmt.Sprintf("; %s is %s: %s", missing.Name, missing.Status.Phase, messages(missing.Status.Conditions))
+				detail = fmt.Sprintf("; %s is %s: %s", missing.Name, missing.Status.Phase, messages(missing.Status.Conditions))
 			}
-			h.t.Fatalf("%d members of %d after %s%s", len(list.Items), size, fleetTimeout, why)
+			h.t.Fatalf("%d members of %d after %s%s", len(list.Items), size, fleetTimeout, detail)
 		}
 		pause(interval)
 	}
@@ -199,21 +199,21 @@ func (h *testHub) noRequests() error {
 		return err
 	}
 	if n := len(list.Items); n > 0 {
-		return fmt.Errorf("there are %d", n)
+		return fmt.Errorf("%d JoinRequests exist", n)
 	}
 	return nil
 }
 
-// like contains the objects of a join whose sizes the floor uses.
-type like struct {
+// samples contains the objects of a join whose sizes the floor uses.
+type samples struct {
 	cluster *v1alpha1.MemberCluster
 	self    *v1alpha1.Membership
 	lease   *coordinationv1.Lease
 }
 
-func (h *testHub) likeFleet() like {
+func (h *testHub) fleetSamples() samples {
 	h.t.Helper()
-	l := like{h.member(fleetName(0)), &v1alpha1.Membership{}, &coordinationv1.Lease{}}
+	l := samples{h.member(fleetName(0)), &v1alpha1.Membership{}, &coordinationv1.Lease{}}
 	namespace := l.cluster.Status.Namespace
 	require.NoError(h.t, h.client.Get(h.t.Context(),
 		client.ObjectKey{Namespace: namespace, Name: membership.MembershipName}, l.self))
@@ -225,7 +225,7 @@ func (h *testHub) likeFleet() like {
 // floor makes the writes of joins without a hub and agents.
 type floor struct {
 	*testHub
-	like
+	samples
 	bare     client.Client
 	requests []*v1alpha1.JoinRequest
 
@@ -234,9 +234,9 @@ type floor struct {
 }
 
 // newFloor prepares everything that needs no API server, so that the time of the floor is that of the API server.
-func (h *testHub) newFloor(bootstrap *registration.Bootstrap, l like, counted *requests) *floor {
+func (h *testHub) newFloor(bootstrap *registration.Bootstrap, l samples, counted *requests) *floor {
 	h.t.Helper()
-	f := &floor{testHub: h, like: l, token: &v1alpha1.JoinToken{}}
+	f := &floor{testHub: h, samples: l, token: &v1alpha1.JoinToken{}}
 	var err error
 	f.bare, err = client.New(counted.wrap(h.config), client.Options{Scheme: newScheme()})
 	require.NoError(h.t, err)
@@ -245,11 +245,11 @@ func (h *testHub) newFloor(bootstrap *registration.Bootstrap, l like, counted *r
 	for i := range floorSize() {
 		claim, err := registration.NewClaimKey()
 		require.NoError(h.t, err)
-		asked, _, err := token.Method{}.Request(claim, nil)
+		credentialRequest, _, err := token.Method{}.Request(claim, nil)
 		require.NoError(h.t, err)
 		name := floorName(i)
 		request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{ClusterID: "id-" + name, Name: name,
-			Credential: asked}}
+			Credential: credentialRequest}}
 		require.NoError(h.t, registration.Sign(request, claim, bootstrap))
 		f.requests = append(f.requests, request)
 	}
@@ -297,7 +297,7 @@ func (f *floor) join(ctx context.Context, request *v1alpha1.JoinRequest) error {
 		return func() error { return f.bare.Create(ctx, object) }
 	}
 	for _, write := range []func() error{
-		// The API server asks to try again where too many count against the quota at once.
+		// The API server returns a conflict if many requests change the status of the quota concurrently.
 		func() error { return retry.RetryOnConflict(retry.DefaultBackoff, create(request)) },
 		func() error { return f.count(ctx, request.Spec.ClusterID) },
 		create(cluster),

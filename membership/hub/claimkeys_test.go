@@ -43,7 +43,7 @@ func testClaimKeys(t *testing.T, h *testHub) {
 			require.NotEqual(t, keys.Claim, keys.Current)
 			require.Nil(t, keys.ReusedAt)
 			h.eventually("the agent has adopted the credential", func() error {
-				return orError(h.membership(name).Status.Renewal == nil, "it still requests one")
+				return orError(h.membership(name).Status.Renewal == nil, "the agent still requests a credential")
 			})
 			a.stop()
 
@@ -79,7 +79,7 @@ func testClaimKeys(t *testing.T, h *testHub) {
 			unreport()
 
 			// The copy joins again.
-			joining := newAsker(t, name, method, bootstrap)
+			joining := newRequestSender(t, name, method, bootstrap)
 			var record struct {
 				ClaimKey []byte `json:"claimKey"`
 			}

@@ -18,27 +18,28 @@ func TestUntilCollected(t *testing.T) {
 	const ttl = time.Hour
 	issued := v1alpha1.ReasonIssued
 	tests := []struct {
-		name     string
-		answer   v1alpha1.JoinAnswer
-		reason   string
-		answered time.Duration // after the creation
-		again    bool          // the agent was joined before
-		want     time.Duration // after the creation
+		name       string
+		answer     v1alpha1.JoinAnswer
+		reason     string
+		answered   time.Duration // after the creation
+		registered bool          // the agent was joined before
+		want       time.Duration // after the creation
 	}{
-		{"without an answer", "", "", 0, false, ttl},
+		{"no answer", "", "", 0, false, ttl},
 		{"issued early", v1alpha1.AnswerIssued, issued, time.Minute, false, ttl},
 		{"issued at the end", v1alpha1.AnswerIssued, issued, ttl - time.Second, false, ttl - time.Second + readTTL},
-		{"issued again early", v1alpha1.AnswerIssued, issued, time.Minute, true, time.Minute + readTTL},
-		{"issued again at the end", v1alpha1.AnswerIssued, issued, ttl - time.Second, true, ttl - time.Second + readTTL},
+		{"issued early to a registered agent", v1alpha1.AnswerIssued, issued, time.Minute, true, time.Minute + readTTL},
+		{"issued at the end to a registered agent",
+			v1alpha1.AnswerIssued, issued, ttl - time.Second, true, ttl - time.Second + readTTL},
 		{"denied", v1alpha1.AnswerDenied, v1alpha1.ReasonDenied, time.Minute, false, readTTL},
 		{"the token ended", v1alpha1.AnswerDenied, v1alpha1.ReasonTokenEnded, time.Minute, false, time.Minute + readTTL},
-		{"another hub", v1alpha1.AnswerHeld, v1alpha1.ReasonDifferentHub, time.Minute, false, strangerTTL},
+		{"agent of another hub", v1alpha1.AnswerHeld, v1alpha1.ReasonDifferentHub, time.Minute, false, strangerTTL},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			request := &v1alpha1.JoinRequest{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(created)}}
 			request.Status.Answer = test.answer
-			if test.again {
+			if test.registered {
 				request.Spec.MemberUID = "uid"
 			}
 			if test.reason != "" {

@@ -33,19 +33,19 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// answering is a companion that works like the agent of Works: with a cache of the objects in the member's namespace
-// on the hub. It creates a ConfigMap "answer-x" for each ConfigMap "ask-x", and deletes all answers if there is one
-// with the name "take-back".
-type answering struct {
+// answeringCompanion is a companion that works like the agent of Works: with a cache of the objects in the member's
+// namespace on the hub. It creates a ConfigMap "answer-x" for each ConfigMap "ask-x", and deletes all answers if
+// there is one with the name "take-back".
+type answeringCompanion struct {
 	t       testing.TB
 	running atomic.Int64
-	begun   atomic.Int64
+	started atomic.Int64
 }
 
-func (*answering) Name() string { return "answering" }
+func (*answeringCompanion) Name() string { return "answering" }
 
-func (a *answering) Run(ctx context.Context, hub agent.Hub) error {
-	a.begun.Add(1)
+func (a *answeringCompanion) Run(ctx context.Context, hub agent.Hub) error {
+	a.started.Add(1)
 	a.running.Add(1)
 	defer a.running.Add(-1)
 	c, err := client.New(hub.Config, client.Options{Scheme: newScheme()})
@@ -66,27 +66,27 @@ func (a *answering) Run(ctx context.Context, hub agent.Hub) error {
 		return err
 	}
 	act := func(object any) {
-		asked, ok := object.(*corev1.ConfigMap)
+		created, ok := object.(*corev1.ConfigMap)
 		if !ok {
 			return
 		}
 		var err error
-		switch x, asks := strings.CutPrefix(asked.Name, "ask-"); {
-		case asks:
-			err = client.IgnoreAlreadyExists(c.Create(ctx, answer(asked.Namespace, x)))
-		case asked.Name == "take-back":
-			err = c.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(asked.Namespace),
+		switch x, isQuestion := strings.CutPrefix(created.Name, "ask-"); {
+		case isQuestion:
+			err = client.IgnoreAlreadyExists(c.Create(ctx, answer(created.Namespace, x)))
+		case created.Name == "take-back":
+			err = c.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(created.Namespace),
 				client.MatchingLabels{"answer": "yes"})
 		}
 		if err != nil && ctx.Err() == nil {
-			a.t.Errorf("acting on %s: %v", asked.Name, err)
+			a.t.Errorf("acting on %s: %v", created.Name, err)
 		}
 	}
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: act}); err != nil {
 		return err
 	}
 	err = seen.Start(ctx)
-	pause(500 * time.Millisecond) // as if it had something to tidy up
+	pause(500 * time.Millisecond) // clean-up of the companion
 	return err
 }
 
@@ -95,8 +95,8 @@ func answer(namespace, x string) *corev1.ConfigMap {
 		Labels: map[string]string{"answer": "yes"}}}
 }
 
-// ask creates a request for the companion of a member, and waits for the answer.
-func (h *testHub) ask(member, x string) {
+// requireAnswer creates a request for the companion of a member, and waits for the answer.
+func (h *testHub) requireAnswer(member, x string) {
 	h.t.Helper()
 	namespace := "member-" + member
 	require.NoError(h.t, h.client.Create(h.t.Context(),
@@ -113,10 +113,10 @@ func TestCompanions(t *testing.T) { testkit.Virtual(t, testCompanions) }
 func testCompanions(t *testing.T) {
 	var h *testHub
 	works := membership.GateFunc("works", func(ctx context.Context, m membership.Member) ([]string, error) {
-		order := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: "take-back"}}
+		request := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: "take-back"}}
 		var left corev1.ConfigMapList
 		if err := errors.Join(
-			client.IgnoreAlreadyExists(h.client.Create(ctx, order)),
+			client.IgnoreAlreadyExists(h.client.Create(ctx, request)),
 			h.client.List(ctx, &left, client.InNamespace(m.Namespace), client.MatchingLabels{"answer": "yes"}),
 		); err != nil {
 			return nil, err
@@ -155,7 +155,7 @@ func testCompanions(t *testing.T) {
 	} {
 		name := "beside-" + strings.ToLower(string(test.method.Type()))
 		testkit.Step(t, name, func() {
-			companion, clock := &answering{t: t}, &mustertest.Clock{}
+			companion, clock := &answeringCompanion{t: t}, &mustertest.Clock{}
 			var panics, cleaned atomic.Int64
 			var rejected atomic.Bool
 			options := agent.Options{Name: name, Method: test.method, Clock: clock}
@@ -168,7 +168,7 @@ func testCompanions(t *testing.T) {
 			options.Cleaners = []membership.LeaveGate{membership.GateFunc("works",
 				func(context.Context, membership.Member) ([]string, error) {
 					if n := companion.running.Load(); n > 0 {
-						t.Errorf("%d companions run beside a cleaner", n)
+						t.Errorf("%d companions run concurrently with a cleaner", n)
 					}
 					cleaned.Add(1)
 					return nil, nil
@@ -187,47 +187,49 @@ func testCompanions(t *testing.T) {
 			require.NoError(t, h.client.Create(t.Context(), cluster))
 			a := h.newAgent(bootstrap, options).start()
 			h.untilPhase(name, v1alpha1.PhaseJoined)
-			h.ask(name, "joined")
+			h.requireAnswer(name, "joined")
 
 			for i := range 2 {
 				if test.lifetime == 0 {
-					break // there is nothing to renew
+					break // an existing identity is not renewed
 				}
 				clock.Move(test.lifetime * 79 / 100)
 				before := h.renewal(name)
-				h.eventually("the credential is renewed, and in use", func() error {
+				h.eventually("the credential is renewed and in use", func() error {
 					self := h.membership(name)
-					return orError(h.renewal(name) != before && self.Status.Renewal == nil, "asked %v", self.Status.Renewal)
+					return orError(h.renewal(name) != before && self.Status.Renewal == nil, "renewal request %v", self.Status.Renewal)
 				})
-				h.ask(name, fmt.Sprintf("renewed-%d", i))
+				h.requireAnswer(name, fmt.Sprintf("renewed-%d", i))
 			}
-			require.EqualValues(t, 1, companion.begun.Load(), "it was begun anew")
+			require.EqualValues(t, 1, companion.started.Load(), "the companion is not restarted")
 
-			h.eventually("a panic is not for ever",
+			h.eventually("the panicking companion is called again",
 				func() error { return orError(panics.Load() > 2, "%d panics", panics.Load()) })
 			for range 2 {
-				before := h.beat(name)
-				h.eventually("the agent beats", func() error { return orError(h.beat(name) != before, "not yet") })
+				before := h.leaseVersion(name)
+				h.eventually("the agent sends heartbeats",
+					func() error { return orError(h.leaseVersion(name) != before, "the Lease is unchanged") })
 			}
 
 			a.stop()
-			require.Zero(t, companion.running.Load(), "it outlives its agent")
+			require.Zero(t, companion.running.Load(), "a companion outlives its agent")
 			a.start()
-			h.ask(name, "restarted")
-			require.EqualValues(t, 2, companion.begun.Load())
+			h.requireAnswer(name, "restarted")
+			require.EqualValues(t, 2, companion.started.Load())
 
 			h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(false) })
-			h.eventually("the agent is rejected", func() error { return orError(rejected.Load(), "not yet") })
-			h.eventually("the companion has ended", func() error { return orError(companion.running.Load() == 0, "it runs") })
+			h.eventually("the agent is rejected", func() error { return orError(rejected.Load(), "the agent is not rejected") })
+			h.eventually("the companion has ended",
+				func() error { return orError(companion.running.Load() == 0, "the companion runs") })
 			h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
-			h.ask(name, "accepted-again")
-			require.EqualValues(t, 3, companion.begun.Load())
+			h.requireAnswer(name, "accepted-again")
+			require.EqualValues(t, 3, companion.started.Load())
 			require.Zero(t, cleaned.Load())
 
 			h.remove(name)
 			require.Positive(t, cleaned.Load())
 			require.Zero(t, companion.running.Load())
-			require.EqualValues(t, 3, companion.begun.Load())
+			require.EqualValues(t, 3, companion.started.Load())
 			a.stop()
 		})
 	}
@@ -242,8 +244,8 @@ func (h *testHub) renewal(name string) string {
 	return ""
 }
 
-// beat returns the resource version of the member's Lease.
-func (h *testHub) beat(name string) string {
+// leaseVersion returns the resource version of the member's Lease.
+func (h *testHub) leaseVersion(name string) string {
 	h.t.Helper()
 	var lease coordinationv1.Lease
 	require.NoError(h.t, h.client.Get(h.t.Context(),

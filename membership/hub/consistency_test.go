@@ -36,7 +36,7 @@ type counted struct {
 }
 
 func (c *counted) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	if _, is := list.(*v1alpha1.MemberClusterList); is {
+	if _, ok := list.(*v1alpha1.MemberClusterList); ok {
 		c.comparisons++
 	}
 	return c.Client.List(ctx, list, options...)
@@ -107,9 +107,9 @@ func TestConsistency_ReportsStaleCaches(t *testing.T) {
 		follows bool
 		want    bool
 	}{
-		{"an object that a restore has removed", nil, []client.Object{east}, false, true},
-		{"an object that a restore has brought back", []client.Object{east}, nil, false, true},
-		{"the cache is late", nil, []client.Object{east}, true, false},
+		{"the cache has an object that a restore has removed", nil, []client.Object{east}, false, true},
+		{"the cache misses an object that a restore has created", []client.Object{east}, nil, false, true},
+		{"the cache lags and catches up", nil, []client.Object{east}, true, false},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			ctx, start, stale := t.Context(), time.Unix(1000, 0), 0
@@ -176,10 +176,10 @@ func TestTombstones_Expire(t *testing.T) {
 	clock.SetTime(start.Add(options.TombstoneTTL - time.Minute))
 	require.Equal(t, 1, known("first"))
 	clock.SetTime(start.Add(options.TombstoneTTL))
-	require.Zero(t, known("first"), "it has expired, although it exists")
+	require.Zero(t, known("first"), "an expired tombstone has no effect before its deletion")
 	require.Equal(t, 1, count())
 	write("second")
-	require.Equal(t, 1, count(), "the expired one was deleted")
+	require.Equal(t, 1, count(), "the expired tombstone is deleted")
 	require.Equal(t, 1, known("second"))
 	for i := range 5 {
 		write(fmt.Sprintf("another-%d", i))

@@ -23,17 +23,18 @@ func TestCredentialEnd(t *testing.T) {
 		renewed  *v1alpha1.Credential
 		want     *metav1.Time
 	}{
-		{"unknown", nil, joined, nil, nil, nil},
-		{"the agent has joined with the credential of its JoinRequest", nil, joined, until(at(1)), nil, at(1)},
-		{"its request is gone", at(1), joined, nil, nil, at(1)},
-		{"it was renewed", at(1), joined, nil, &v1alpha1.Credential{ExpirationTime: at(2)}, at(2)},
-		{"it came in anew after a renewal, the answer to which is still there", at(2), joined, until(at(3)),
+		{"no credential is known", nil, joined, nil, nil, nil},
+		{"the credential of the JoinRequest", nil, joined, until(at(1)), nil, at(1)},
+		{"the JoinRequest is deleted", at(1), joined, nil, nil, at(1)},
+		{"the credential was renewed", at(1), joined, nil, &v1alpha1.Credential{ExpirationTime: at(2)}, at(2)},
+		{"another JoinRequest after a renewal whose answer still exists", at(2), joined, until(at(3)),
 			&v1alpha1.Credential{ExpirationTime: at(2)}, at(3)},
-		{"and that request is gone as well", at(3), joined, nil, &v1alpha1.Credential{ExpirationTime: at(2)}, at(3)},
-		{"what it has does not end", nil, joined, until(nil), &v1alpha1.Credential{}, nil},
-		{"another agent is to speak for the cluster, and has not come", at(1), lifecycle.ReportedNothing, nil,
+		{"another JoinRequest after a renewal is deleted",
+			at(3), joined, nil, &v1alpha1.Credential{ExpirationTime: at(2)}, at(3)},
+		{"the credential does not end", nil, joined, until(nil), &v1alpha1.Credential{}, nil},
+		{"the claim was assigned to an agent that has not reported", at(1), lifecycle.ReportedNothing, nil,
 			&v1alpha1.Credential{ExpirationTime: at(2)}, nil},
-		{"it may need it to leave", at(1), lifecycle.ReportedClean, nil, nil, at(1)},
+		{"the agent has reported that the member is clean", at(1), lifecycle.ReportedClean, nil, nil, at(1)},
 	} {
 		o := memberObserved{issued: test.issued, membership: &v1alpha1.Membership{}}
 		if test.renewed != nil {
@@ -42,5 +43,5 @@ func TestCredentialEnd(t *testing.T) {
 		o.lifecycle.Membership = &lifecycle.MembershipSeen{Report: test.report}
 		require.Equal(t, test.want, credentialEnd(test.recorded, o), test.reason)
 	}
-	require.Nil(t, credentialEnd(at(1), memberObserved{}), "there is no agent any more")
+	require.Nil(t, credentialEnd(at(1), memberObserved{}), "the member has no Membership")
 }

@@ -22,7 +22,7 @@ func ExampleSetupWithManager() {
 	config := &rest.Config{Host: "https://hub.example.com:6443"} // ctrl.GetConfigOrDie() in a program
 	mgr, err := manager.New(config, manager.Options{Scheme: scheme})
 	if err != nil {
-		fmt.Println("no hub answers there")
+		fmt.Println("the API server does not respond")
 		return
 	}
 	err = hub.SetupWithManager(mgr, hub.Options{

@@ -35,11 +35,11 @@ import (
 )
 
 // cleaner is a gate of an agent that counts its calls.
-type cleaner struct{ asked atomic.Int32 }
+type cleaner struct{ calls atomic.Int32 }
 
 func (c *cleaner) gate() membership.LeaveGate {
 	return membership.GateFunc("cleaner", func(context.Context, membership.Member) ([]string, error) {
-		c.asked.Add(1)
+		c.calls.Add(1)
 		return nil, nil
 	})
 }
@@ -64,11 +64,11 @@ func testForcedLeave(t *testing.T) {
 		require.Equal(t, "agent", cluster.Status.Leave.Waiting)
 		joined := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionJoined)
 		require.Equal(t, v1alpha1.ReasonLeaveForced, joined.Reason)
-		require.Zero(t, left.asked.Load())
+		require.Zero(t, left.calls.Load())
 
 		a.start()
 		h.eventually("the agent cleans up",
-			func() error { return orError(left.asked.Load() > 0, "the cleaner was not called") })
+			func() error { return orError(left.calls.Load() > 0, "the cleaner was not called") })
 		h.request("id-forced-kept", v1alpha1.AnswerHeld, v1alpha1.ReasonStateLeave)
 		h.remove("forced-kept")
 		a.stop()
@@ -78,38 +78,38 @@ func testForcedLeave(t *testing.T) {
 		var left cleaner
 		var deregistered atomic.Bool
 		options := agent.Options{Name: "forced-deleted", Cleaners: []membership.LeaveGate{left.gate()}}
-		options.Bootstrap = forgettable{bootstrap, &deregistered}
+		options.Bootstrap = deletableBootstrap{bootstrap, &deregistered}
 		a := h.joined(nil, options)
 		a.stop()
 		h.change("forced-deleted", func(c *v1alpha1.MemberCluster) { c.Spec.Leave.DeadlineSeconds = 3 })
 		h.remove("forced-deleted")
 
 		a.start()
-		h.eventually("the agent cleans up and forgets", func() error {
+		h.eventually("the agent cleans up and deletes its record", func() error {
 			record, _ := a.store.Load(context.Background())
-			return orError(left.asked.Load() > 0 && deregistered.Load() && record == nil, "asked %d, forgotten %v",
-				left.asked.Load(), deregistered.Load())
+			return orError(left.calls.Load() > 0 && deregistered.Load() && record == nil, "called %d times, deregistered %v",
+				left.calls.Load(), deregistered.Load())
 		})
 		a.stop()
 		var clusters v1alpha1.MemberClusterList
 		require.NoError(t, h.client.List(t.Context(), &clusters))
-		require.Empty(t, clusters.Items, "a member that was deleted does not come back by itself")
+		require.Empty(t, clusters.Items, "a deleted member must not join again by itself")
 	})
 }
 
-type forgettable struct {
+type deletableBootstrap struct {
 	bootstrap    *registration.Bootstrap
 	deregistered *atomic.Bool
 }
 
-func (f forgettable) Load(context.Context) (*registration.Bootstrap, error) {
+func (f deletableBootstrap) Load(context.Context) (*registration.Bootstrap, error) {
 	if f.deregistered.Load() {
 		return nil, nil
 	}
 	return f.bootstrap, nil
 }
 
-func (f forgettable) Forget(context.Context) error {
+func (f deletableBootstrap) Forget(context.Context) error {
 	f.deregistered.Store(true)
 	return nil
 }
@@ -121,9 +121,9 @@ func orError(ok bool, format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// TestPartitionHealsAfterTheGrace checks that a member without heartbeats for longer than the grace period is tainted,
-// and that the taint is removed after the next heartbeat.
-func TestPartitionHealsAfterTheGrace(t *testing.T) {
+// TestPartition_TaintAfterGracePeriod checks that a member without heartbeats for longer than the grace period is
+// tainted, and that the taint is removed after the next heartbeat.
+func TestPartition_TaintAfterGracePeriod(t *testing.T) {
 	config := plane.ForTest(t).Config()
 	h := startHub(t, plane.ForTest(t), hub.Options{})
 	bootstrap := *h.token("partition", v1alpha1.JoinTokenSpec{})
@@ -133,18 +133,18 @@ func TestPartitionHealsAfterTheGrace(t *testing.T) {
 	bootstrap.Server = proxy.Config(config).Host
 
 	a := h.joined(&bootstrap, agent.Options{Name: "partition"})
-	// without which the hub would suspect itself
+	// otherwise the outage guard would withhold the taint
 	witness := h.joined(h.token("witness", v1alpha1.JoinTokenSpec{}), agent.Options{Name: "witness"})
-	mine := v1alpha1.Taint{Key: "example.com/mine", Effect: corev1.TaintEffectNoSchedule}
-	h.change("partition", func(c *v1alpha1.MemberCluster) { c.Spec.Taints = []v1alpha1.Taint{mine} })
-	for range 2 { // the second time it is a flap, and takes longer to be believed
+	userTaint := v1alpha1.Taint{Key: "example.com/mine", Effect: corev1.TaintEffectNoSchedule}
+	h.change("partition", func(c *v1alpha1.MemberCluster) { c.Spec.Taints = []v1alpha1.Taint{userTaint} })
+	for range 2 { // the second time the heartbeats are unsteady, and recovery takes longer
 		proxy.Stall()
 		h.untilCondition("partition", v1alpha1.ConditionHealthy, metav1.ConditionUnknown, v1alpha1.ReasonHeartbeatLost)
-		h.eventually("it is tainted",
-			func() error { return taints(h.member("partition"), mine.Key, membership.TaintUnreachable) })
+		h.eventually("the member has the taint",
+			func() error { return taints(h.member("partition"), userTaint.Key, membership.TaintUnreachable) })
 		proxy.Heal()
 		h.untilCondition("partition", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
-		h.eventually("it is not tainted any more", func() error { return taints(h.member("partition"), mine.Key) })
+		h.eventually("the taint is removed", func() error { return taints(h.member("partition"), userTaint.Key) })
 	}
 	h.remove("partition")
 	a.stop()
@@ -159,7 +159,7 @@ func taints(cluster *v1alpha1.MemberCluster, want ...string) error {
 	}
 	slices.Sort(got)
 	slices.Sort(want)
-	return orError(slices.Equal(got, want), "taints %v, want %v", got, want)
+	return orError(slices.Equal(got, want), "want taints %v, got %v", want, got)
 }
 
 // testAgentClockIsAnHourOff checks that nothing depends on the agent's clock.
@@ -169,7 +169,7 @@ func testAgentClockIsAnHourOff(t *testing.T, h *testHub) {
 		clock := &mustertest.Clock{}
 		clock.Move(off)
 		a := h.joined(bootstrap, agent.Options{Name: "clock", Clock: clock})
-		pause(7 * time.Second) // longer than the grace
+		pause(7 * time.Second) // longer than the grace period
 		h.untilCondition("clock", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
 		h.remove("clock")
 		a.stop()
@@ -185,8 +185,8 @@ func TestHubAPIServerKilled(t *testing.T) {
 		do   func(h *testHub, a *testAgent, restart func())
 	}{
 		{"join", func(h *testHub, a *testAgent, restart func()) {
-			asked := make(chan struct{})
-			once := sync.OnceFunc(func() { close(asked) })
+			requested := make(chan struct{})
+			once := sync.OnceFunc(func() { close(requested) })
 			a.options.HubConfig = func(config *rest.Config) {
 				config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 					return mustertest.RoundTripper(func(request *http.Request) (*http.Response, error) {
@@ -199,19 +199,19 @@ func TestHubAPIServerKilled(t *testing.T) {
 				})
 			}
 			a.start()
-			<-asked
+			<-requested
 			restart()
 			h.untilCondition("mortal", v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
 		}},
 		{"steady state", func(h *testHub, a *testAgent, restart func()) {
-			a.options.Member = plane.Borrow(h.t).Config() // the member itself is well all the time
+			a.options.Member = plane.Borrow(h.t).Config() // the API server of the member is not killed
 			a.start()
 			h.untilCondition("mortal", v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
 			h.change("mortal", func(c *v1alpha1.MemberCluster) { c.Spec.HeartbeatPeriodSeconds = 1 })
 			cluster := h.untilCondition("mortal", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
 			since := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy).LastTransitionTime
 			restart()
-			pause(7 * time.Second) // longer than the grace
+			pause(7 * time.Second) // longer than the grace period
 			h.eventually("heartbeats arrive again", func() error {
 				var lease coordinationv1.Lease
 				if err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "member-mortal", Name: membership.LeaseName},
@@ -219,25 +219,25 @@ func TestHubAPIServerKilled(t *testing.T) {
 					return err
 				}
 				ago := time.Since(lease.Spec.RenewTime.Time)
-				return orError(ago < 3*time.Second, "the last one came %s ago", ago)
+				return orError(ago < 3*time.Second, "the last heartbeat was %s ago", ago)
 			})
 			healthy := meta.FindStatusCondition(h.member("mortal").Status.Conditions, v1alpha1.ConditionHealthy)
 			require.Equal(h.t, metav1.ConditionTrue, healthy.Status)
-			require.Equal(h.t, since, healthy.LastTransitionTime, "a hub that could not listen does not take members for dead")
+			require.Equal(h.t, since, healthy.LastTransitionTime, "a hub without connection does not mark members as lost")
 		}},
 		{"leave", func(h *testHub, a *testAgent, restart func()) {
 			a.start()
 			h.untilCondition("mortal", v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
-			// A request whose member is gone is answered with Deregistered, and kept for its agent to read.
-			h.eventually("the request is collected", func() error {
+			// The request of a removed member is answered with Deregistered, and kept until its agent has read the answer.
+			h.eventually("the request is deleted", func() error {
 				var list v1alpha1.JoinRequestList
 				err := h.client.List(h.t.Context(), &list)
-				return errors.Join(err, orError(len(list.Items) == 0, "%d are there", len(list.Items)))
+				return errors.Join(err, orError(len(list.Items) == 0, "%d requests exist", len(list.Items)))
 			})
 			require.NoError(h.t, h.client.Delete(h.t.Context(), h.member("mortal")))
 			restart()
 			h.untilGone("mortal")
-			// Where the agent saw the member go before it saw that it may, it has sent a JoinRequest; that answer is kept.
+			// If the agent observed the removal before the end of its leave, it has sent a JoinRequest. The answer is kept.
 			h.untilEmpty("mortal")
 		}},
 	} {
@@ -268,7 +268,8 @@ func (h *testHub) untilClean(prefix string) {
 		if err := h.client.List(h.t.Context(), &list); err != nil {
 			return err
 		}
-		return nothingOf(&list, func(o client.Object) bool { return hasPrefix(o.(*v1alpha1.JoinRequest).Spec.Name, prefix) })
+		return requireNone(&list,
+			func(o client.Object) bool { return hasPrefix(o.(*v1alpha1.JoinRequest).Spec.Name, prefix) })
 	})
 }
 
@@ -283,7 +284,7 @@ func (h *testHub) untilEmpty(prefix string) {
 			if err := h.client.List(h.t.Context(), list, client.HasLabels{membership.MemberLabel}); err != nil {
 				return err
 			}
-			return nothingOf(list,
+			return requireNone(list,
 				func(o client.Object) bool { return hasPrefix(o.GetLabels()[membership.MemberLabel], prefix) })
 		})
 	}
@@ -292,7 +293,7 @@ func (h *testHub) untilEmpty(prefix string) {
 		if err := h.client.List(h.t.Context(), &list); err != nil {
 			return err
 		}
-		return nothingOf(&list, func(o client.Object) bool {
+		return requireNone(&list, func(o client.Object) bool {
 			return hasPrefix(o.GetNamespace(), membership.DefaultNamespacePrefix+prefix)
 		})
 	})
@@ -300,14 +301,14 @@ func (h *testHub) untilEmpty(prefix string) {
 
 func hasPrefix(s, prefix string) bool { return len(s) >= len(prefix) && s[:len(prefix)] == prefix }
 
-func nothingOf(list client.ObjectList, is func(client.Object) bool) error {
+func requireNone(list client.ObjectList, matches func(client.Object) bool) error {
 	items, err := meta.ExtractList(list)
 	if err != nil {
 		return err
 	}
 	for _, item := range items {
-		if object, ok := item.(client.Object); ok && is(object) {
-			return fmt.Errorf("%s/%s is", object.GetNamespace(), object.GetName())
+		if object, ok := item.(client.Object); ok && matches(object) {
+			return fmt.Errorf("%s/%s exists", object.GetNamespace(), object.GetName())
 		}
 	}
 	return nil
@@ -322,7 +323,7 @@ func TestAgentKilledAfterEachRequest(t *testing.T) {
 func testAgentKilledAfterEachRequest(t *testing.T) {
 	h := startHub(t, newMemory(t), hub.Options{})
 	bootstrap := h.token("killed", v1alpha1.JoinTokenSpec{AutoAccept: true})
-	const kills = 12 // a stay has ten requests that are no heartbeats
+	const kills = 12 // a membership has ten requests in addition to heartbeats
 	for n := 1; n <= kills; n++ {
 		testkit.Step(t, fmt.Sprint("after request ", n), func() { h.killedAfter(bootstrap, n) })
 	}
@@ -338,7 +339,7 @@ func (h *testHub) killedAfter(bootstrap *registration.Bootstrap, n int) {
 	killed := errors.New("killed")
 	var sent atomic.Int32
 	dead := make(chan struct{})
-	die := sync.OnceFunc(func() { close(dead) })
+	kill := sync.OnceFunc(func() { close(dead) })
 	deadly := options
 	deadly.HubConfig = func(config *rest.Config) {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -352,7 +353,7 @@ func (h *testHub) killedAfter(bootstrap *registration.Bootstrap, n int) {
 				if sent.Add(1) != int32(n) {
 					return response, err
 				}
-				die()
+				kill()
 				if err == nil {
 					err = response.Body.Close()
 				}
@@ -368,45 +369,46 @@ func (h *testHub) killedAfter(bootstrap *registration.Bootstrap, n int) {
 		defer close(replaced)
 		<-dead
 		a.stop()
-		// One that was out already has no successor: its bootstrap credential is one that it cannot forget.
+		// An agent that had left has no successor, because its bootstrap credential cannot be deleted.
 		if record, err := a.store.Load(context.Background()); err != nil || record != nil {
 			next.start()
 		}
 	}()
 	h.untilPhase(name, v1alpha1.PhaseJoined)
 	h.remove(name)
-	die() // if it got by with fewer requests
+	kill() // if the agent sent fewer requests
 	<-replaced
-	h.eventually("the agent of "+name+" is out", func() error {
+	h.eventually("the agent of "+name+" has left", func() error {
 		record, err := a.store.Load(context.Background())
-		return orError(record == nil, "it still has a record, %v", err)
+		return orError(record == nil, "the agent has a record, %v", err)
 	})
 	next.stop()
 }
 
-// TestManyStaysLeaveNothing checks that repeated joins and leaves leave no objects on the hub, and no goroutines.
-func TestManyStaysLeaveNothing(t *testing.T) {
-	const lanes, stays = 10, 5
+// TestHub_RepeatedJoinsLeaveNoObjects checks that repeated joins and leaves leave no objects on the hub, and no
+// goroutines.
+func TestHub_RepeatedJoinsLeaveNoObjects(t *testing.T) {
+	const lanes, joins = 10, 5
 	h := startHub(t, plane.Borrow(t), hub.Options{})
 	bootstrap := h.token("many", v1alpha1.JoinTokenSpec{AutoAccept: true})
-	stay := func(h *testHub, name string, method registration.Method) {
+	joinAndLeave := func(h *testHub, name string, method registration.Method) {
 		a := h.newAgent(bootstrap, agent.Options{Name: name, Method: method}).start()
 		h.untilPhase(name, v1alpha1.PhaseJoined)
 		h.remove(name)
 		a.stop()
 	}
-	stay(h, "many-warm", token.Method{})
+	joinAndLeave(h, "many-warm", token.Method{})
 	before := stableGoroutines()
 	t.Run("lanes", func(t *testing.T) {
 		for lane := range lanes {
 			t.Run(fmt.Sprint(lane), func(t *testing.T) {
 				t.Parallel()
-				for i := range stays {
+				for i := range joins {
 					method := registration.Method(token.Method{})
 					if i%2 == 1 {
 						method = csr.Method{}
 					}
-					stay(h.with(t), fmt.Sprintf("many-%d", lane), method)
+					joinAndLeave(h.with(t), fmt.Sprintf("many-%d", lane), method)
 				}
 			})
 		}

@@ -56,14 +56,14 @@ func testWritesOfAJoin(t *testing.T) {
 		},
 	} {
 		testkit.Step(t, test.name, func() {
-			pause(time.Second) // for the answers to what was done before
+			pause(time.Second) // for the responses to earlier requests
 			ofHub.take()
 			ofAgent.take()
 			options := agent.Options{Name: test.name, Method: test.method}
 			options.HubConfig = func(config *rest.Config) { *config = *ofAgent.wrap(config) }
 			a := h.newAgent(bootstrap, options).start()
 			h.untilCondition(test.name, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
-			pause(2 * time.Second) // for what should not come
+			pause(2 * time.Second) // for unexpected requests
 
 			pending := ofHub.at("PATCH joinrequests/status").Sub(ofAgent.at("POST joinrequests"))
 			got := writes(ofHub.take())
@@ -73,19 +73,19 @@ func testWritesOfAJoin(t *testing.T) {
 			}
 			delete(got, "POST events")
 			delete(got, "PATCH events")
-			// Where the hub sees the Membership before it sees the first heartbeat it says so, and then the other.
+			// If the hub observes the Membership before the first heartbeat, it writes the status once more.
 			if n := got["PATCH memberclusters/status"]; n != 2 && n != 3 {
-				t.Errorf("%d writes of the MemberCluster's status, want 2 or 3", n)
+				t.Errorf("writes of the MemberCluster's status: want 2 or 3, got %d", n)
 			}
 			delete(got, "PATCH memberclusters/status")
 			if diff := cmp.Diff(test.wantHub, got); diff != "" {
-				t.Errorf("the hub's own writes (-want +got):\n%s", diff)
+				t.Errorf("writes of the hub (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(test.wantAgent, writes(ofAgent.take())); diff != "" {
-				t.Errorf("the agent's writes (-want +got):\n%s", diff)
+				t.Errorf("writes of the agent (-want +got):\n%s", diff)
 			}
 			recorded := h.member(test.name).Status.CredentialExpirationTime
-			require.NotNil(t, recorded, "the expiry of the issued credential is on record when the request is gone")
+			require.NotNil(t, recorded, "the status has the expiration time when the request is deleted")
 			require.True(t, recorded.After(time.Now().Add(time.Hour)), recorded)
 			h.remove(test.name)
 			a.stop()
@@ -105,7 +105,7 @@ func testSteadyState(t *testing.T) {
 	options.HubConfig = func(config *rest.Config) { *config = *ofAgent.wrap(config) }
 	a := h.joined(bootstrap, options)
 	h.untilPhase("steady", v1alpha1.PhaseJoined)
-	// What a join leaves to do: the request is collected, resources arrive.
+	// After a join, the request is deleted and resources are reported.
 	h.eventually("the hub has sent nothing for three seconds", func() error {
 		ofHub.take()
 		pause(3 * time.Second)
@@ -118,19 +118,19 @@ func testSteadyState(t *testing.T) {
 
 	got := ofAgent.take()
 	if n := got["PUT leases"]; n < periods-2 || n > periods+2 {
-		t.Errorf("%d Lease writes in %d periods", n, periods)
+		t.Errorf("Lease writes: got %d in %d periods", n, periods)
 	}
 	delete(got, "PUT leases")
 	if len(got) > 0 {
-		t.Errorf("the agent also made these requests to the hub: %v", got)
+		t.Errorf("unexpected requests of the agent to the hub: %v", got)
 	}
 	requests := ofHub.take()
 	if n := requests["GET memberclusters"]; n > 2 {
-		t.Errorf("the hub read the version of its store %d times in %d s: once in ten seconds is enough", n, periods)
+		t.Errorf("reads of the version of the store: got %d in %d s, want one in ten seconds", n, periods)
 	}
 	delete(requests, "GET memberclusters")
 	if got := requests; len(got) > 0 {
-		t.Errorf("the hub made requests to its API server: %v", got)
+		t.Errorf("unexpected requests of the hub: %v", got)
 	}
 	h.remove("steady")
 	a.stop()
@@ -144,8 +144,8 @@ func testAcceptance(t *testing.T, h *testHub) {
 
 	h.request("id-hesitant", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
 	cluster := h.untilPhase("hesitant", v1alpha1.PhasePending)
-	require.Equal(t, "eu", cluster.Labels["region"], "what the agent asks for")
-	require.Equal(t, "a", cluster.Labels["team"], "what the token says wins")
+	require.Equal(t, "eu", cluster.Labels["region"], "the label that the agent requests")
+	require.Equal(t, "a", cluster.Labels["team"], "the label of the token has precedence")
 	require.Equal(t, "acceptance", cluster.Labels["membership.muster.dev/join-token"])
 
 	h.change("hesitant", func(c *v1alpha1.MemberCluster) {
@@ -179,12 +179,12 @@ func testLeaveAndJoinAgain(t *testing.T, h *testHub) {
 	h.change("again", func(c *v1alpha1.MemberCluster) { c.Spec.State = v1alpha1.StateJoin })
 	h.untilCondition("again", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
 	require.NotEqual(t, first, h.member("again").Spec.Claim,
-		"a stay has a key of its own, so that old credentials stay dead")
+		"another membership has another claim key, so that old credentials stay invalid")
 	h.remove("again")
 	a.stop()
 }
 
-// testDuplicateClaim checks two clusters with one ID: the request of the second is held, without an effect on the
+// testDuplicateClaim checks two clusters with one ID: the request of the second is blocked, without an effect on the
 // first, and an administrator can admit the second.
 func testDuplicateClaim(t *testing.T, h *testHub) {
 	bootstrap := h.token("duplicate", v1alpha1.JoinTokenSpec{AutoAccept: true})
@@ -210,7 +210,7 @@ func testDuplicateClaim(t *testing.T, h *testHub) {
 	})
 	h.untilCondition("twin", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
 
-	// The first one comes back, with a credential that worked: it is not let in, and does not evict the other.
+	// The first agent returns with a formerly valid credential. It has no access, and the other agent stays.
 	first.start()
 	h.eventually("the first agent sends a JoinRequest", func() error {
 		var list v1alpha1.JoinRequestList
@@ -220,7 +220,7 @@ func testDuplicateClaim(t *testing.T, h *testHub) {
 				return nil
 			}
 		}
-		return fmt.Errorf("%d requests, none of it", len(list.Items))
+		return fmt.Errorf("%d requests, none of the first agent", len(list.Items))
 	})
 	require.Equal(t, blocked.Status.Claim, h.member("twin").Spec.Claim)
 	first.stop()
@@ -229,28 +229,28 @@ func testDuplicateClaim(t *testing.T, h *testHub) {
 	second.stop()
 }
 
-func testJoinRequestsArePending(t *testing.T, h *testHub) {
+func testJoinRequestsAreBlocked(t *testing.T, h *testHub) {
 	bootstrap := h.token("held", v1alpha1.JoinTokenSpec{})
 	for _, test := range []struct {
 		reason  string
 		members []*v1alpha1.MemberCluster
 		answer  v1alpha1.JoinAnswer
-		why     string
+		cause   string
 	}{
 		{
-			"a name that another cluster has is not taken from it",
+			"a name of another cluster is not reassigned",
 			[]*v1alpha1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "wanted"},
 				Spec: v1alpha1.MemberClusterSpec{ClusterID: "another"}}},
 			v1alpha1.AnswerHeld, v1alpha1.ReasonNameTaken,
 		},
 		{
-			"a name that was accepted without a cluster ID is not given to the first agent",
+			"a name that was accepted without a cluster ID is reserved",
 			[]*v1alpha1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "wanted"},
 				Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)}}},
 			v1alpha1.AnswerHeld, v1alpha1.ReasonNameReserved,
 		},
 		{
-			"a cluster ID that two MemberClusters have is not silently that of the first",
+			"a cluster ID of two MemberClusters is ambiguous",
 			[]*v1alpha1.MemberCluster{
 				{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: v1alpha1.MemberClusterSpec{ClusterID: "id-wanted"}},
 				{ObjectMeta: metav1.ObjectMeta{Name: "two"}, Spec: v1alpha1.MemberClusterSpec{ClusterID: "id-wanted"}},
@@ -258,18 +258,18 @@ func testJoinRequestsArePending(t *testing.T, h *testHub) {
 			v1alpha1.AnswerHeld, v1alpha1.ReasonClusterIDTaken,
 		},
 		{
-			"an announced cluster that was denied beforehand",
+			"a MemberCluster that an administrator has denied",
 			[]*v1alpha1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "announced"},
 				Spec: v1alpha1.MemberClusterSpec{ClusterID: "id-wanted", Accepted: new(false)}}},
 			v1alpha1.AnswerDenied, v1alpha1.ReasonDenied,
 		},
 	} {
-		testkit.Step(t, test.why, func() {
+		testkit.Step(t, test.cause, func() {
 			for _, cluster := range test.members {
 				require.NoError(t, h.client.Create(t.Context(), cluster))
 			}
 			a := h.newAgent(bootstrap, agent.Options{Name: "wanted"}).start()
-			request := h.request("id-wanted", test.answer, test.why)
+			request := h.request("id-wanted", test.answer, test.cause)
 			a.stop()
 			require.NoError(t, h.client.Delete(t.Context(), request), test.reason)
 			for _, cluster := range test.members {

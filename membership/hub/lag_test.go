@@ -27,16 +27,17 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestLaggingMembers checks that a hub whose cache does not contain a member yet neither answers its agent that the
-// member was deregistered, which would make the agent discard its claim, nor creates another member for that cluster.
-func TestLaggingMembers(t *testing.T) { testkit.Virtual(t, testLaggingMembers) }
+// TestLaggingCache_Members checks that a hub whose cache does not contain a member yet neither answers its agent that
+// the member was deregistered, which would make the agent discard its claim, nor creates another member for that
+// cluster.
+func TestLaggingCache_Members(t *testing.T) { testkit.Virtual(t, testLaggingCacheMembers) }
 
-func testLaggingMembers(t *testing.T) {
-	members := lagging{of: "/memberclusters"}
+func testLaggingCacheMembers(t *testing.T) {
+	members := lagging{suffix: "/memberclusters"}
 	h := startHub(t, newMemory(t), hub.Options{}, members.wrap)
 	bootstrap := h.token("lagging", v1alpha1.JoinTokenSpec{AutoAccept: true})
-	members.stand()
-	defer members.flow()
+	members.pause()
+	defer members.resume()
 	a := h.newAgent(bootstrap, agent.Options{Name: "lagging"}).start()
 	request := h.request("id-lagging", v1alpha1.AnswerPending, v1alpha1.ReasonPreparing)
 	require.NotEmpty(t, request.Status.MemberUID)
@@ -45,30 +46,30 @@ func testLaggingMembers(t *testing.T) {
 	h.request("id-lagging", v1alpha1.AnswerHeld, v1alpha1.ReasonClusterIDTaken)
 	second.stop()
 
-	members.flow()
+	members.resume()
 	h.untilCondition("lagging", v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
 	require.Equal(t, request.Status.MemberUID, h.member("lagging").UID)
 	h.remove("lagging")
 	a.stop()
 }
 
-// TestLaggingNamespaces checks that a hub whose cache does not contain a member's namespace does not remove the
+// TestLaggingCache_Namespaces checks that a hub whose cache does not contain a member's namespace does not remove the
 // MemberCluster before the namespace.
-func TestLaggingNamespaces(t *testing.T) { testkit.Virtual(t, testLaggingNamespaces) }
+func TestLaggingCache_Namespaces(t *testing.T) { testkit.Virtual(t, testLaggingCacheNamespaces) }
 
-func testLaggingNamespaces(t *testing.T) {
-	namespaces := lagging{of: "/api/v1/namespaces"}
+func testLaggingCacheNamespaces(t *testing.T) {
+	namespaces := lagging{suffix: "/api/v1/namespaces"}
 	h := startHub(t, newMemory(t), hub.Options{}, namespaces.wrap)
-	h.token("unseen", v1alpha1.JoinTokenSpec{}) // the hub is up
-	namespaces.stand()
-	defer namespaces.flow()
+	h.token("unseen", v1alpha1.JoinTokenSpec{}) // the hub has started
+	namespaces.pause()
+	defer namespaces.resume()
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "unseen"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)},
 	}))
 	h.untilPrepared("unseen")
 	h.remove("unseen")
 	err := h.client.Get(t.Context(), client.ObjectKey{Name: "member-unseen"}, &corev1.Namespace{})
-	require.True(t, apierrors.IsNotFound(err), "the MemberCluster is gone, and its namespace is there: %v", err)
+	require.True(t, apierrors.IsNotFound(err), "the MemberCluster was removed before its namespace: %v", err)
 }
 
 // untilPrepared waits until the objects of a member exist that an agent needs.
@@ -80,12 +81,12 @@ func (h *testHub) untilPrepared(name string) {
 	})
 }
 
-// TestLaggingMemberships checks that a hub whose cache does not show that an agent has joined keeps the agent's access
-// until the agent has cleaned up.
-func TestLaggingMemberships(t *testing.T) { testkit.Virtual(t, testLaggingMemberships) }
+// TestLaggingCache_Memberships checks that a hub whose cache does not show that an agent has joined keeps the agent's
+// access until the agent has cleaned up.
+func TestLaggingCache_Memberships(t *testing.T) { testkit.Virtual(t, testLaggingCacheMemberships) }
 
-func testLaggingMemberships(t *testing.T) {
-	memberships := lagging{of: "/memberships"}
+func testLaggingCacheMemberships(t *testing.T) {
+	memberships := lagging{suffix: "/memberships"}
 	h := startHub(t, newMemory(t), hub.Options{}, memberships.wrap)
 	bootstrap := h.token("unheard", v1alpha1.JoinTokenSpec{})
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
@@ -93,14 +94,14 @@ func testLaggingMemberships(t *testing.T) {
 		Spec:       v1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "id-unheard"},
 	}))
 	h.untilPrepared("unheard")
-	pause(time.Second) // and the hub's cache shows that
-	memberships.stand()
-	defer memberships.flow()
+	pause(time.Second) // for the cache of the hub
+	memberships.pause()
+	defer memberships.resume()
 
-	var asked atomic.Int32
+	var calls atomic.Int32
 	var clean atomic.Bool
 	works := membership.GateFunc("works", func(context.Context, membership.Member) ([]string, error) {
-		asked.Add(1)
+		calls.Add(1)
 		if clean.Load() {
 			return nil, nil
 		}
@@ -113,7 +114,7 @@ func testLaggingMemberships(t *testing.T) {
 	})
 	require.NoError(t, h.client.Delete(t.Context(), h.member("unheard")))
 	h.eventually("the agent cleans up",
-		func() error { return orError(asked.Load() > 1, "it was asked %d times", asked.Load()) })
+		func() error { return orError(calls.Load() > 1, "the cleaner was called %d times", calls.Load()) })
 	cluster := h.untilPhase("unheard", v1alpha1.PhaseLeaving)
 	require.Equal(t, "agent", cluster.Status.Leave.Waiting)
 	clean.Store(true)
@@ -122,13 +123,13 @@ func testLaggingMemberships(t *testing.T) {
 	a.stop()
 }
 
-// TestMemberInTheRemainsOfAnother checks that a member that a user removed, with all its objects, does not block a new
+// TestMember_RemainsOfFormerMember checks that a member that a user removed, with all its objects, does not block a new
 // one of the same name.
-func TestMemberInTheRemainsOfAnother(t *testing.T) {
-	testkit.Virtual(t, testMemberInTheRemainsOfAnother)
+func TestMember_RemainsOfFormerMember(t *testing.T) {
+	testkit.Virtual(t, testMemberRemainsOfFormerMember)
 }
 
-func testMemberInTheRemainsOfAnother(t *testing.T) {
+func testMemberRemainsOfFormerMember(t *testing.T) {
 	server := newMemory(t)
 	h := startHub(t, server, hub.Options{})
 	bootstrap := h.token("remains", v1alpha1.JoinTokenSpec{})
@@ -142,7 +143,7 @@ func testMemberInTheRemainsOfAnother(t *testing.T) {
 		exists := slices.ContainsFunc(requests.Items, func(r v1alpha1.JoinRequest) bool {
 			return r.Spec.ClusterID == "id-remains"
 		})
-		return orError(!exists, "it exists")
+		return orError(!exists, "the JoinRequest exists")
 	})
 	a.stop()
 	h.stop()
@@ -159,9 +160,9 @@ func testMemberInTheRemainsOfAnother(t *testing.T) {
 
 // lagging is a transport whose watches of one kind can be paused.
 type lagging struct {
-	of      string // how their paths end
+	suffix  string // of the paths
 	mu      sync.Mutex
-	flowing chan struct{} // nil or closed: they flow
+	resumed chan struct{} // nil or closed: not paused
 }
 
 func (l *lagging) wrap(config *rest.Config) *rest.Config {
@@ -169,7 +170,7 @@ func (l *lagging) wrap(config *rest.Config) *rest.Config {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return mustertest.RoundTripper(func(request *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(request)
-			if err == nil && strings.HasSuffix(request.URL.Path, l.of) && request.URL.Query().Get("watch") != "" {
+			if err == nil && strings.HasSuffix(request.URL.Path, l.suffix) && request.URL.Query().Get("watch") != "" {
 				response.Body = &laggingBody{ReadCloser: response.Body, watches: l, done: request.Context().Done()}
 			}
 			return response, err
@@ -178,18 +179,18 @@ func (l *lagging) wrap(config *rest.Config) *rest.Config {
 	return config
 }
 
-func (l *lagging) stand() {
+func (l *lagging) pause() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.flowing = make(chan struct{})
+	l.resumed = make(chan struct{})
 }
 
-func (l *lagging) flow() {
+func (l *lagging) resume() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.flowing != nil {
-		close(l.flowing)
-		l.flowing = nil
+	if l.resumed != nil {
+		close(l.resumed)
+		l.resumed = nil
 	}
 }
 
@@ -203,11 +204,11 @@ type laggingBody struct {
 func (b *laggingBody) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
 	b.watches.mu.Lock()
-	flowing := b.watches.flowing
+	resumed := b.watches.resumed
 	b.watches.mu.Unlock()
-	if flowing != nil {
+	if resumed != nil {
 		select {
-		case <-flowing:
+		case <-resumed:
 		case <-b.done:
 		}
 	}

@@ -44,7 +44,7 @@ func testLeaseCreatedByTheHub(t *testing.T) {
 		if err := h.client.Get(t.Context(), key, lease); err != nil {
 			return err
 		}
-		return orError(lease.UID != deleted && lease.Spec.RenewTime == nil, "it is %+v", lease)
+		return orError(lease.UID != deleted && lease.Spec.RenewTime == nil, "the Lease is %+v", lease)
 	})
 	require.Equal(t, v1alpha1.PhaseJoined, h.member(name).Status.Phase)
 

@@ -13,7 +13,7 @@ import (
 
 func TestMirror(t *testing.T) {
 	beat := metav1.NowMicro()
-	said := v1alpha1.MembershipStatus{
+	reported := v1alpha1.MembershipStatus{
 		Version:    v1alpha1.VersionInfo{Kubernetes: "v1.36.0", Agent: "v1"},
 		Resources:  v1alpha1.ResourceUsage{Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")}},
 		Properties: []v1alpha1.Property{{Name: "region", Value: "eu"}},
@@ -28,9 +28,9 @@ func TestMirror(t *testing.T) {
 	mirror(&status, memberObserved{})
 	require.Equal(t, "gone", status.Properties[0].Name, "without a Membership there is no newer report")
 
-	mirror(&status, memberObserved{membership: &v1alpha1.Membership{Status: said}})
+	mirror(&status, memberObserved{membership: &v1alpha1.Membership{Status: reported}})
 	require.Equal(t, v1alpha1.MemberClusterStatus{
-		Version: said.Version, Resources: said.Resources, Properties: said.Properties, APIs: said.APIs,
+		Version: reported.Version, Resources: reported.Resources, Properties: reported.Properties, APIs: reported.APIs,
 		Agents: []v1alpha1.AgentStatus{{Type: v1alpha1.MembershipAgent, LastHeartbeat: &beat}, {Type: "Works"}},
-	}, status, "all that the agents say, and what the hub itself has heard")
+	}, status, "the reports of the agents and the heartbeats that the hub has observed")
 }

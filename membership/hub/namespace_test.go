@@ -25,27 +25,27 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// holder is a gate whose objects in a member's namespace have a finalizer, like Works have that of their agent.
-type holder struct {
+// blockingGate is a gate whose objects in a member's namespace have a finalizer, like Works have that of their agent.
+type blockingGate struct {
 	client   client.Client
 	released atomic.Int32
 }
 
 const blockedName, blockedFinalizer = "held", "example.com/agent"
 
-func (*holder) Name() string { return "holder" }
+func (*blockingGate) Name() string { return "holder" }
 
-func (g *holder) Remaining(ctx context.Context, member membership.Member) ([]string, error) {
-	return nil, g.let(ctx, member)
+func (g *blockingGate) Remaining(ctx context.Context, member membership.Member) ([]string, error) {
+	return nil, g.removeFinalizers(ctx, member)
 }
 
 // Release removes the finalizers of objects that are being deleted.
-func (g *holder) Release(ctx context.Context, member membership.Member) error {
+func (g *blockingGate) Release(ctx context.Context, member membership.Member) error {
 	g.released.Add(1)
-	return g.let(ctx, member)
+	return g.removeFinalizers(ctx, member)
 }
 
-func (g *holder) let(ctx context.Context, member membership.Member) error {
+func (g *blockingGate) removeFinalizers(ctx context.Context, member membership.Member) error {
 	blocked := &corev1.ConfigMap{}
 	err := g.client.Get(ctx, client.ObjectKey{Namespace: member.Namespace, Name: blockedName}, blocked)
 	if err != nil || blocked.DeletionTimestamp == nil {
@@ -55,22 +55,22 @@ func (g *holder) let(ctx context.Context, member membership.Member) error {
 	return client.IgnoreNotFound(g.client.Update(ctx, blocked))
 }
 
-// TestNamespaceDeletedByHandIsRestored checks that a member's namespace that a user deleted is restored with all
+// TestNamespace_DeletedByUserIsRestored checks that a member's namespace that a user deleted is restored with all
 // objects of the hub. Finalizers do not block the deletion, the agent deletes nothing meanwhile, and it joins again.
-func TestNamespaceDeletedByHandIsRestored(t *testing.T) {
+func TestNamespace_DeletedByUserIsRestored(t *testing.T) {
 	t.Parallel()
 	for name, method := range map[string]registration.Method{"wiped-token": nil, "wiped-csr": csr.Method{}} {
 		t.Run(name, func(t *testing.T) {
 			p := plane.ForTest(t)
-			gate := &holder{client: mustertest.Client(t, p.Config(), newScheme(), crds.Install)}
+			gate := &blockingGate{client: mustertest.Client(t, p.Config(), newScheme(), crds.Install)}
 			h := startHub(t, p, hub.Options{Gates: []membership.LeaveGate{gate}})
 			bootstrap := h.token(name, v1alpha1.JoinTokenSpec{})
 			var cleaned cleaner
-			var beside atomic.Pointer[agent.Hub]
+			var companionHub atomic.Pointer[agent.Hub]
 			a := h.joined(bootstrap, agent.Options{
 				Name: name, Method: method, Cleaners: []membership.LeaveGate{cleaned.gate()},
-				Companions: []agent.Companion{agent.CompanionFunc("asks", func(ctx context.Context, is agent.Hub) error {
-					beside.Store(&is)
+				Companions: []agent.Companion{agent.CompanionFunc("asks", func(ctx context.Context, hub agent.Hub) error {
+					companionHub.Store(&hub)
 					<-ctx.Done()
 					return nil
 				})},
@@ -78,65 +78,66 @@ func TestNamespaceDeletedByHandIsRestored(t *testing.T) {
 			before, uid := &corev1.Namespace{}, h.member(name).UID
 			key := client.ObjectKey{Name: "member-" + name}
 			require.NoError(t, h.client.Get(t.Context(), key, before))
-			h.eventually("the agent may delete what a user deleted", func() error {
-				if is := beside.Load(); is != nil {
-					return is.MayPrune(t.Context())
+			h.eventually("the agent may prune", func() error {
+				if hub := companionHub.Load(); hub != nil {
+					return hub.MayPrune(t.Context())
 				}
 				return errors.New("the companion does not run")
 			})
 			require.NoError(t, h.client.Create(t.Context(), &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: key.Name, Name: blockedName, Finalizers: []string{blockedFinalizer}},
 			}))
-			h.delivered("id-" + name)
+			h.untilDelivered("id-" + name)
 
 			mustertest.Change(t, h.client, before, func(namespace *corev1.Namespace) {
 				metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, localplane.NamespaceDelayAnnotation, "5s") // As in any cluster.
 			})
 			require.NoError(t, h.client.Delete(t.Context(), before))
-			// An earlier answer counts for two seconds. The namespace is emptied after five.
-			h.eventually("the agent may delete nothing while the namespace goes", func() error {
-				return orError(beside.Load().MayPrune(t.Context()) != nil, "it may")
+			// An earlier result is used for two seconds. The contents of the namespace are deleted after five.
+			h.eventually("the agent must not prune while the namespace is terminating", func() error {
+				return orError(companionHub.Load().MayPrune(t.Context()) != nil, "MayPrune returns no error")
 			})
 			object := &corev1.ConfigMap{}
 			require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: key.Name, Name: blockedName}, object))
-			require.Nil(t, object.DeletionTimestamp, "the agent knows before anything in the namespace is deleted")
+			require.Nil(t, object.DeletionTimestamp, "the agent detects the deletion before the contents are deleted")
 			h.eventually("the namespace is restored", func() error {
 				after := &corev1.Namespace{}
 				if err := h.client.Get(t.Context(), key, after); err != nil {
 					return err
 				}
-				return orError(after.UID != before.UID && after.DeletionTimestamp == nil, "it is the one before")
+				return orError(after.UID != before.UID && after.DeletionTimestamp == nil,
+					"the namespace is the former one or is terminating")
 			})
 			require.NotZero(t, gate.released.Load())
 			h.untilPhase(name, v1alpha1.PhaseJoined)
 			h.untilCondition(name, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
-			h.eventually("the agent may delete again what a user deletes",
-				func() error { return beside.Load().MayPrune(t.Context()) })
+			h.eventually("the agent may prune again",
+				func() error { return companionHub.Load().MayPrune(t.Context()) })
 			require.Equal(t, uid, h.member(name).UID)
-			require.Zero(t, cleaned.asked.Load(), "the agent cleaned up, and no user had asked for it")
+			require.Zero(t, cleaned.calls.Load(), "the agent cleaned up without a request")
 			h.remove(name)
 			a.stop()
 		})
 	}
 }
 
-// TestClonedClusterIsNamed checks that a cluster that was cloned with its ID is reported in the conditions of the
+// TestClonedCluster_IsReported checks that a cluster that was cloned with its ID is reported in the conditions of the
 // MemberCluster.
-func TestClonedClusterIsNamed(t *testing.T) { testkit.Virtual(t, testClonedClusterIsNamed) }
+func TestClonedCluster_IsReported(t *testing.T) { testkit.Virtual(t, testClonedClusterIsReported) }
 
-func testClonedClusterIsNamed(t *testing.T) {
+func testClonedClusterIsReported(t *testing.T) {
 	const name = "cloned"
 	h := startHub(t, newMemory(t), hub.Options{})
 	bootstrap := h.token(name, v1alpha1.JoinTokenSpec{})
 	a := h.joined(bootstrap, agent.Options{Name: name})
 	require.Nil(t, meta.FindStatusCondition(h.member(name).Status.Conditions, v1alpha1.ConditionClusterIDUnique))
-	clone := newAsker(t, name, csr.Method{}, bootstrap)
+	clone := newRequestSender(t, name, csr.Method{}, bootstrap)
 	createRequest(t, h.requester(bootstrap), clone)
 	cluster := h.untilCondition(name, v1alpha1.ConditionClusterIDUnique, metav1.ConditionFalse,
 		v1alpha1.ReasonClusterIDTaken)
 	require.Contains(t, messages(cluster.Status.Conditions), "JoinRequest "+clone.request.Name)
 	require.NoError(t, h.client.Delete(t.Context(), clone.request))
-	h.eventually("the clone is named no more", func() error {
+	h.eventually("the clone is not reported any more", func() error {
 		c := meta.FindStatusCondition(h.member(name).Status.Conditions, v1alpha1.ConditionClusterIDUnique)
 		return orError(c == nil, "%+v", c)
 	})
@@ -144,11 +145,11 @@ func testClonedClusterIsNamed(t *testing.T) {
 	a.stop()
 }
 
-// TestHubConfirmsAnEpoch checks that a hub whose agent observed a restore increases its epoch, and confirms that it is
-// consistent.
-func TestHubConfirmsAnEpoch(t *testing.T) { testkit.Virtual(t, testHubConfirmsAnEpoch) }
+// TestHubEpoch_IsConfirmed checks that a hub whose agent observed a restore increases its epoch, and confirms that it
+// is consistent.
+func TestHubEpoch_IsConfirmed(t *testing.T) { testkit.Virtual(t, testHubEpochIsConfirmed) }
 
-func testHubConfirmsAnEpoch(t *testing.T) {
+func testHubEpochIsConfirmed(t *testing.T) {
 	const name = "epoch"
 	h := startHub(t, newMemory(t), hub.Options{})
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
@@ -158,7 +159,7 @@ func testHubConfirmsAnEpoch(t *testing.T) {
 	h.untilPhase(name, v1alpha1.PhaseAccepted)
 	read := func() *v1alpha1.Membership {
 		self := &v1alpha1.Membership{}
-		h.eventually("there is a Membership", func() error {
+		h.eventually("the Membership exists", func() error {
 			return h.client.Get(t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName},
 				self)
 		})
@@ -172,16 +173,17 @@ func testHubConfirmsAnEpoch(t *testing.T) {
 		require.NoError(t, err)
 		return epoch
 	}
-	require.Zero(t, read().Spec.Hub.Epoch, "nothing is confirmed that no agent asks for")
+	require.Zero(t, read().Spec.Hub.Epoch, "no epoch is confirmed without a request")
 	required := stored() + 5
 	h.eventually("the agent reports that the hub was restored", func() error {
 		self := read()
 		self.Status.RequiredHubEpoch = required
 		return h.client.Status().Update(t.Context(), self)
 	})
-	h.eventually("the hub raises its epoch", func() error { return orError(stored() >= required, "it is %d", stored()) })
-	h.eventually("the hub confirms", func() error {
-		return orError(read().Spec.Hub.Epoch >= required, "it has confirmed %d", read().Spec.Hub.Epoch)
+	h.eventually("the hub increases its epoch",
+		func() error { return orError(stored() >= required, "the epoch is %d", stored()) })
+	h.eventually("the hub confirms the epoch", func() error {
+		return orError(read().Spec.Hub.Epoch >= required, "the confirmed epoch is %d", read().Spec.Hub.Epoch)
 	})
 	h.remove(name)
 }

@@ -20,8 +20,8 @@ func TestOrphansCondition_NamesWorks(t *testing.T) {
 	require.Equal(t, metav1.ConditionFalse, condition.Status)
 	require.Equal(t, v1alpha1.ReasonObjectsOrphaned, condition.Reason)
 	require.Contains(t, condition.Message, "Member east keeps 7 objects of the Works cart, shop and 1 more")
-	for _, none := range []*v1alpha1.OrphanSummary{nil, {}} {
-		condition, orphaned = orphansCondition(none, "east")
+	for _, empty := range []*v1alpha1.OrphanSummary{nil, {}} {
+		condition, orphaned = orphansCondition(empty, "east")
 		require.False(t, orphaned)
 		require.Equal(t, metav1.ConditionTrue, condition.Status)
 	}

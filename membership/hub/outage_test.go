@@ -31,7 +31,7 @@ func testOutageRecordsEvents(t *testing.T) {
 	}
 	until := func(reason, kind, note string) {
 		t.Helper()
-		h.eventually("there is an Event "+reason, func() error {
+		h.eventually("the hub records the Event "+reason, func() error {
 			var list eventsv1.EventList
 			if err := h.client.List(t.Context(), &list, client.InNamespace(membership.RegistrationNamespace)); err != nil {
 				return err

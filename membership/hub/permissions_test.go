@@ -56,27 +56,27 @@ func TestPermissions(t *testing.T) {
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"mine":"now"}}}`))
 
 	type attempt struct {
-		what string
+		name string
 		do   func(context.Context, client.Client) error
 	}
-	get := func(what string, object client.Object) attempt {
-		return attempt{"get " + what, func(ctx context.Context, c client.Client) error {
+	get := func(name string, object client.Object) attempt {
+		return attempt{"get " + name, func(ctx context.Context, c client.Client) error {
 			return c.Get(ctx, client.ObjectKeyFromObject(object), object)
 		}}
 	}
-	list := func(what string, list client.ObjectList, where ...client.ListOption) attempt {
-		return attempt{"list " + what,
+	list := func(name string, list client.ObjectList, where ...client.ListOption) attempt {
+		return attempt{"list " + name,
 			func(ctx context.Context, c client.Client) error { return c.List(ctx, list, where...) }}
 	}
-	write := func(what string, object client.Object) []attempt {
+	write := func(name string, object client.Object) []attempt {
 		return []attempt{
-			{"create " + what, func(ctx context.Context, c client.Client) error {
+			{"create " + name, func(ctx context.Context, c client.Client) error {
 				return c.Create(ctx, object.DeepCopyObject().(client.Object))
 			}},
-			{"patch " + what, func(ctx context.Context, c client.Client) error {
+			{"patch " + name, func(ctx context.Context, c client.Client) error {
 				return c.Patch(ctx, object.DeepCopyObject().(client.Object), patch)
 			}},
-			{"delete " + what, func(ctx context.Context, c client.Client) error { return c.Delete(ctx, object) }},
+			{"delete " + name, func(ctx context.Context, c client.Client) error { return c.Delete(ctx, object) }},
 		}
 	}
 	tokenOf := func(namespace, name string) attempt {
@@ -94,8 +94,8 @@ func TestPermissions(t *testing.T) {
 	binding := &rbacv1.RoleBinding{ObjectMeta: in("", "mine"),
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: membership.AgentClusterRole}}
 
-	// What none of them may do.
-	everybody := [][]attempt{
+	// The requests that no credential may send.
+	forbiddenToAll := [][]attempt{
 		write("MemberCluster", &v1alpha1.MemberCluster{ObjectMeta: in("", "a")}),
 		write("Secret in kube-system", &corev1.Secret{ObjectMeta: in("kube-system", "mine")}),
 		write("CertificateSigningRequest", signing),
@@ -121,14 +121,14 @@ func TestPermissions(t *testing.T) {
 			tokenOf("default", "default"),
 		},
 	}
-	// What an agent may not in the namespace of another, nor in its own.
+	// The requests that no agent may send, neither to the namespace of another member nor to its own.
 	foreign := func(namespace string) [][]attempt {
-		bindingThere := binding.DeepCopy()
-		bindingThere.Namespace = namespace
+		foreignBinding := binding.DeepCopy()
+		foreignBinding.Namespace = namespace
 		return [][]attempt{
 			write("Membership in "+namespace, self(namespace)),
 			write("Secret in "+namespace, &corev1.Secret{ObjectMeta: in(namespace, "mine")}),
-			write("RoleBinding in "+namespace, bindingThere),
+			write("RoleBinding in "+namespace, foreignBinding),
 			write("ServiceAccount in "+namespace, &corev1.ServiceAccount{ObjectMeta: in(namespace, "mine")}),
 			write("ConfigMap in "+namespace, &corev1.ConfigMap{ObjectMeta: in(namespace, "mine")}),
 			{
@@ -171,10 +171,10 @@ func TestPermissions(t *testing.T) {
 		{"answer a JoinRequest", func(ctx context.Context, c client.Client) error {
 			return c.Status().Patch(ctx, request.DeepCopy(), patch)
 		}},
-		{"create a JoinRequest elsewhere", func(ctx context.Context, c client.Client) error {
-			elsewhere := request.DeepCopy()
-			elsewhere.Namespace = "default"
-			return c.Create(ctx, elsewhere)
+		{"create a JoinRequest in another namespace", func(ctx context.Context, c client.Client) error {
+			foreign := request.DeepCopy()
+			foreign.Namespace = "default"
+			return c.Create(ctx, foreign)
 		}},
 	}
 
@@ -186,7 +186,7 @@ func TestPermissions(t *testing.T) {
 	}{
 		{
 			"the agent of a", credentials["agent of a"],
-			append(append(append(everybody, others("member-a-b")...), foreign("member-a")...), withJoinRequests,
+			append(append(append(forbiddenToAll, others("member-a-b")...), foreign("member-a")...), withJoinRequests,
 				withOtherObjects),
 			[]attempt{
 				get("its Membership", self("member-a")),
@@ -198,13 +198,13 @@ func TestPermissions(t *testing.T) {
 		},
 		{
 			"the agent of a-b", credentials["agent of a-b"],
-			append(append(append(everybody, others("member-a")...), foreign("member-a-b")...), withJoinRequests,
+			append(append(append(forbiddenToAll, others("member-a")...), foreign("member-a-b")...), withJoinRequests,
 				withOtherObjects),
 			[]attempt{get("its Membership", self("member-a-b"))},
 		},
 		{
 			"the bootstrap credential", requester,
-			append(append(append(everybody, others("member-a")...), foreign(registrationNamespace)...), withOtherObjects),
+			append(append(append(forbiddenToAll, others("member-a")...), foreign(registrationNamespace)...), withOtherObjects),
 			withJoinRequests,
 		},
 	} {
@@ -212,13 +212,13 @@ func TestPermissions(t *testing.T) {
 			for _, group := range test.refused {
 				for _, attempt := range group {
 					if err := attempt.do(t.Context(), test.client); !apierrors.IsForbidden(err) {
-						t.Errorf("%s could %s, or was not refused for lack of permission: %v", test.user, attempt.what, err)
+						t.Errorf("%s: %s: want Forbidden, got %v", test.user, attempt.name, err)
 					}
 				}
 			}
 			for _, attempt := range test.allowed {
 				if err := attempt.do(t.Context(), test.client); client.IgnoreNotFound(err) != nil {
-					t.Errorf("%s could not %s: %v", test.user, attempt.what, err)
+					t.Errorf("%s: %s: unexpected error: %v", test.user, attempt.name, err)
 				}
 			}
 		})
@@ -228,15 +228,15 @@ func TestPermissions(t *testing.T) {
 // admitted creates a JoinRequest, and returns the config of an agent with the issued credential.
 func (h *testHub) admitted(bootstrap *registration.Bootstrap, name string, method registration.Method) *rest.Config {
 	h.t.Helper()
-	asker := newAsker(h.t, name, method, bootstrap)
+	sender := newRequestSender(h.t, name, method, bootstrap)
 	requester := h.requester(bootstrap)
-	h.eventually("a JoinRequest can be created", func() error { return requester.Create(h.t.Context(), asker.request) })
-	return asker.config(h, bootstrap, h.request("id-"+name, v1alpha1.AnswerIssued, v1alpha1.ReasonIssued))
+	h.eventually("a JoinRequest can be created", func() error { return requester.Create(h.t.Context(), sender.request) })
+	return sender.config(h, bootstrap, h.request("id-"+name, v1alpha1.AnswerIssued, v1alpha1.ReasonIssued))
 }
 
-// testWithdrawnAcceptanceCutsPermissions checks that the end of the acceptance revokes only the permissions of the
+// testWithdrawnAcceptanceRevokesPermissions checks that the end of the acceptance revokes only the permissions of the
 // credential: when the member is accepted again, the credential works again.
-func testWithdrawnAcceptanceCutsPermissions(t *testing.T, h *testHub) {
+func testWithdrawnAcceptanceRevokesPermissions(t *testing.T, h *testHub) {
 	bootstrap := h.token("withdrawn", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	for name, method := range map[string]registration.Method{"withdrawn-token": token.Method{},
 		"withdrawn-csr": csr.Method{}} {
@@ -253,12 +253,12 @@ func testWithdrawnAcceptanceCutsPermissions(t *testing.T, h *testHub) {
 			client.InNamespace(membership.RegistrationNamespace)))
 		for _, accepted := range []*bool{new(false), nil} {
 			h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = accepted })
-			h.eventually("it may not any more", func() error {
+			h.eventually("the agent has no access", func() error {
 				err := read()
 				return orError(apierrors.IsForbidden(err), "%v", err)
 			})
 			h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
-			h.eventually("it may again", read)
+			h.eventually("the agent has access again", read)
 		}
 		h.remove(name)
 	}

@@ -44,7 +44,7 @@ var plane = localplane.NewPool(4, localplane.Options{Name: "hub"})
 func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
 
 const (
-	// timeLimit is for one thing to happen, on a machine that has more to do. Informers that have lost their API server
+	// timeLimit is for one event, on a busy machine. Informers that have lost their API server
 	// for some time wait for up to a minute before they try again (30 s in client-go, and jitter).
 	timeLimit = 2 * time.Minute
 	interval  = 25 * time.Millisecond
@@ -83,8 +83,7 @@ type testHub struct {
 	stop   func()
 }
 
-// startHub runs a hub until its stop is called, or the test ends.
-// It has no more permissions than those in the folder rbac.
+// startHub runs a hub until its stop is called, or the test ends. The hub has only the permissions in the folder rbac.
 func startHub(t testing.TB, p apiServer, hubOptions hub.Options,
 	wraps ...func(*rest.Config) *rest.Config) *testHub {
 	t.Helper()
@@ -177,7 +176,7 @@ func (h *testHub) tokenIn(namespace, name string, spec v1alpha1.JoinTokenSpec) *
 	h.t.Helper()
 	ctx := h.t.Context()
 	token := &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
-	h.eventually("JoinToken "+name+" is taken",
+	h.eventually("JoinToken "+name+" is created",
 		func() error { return client.IgnoreAlreadyExists(h.client.Create(ctx, token)) })
 	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), token) })
 	var bootstrap *registration.Bootstrap
@@ -249,7 +248,7 @@ func (h *testHub) untilGone(name string) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("%w: it is %s, leave %+v: %s", cmp.Or(err, errors.New("the MemberCluster exists")),
+		return fmt.Errorf("%w: the phase is %s, leave %+v: %s", cmp.Or(err, errors.New("the MemberCluster exists")),
 			cluster.Status.Phase,
 			cluster.Status.Leave, messages(cluster.Status.Conditions))
 	})
@@ -325,7 +324,7 @@ func (h *testHub) requestIn(namespace, clusterID string, answer v1alpha1.JoinAns
 			}
 			seen = fmt.Sprintf("%s, %s: %s", request.Status.Answer, issued.Reason, issued.Message)
 		}
-		return fmt.Errorf("there is %s", seen)
+		return fmt.Errorf("found %s", seen)
 	})
 	return found
 }
@@ -333,25 +332,25 @@ func (h *testHub) requestIn(namespace, clusterID string, answer v1alpha1.JoinAns
 // testAgent is an agent whose member is the hub's own plane, with a separate cluster ID. It can be killed, and started
 // again with its record.
 type testAgent struct {
-	t       testing.TB
-	plane   apiServer
-	home    *rest.Config
-	options agent.Options
-	store   *testkit.MemoryStore
-	stop    func()
-	shown   atomic.Pointer[lifecycle.AgentStep]
+	t        testing.TB
+	plane    apiServer
+	home     *rest.Config
+	options  agent.Options
+	store    *testkit.MemoryStore
+	stop     func()
+	lastStep atomic.Pointer[lifecycle.AgentStep]
 }
 
 // step returns the last step that the agent has reported.
 func (a *testAgent) step() lifecycle.AgentStep {
-	if step := a.shown.Load(); step != nil {
+	if step := a.lastStep.Load(); step != nil {
 		return *step
 	}
 	return lifecycle.AgentStep{}
 }
 
-// shows reports whether the agent is rejected, with this text in its message.
-func (a *testAgent) shows(text string) bool {
+// rejectedWith reports whether the agent is rejected, with this text in its message.
+func (a *testAgent) rejectedWith(text string) bool {
 	return a.step().Phase == lifecycle.Rejected && strings.Contains(a.step().Message, text)
 }
 
@@ -362,7 +361,7 @@ func (h *testHub) newAgent(bootstrap *registration.Bootstrap, options agent.Opti
 	a.home.WrapTransport = nil
 	a.options.Store = a.store
 	if a.options.OnPhase == nil {
-		a.options.OnPhase = func(step lifecycle.AgentStep) { a.shown.Store(&step) }
+		a.options.OnPhase = func(step lifecycle.AgentStep) { a.lastStep.Store(&step) }
 	}
 	a.options.HubConfig = func(config *rest.Config) {
 		if options.HubConfig != nil {

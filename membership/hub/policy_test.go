@@ -40,7 +40,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-func TestOptionsAreValidated(t *testing.T) {
+func TestOptions_Validation(t *testing.T) {
 	quota := func(name, limit string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceName(name): resource.MustParse(limit)}
 	}
@@ -52,29 +52,32 @@ func TestOptionsAreValidated(t *testing.T) {
 		options hub.Options
 		want    string
 	}{
-		{"a namespace that cannot be", hub.Options{NamespacePrefix: "Member_"}, "hub.Options.NamespacePrefix"},
-		{"requests among the members", hub.Options{RegistrationNamespace: "member-registration"},
+		{"an invalid namespace prefix", hub.Options{NamespacePrefix: "Member_"}, "hub.Options.NamespacePrefix"},
+		{"a registration namespace with the prefix of member namespaces",
+			hub.Options{RegistrationNamespace: "member-registration"},
 			"hub.Options.RegistrationNamespace"},
-		{"gates are told apart by name", hub.Options{Gates: append(named("twice"), named("twice")...)},
+		{"two gates with one name", hub.Options{Gates: append(named("twice"), named("twice")...)},
 			"hub.Options.Gates[1]"},
-		{"a leave waits for the agent by itself", hub.Options{Gates: named("agent")}, "hub.Options.Gates[0]"},
-		{"a leave waits for the namespace by itself", hub.Options{Gates: named("namespace")}, "hub.Options.Gates[0]"},
-		{"what a leave waits for is recorded", hub.Options{Gates: named(strings.Repeat("x", 254))}, "hub.Options.Gates[0]"},
-		{"a share of the fleet that is negative", hub.Options{Heartbeat: heartbeat.Policy{OutageShare: -1}},
+		{"a gate with the reserved name agent", hub.Options{Gates: named("agent")}, "hub.Options.Gates[0]"},
+		{"a gate with the reserved name namespace", hub.Options{Gates: named("namespace")}, "hub.Options.Gates[0]"},
+		{"a gate with a name that is too long", hub.Options{Gates: named(strings.Repeat("x", 254))}, "hub.Options.Gates[0]"},
+		{"a negative outage share", hub.Options{Heartbeat: heartbeat.Policy{OutageShare: -1}},
 			"hub.Options.Heartbeat.OutageShare"},
-		{"an administrator needs some time", hub.Options{RequestTTL: time.Second}, "hub.Options.RequestTTL"},
-		{"a limit of less than nothing", hub.Options{MaxRequestsPerToken: -1}, "hub.Options.MaxRequestsPerToken"},
-		{"a quota of less than nothing", hub.Options{MaxRequests: -1}, "hub.Options.MaxRequests"},
+		{"a RequestTTL that is too short", hub.Options{RequestTTL: time.Second}, "hub.Options.RequestTTL"},
+		{"a negative limit of requests per token", hub.Options{MaxRequestsPerToken: -1}, "hub.Options.MaxRequestsPerToken"},
+		{"a negative limit of requests", hub.Options{MaxRequests: -1}, "hub.Options.MaxRequests"},
 		{"a quota of compute resources", hub.Options{NamespaceQuota: quota("requests.cpu", "1")},
 			"hub.Options.NamespaceQuota[requests.cpu]: only numbers of objects can be limited"},
-		{"a quota of no resource", hub.Options{NamespaceQuota: quota("count/", "1")}, "hub.Options.NamespaceQuota[count/]"},
-		{"a quota of what the hub needs", hub.Options{NamespaceQuota: quota("count/leases.coordination.k8s.io", "9")},
+		{"a quota without a resource",
+			hub.Options{NamespaceQuota: quota("count/", "1")}, "hub.Options.NamespaceQuota[count/]"},
+		{"a quota for a resource that the hub creates",
+			hub.Options{NamespaceQuota: quota("count/leases.coordination.k8s.io", "9")},
 			"hub.Options.NamespaceQuota[count/leases.coordination.k8s.io]: the hub creates one"},
 		{"a negative quota", hub.Options{NamespaceQuota: quota("count/secrets", "-1")},
 			"hub.Options.NamespaceQuota[count/secrets]: must be a number of objects"},
-		{"half an object", hub.Options{NamespaceQuota: quota("count/secrets", "500m")},
+		{"a quota that is not an integer", hub.Options{NamespaceQuota: quota("count/secrets", "500m")},
 			"hub.Options.NamespaceQuota[count/secrets]: must be a number of objects"},
-		{"an issuer that is none",
+		{"a nil issuer",
 			hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: nil}},
 			"hub.Options.Issuers[Token]"},
 	} {
@@ -85,11 +88,11 @@ func TestOptionsAreValidated(t *testing.T) {
 	}
 }
 
-// TestGates checks that a gate that does not open blocks the leave and reports its remaining objects, and that a gate
-// that panics blocks only its own member.
-func TestGates(t *testing.T) { testkit.Virtual(t, testGates) }
+// TestLeaveGates_BlockTheLeave checks that a gate that does not open blocks the leave and reports its remaining
+// objects, and that a gate that panics blocks only its own member.
+func TestLeaveGates_BlockTheLeave(t *testing.T) { testkit.Virtual(t, testLeaveGatesBlockTheLeave) }
 
-func testGates(t *testing.T) {
+func testLeaveGatesBlockTheLeave(t *testing.T) {
 	var open, panics atomic.Bool
 	works := membership.GateFunc("works", func(_ context.Context, member membership.Member) ([]string, error) {
 		switch {
@@ -101,13 +104,13 @@ func testGates(t *testing.T) {
 			return []string{"work/guestbook"}, nil
 		}
 	})
-	forced := &forcer{LeaveGate: works}
+	forced := &countingForcer{LeaveGate: works}
 	h := startHub(t, newMemory(t), hub.Options{Gates: []membership.LeaveGate{forced}})
 	bootstrap := h.token("gates", v1alpha1.JoinTokenSpec{})
 	a, other := h.joined(bootstrap, agent.Options{Name: "gated"}), h.joined(bootstrap, agent.Options{Name: "not-gated"})
 
 	require.NoError(t, h.client.Delete(t.Context(), h.member("gated")))
-	h.eventually("it says what it waits for", func() error {
+	h.eventually("the status contains the gate and the remaining objects", func() error {
 		cluster := h.member("gated")
 		joined := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionJoined)
 		ok := cluster.Status.Leave != nil && cluster.Status.Leave.Waiting == "works" &&
@@ -116,14 +119,14 @@ func testGates(t *testing.T) {
 	})
 	h.untilCondition("gated", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
 	panics.Store(true)
-	h.eventually("it says that the gate panics", func() error {
+	h.eventually("the status reports the panic of the gate", func() error {
 		leave := h.member("gated").Status.Leave
 		return orError(strings.Contains(strings.Join(leave.Remaining, ""), "panicked"), "%+v", leave)
 	})
 	h.remove("not-gated")
 	open.Store(true)
 	h.untilGone("gated")
-	require.Zero(t, forced.times.Load(), "it opened in time")
+	require.Zero(t, forced.times.Load(), "a gate that opens before the deadline is not forced")
 	a.stop()
 	other.stop()
 
@@ -132,40 +135,43 @@ func testGates(t *testing.T) {
 	a = h.joined(bootstrap, agent.Options{Name: "gated"})
 	h.change("gated", func(c *v1alpha1.MemberCluster) { c.Spec.Leave.DeadlineSeconds = 2 })
 	h.remove("gated")
-	require.Positive(t, forced.times.Load(), "what holds back a namespace has to let go at the deadline")
+	require.Positive(t, forced.times.Load(), "the gate is forced at the deadline")
 	a.stop()
 }
 
-// TestForcedGates checks that a gate that was not called before the deadline, because an earlier gate was closed, is
-// forced before the namespace is deleted, and that a gate that is not a Forcer does not prevent this.
-func TestForcedGates(t *testing.T) { testkit.Virtual(t, testForcedGates) }
+// TestLeaveGates_ForcedBeforeNamespaceDeletion checks that a gate that was not called before the deadline, because an
+// earlier gate was closed, is forced before the namespace is deleted, and that a gate that is not a Forcer does not
+// prevent this.
+func TestLeaveGates_ForcedBeforeNamespaceDeletion(t *testing.T) {
+	testkit.Virtual(t, testLeaveGatesForcedBeforeNamespaceDeletion)
+}
 
-func testForcedGates(t *testing.T) {
+func testLeaveGatesForcedBeforeNamespaceDeletion(t *testing.T) {
 	var h *testHub
-	var asked atomic.Int32
-	notified := make(chan corev1.NamespacePhase, 1) // in which phase the namespace was when that happened first
-	unasked := forcing{
+	var calls atomic.Int32
+	forcedIn := make(chan corev1.NamespacePhase, 1) // the phase of the namespace at the first call of Force
+	notCalled := forceGate{
 		membership.GateFunc("unasked",
-			func(context.Context, membership.Member) ([]string, error) { asked.Add(1); return nil, nil }),
+			func(context.Context, membership.Member) ([]string, error) { calls.Add(1); return nil, nil }),
 		func(ctx context.Context, member membership.Member) error {
 			var namespace corev1.Namespace
 			if err := h.client.Get(ctx, client.ObjectKey{Name: member.Namespace}, &namespace); err != nil {
 				return err
 			}
 			select {
-			case notified <- namespace.Status.Phase:
+			case forcedIn <- namespace.Status.Phase:
 			default:
 			}
 			return nil
 		},
 	}
-	shut := forcing{
+	closed := forceGate{
 		membership.GateFunc("shut",
 			func(context.Context, membership.Member) ([]string, error) { return []string{"addon/mesh"}, nil }),
 		func(context.Context, membership.Member) error { return errors.New("no") },
 	}
-	h = startHub(t, newMemory(t), hub.Options{Gates: []membership.LeaveGate{shut, unasked}})
-	h.token("forcing", v1alpha1.JoinTokenSpec{}) // the hub is up
+	h = startHub(t, newMemory(t), hub.Options{Gates: []membership.LeaveGate{closed, notCalled}})
+	h.token("forcing", v1alpha1.JoinTokenSpec{}) // the hub has started
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "forcing"},
 		Spec:       v1alpha1.MemberClusterSpec{Accepted: new(true), Leave: v1alpha1.LeavePolicy{DeadlineSeconds: 1}},
@@ -175,31 +181,33 @@ func testForcedGates(t *testing.T) {
 	left := h.untilPhase("forcing", v1alpha1.PhaseLeft)
 	require.True(t, left.Status.Leave.Forced)
 	require.Equal(t, "shut", left.Status.Leave.Waiting)
-	require.Zero(t, asked.Load())
-	require.NotEmpty(t, notified)
-	require.Equal(t, corev1.NamespaceActive, <-notified)
+	require.Zero(t, calls.Load())
+	require.NotEmpty(t, forcedIn)
+	require.Equal(t, corev1.NamespaceActive, <-forcedIn)
 	h.remove("forcing")
 }
 
-type forcing struct {
+type forceGate struct {
 	membership.LeaveGate
 	force func(context.Context, membership.Member) error
 }
 
-func (f forcing) Force(ctx context.Context, member membership.Member) error {
+func (f forceGate) Force(ctx context.Context, member membership.Member) error {
 	return f.force(ctx, member)
 }
 
-// TestGateOfManyWords checks that a gate that returns more than the API permits blocks a leave until the deadline,
-// like any other gate.
-func TestGateOfManyWords(t *testing.T) { testkit.Virtual(t, testGateOfManyWords) }
+// TestLeaveGates_ResultIsTruncated checks that a gate that returns more than the API permits blocks a leave until the
+// deadline, like any other gate.
+func TestLeaveGates_ResultIsTruncated(t *testing.T) {
+	testkit.Virtual(t, testLeaveGatesResultIsTruncated)
+}
 
-func testGateOfManyWords(t *testing.T) {
+func testLeaveGatesResultIsTruncated(t *testing.T) {
 	works := membership.GateFunc("works", func(context.Context, membership.Member) ([]string, error) {
 		return slices.Repeat([]string{strings.Repeat("ü", 33000)}, 25), nil
 	})
 	h := startHub(t, newMemory(t), hub.Options{Gates: []membership.LeaveGate{works}})
-	h.token("words", v1alpha1.JoinTokenSpec{}) // the hub is up
+	h.token("words", v1alpha1.JoinTokenSpec{}) // the hub has started
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "words"},
 		Spec:       v1alpha1.MemberClusterSpec{Accepted: new(true), Leave: v1alpha1.LeavePolicy{DeadlineSeconds: 3}},
@@ -213,26 +221,26 @@ func testGateOfManyWords(t *testing.T) {
 	h.remove("words")
 }
 
-// TestGatesAreAskedFromTimeToTime checks that a gate is called every two seconds, regardless of its result and of
+// TestLeaveGates_CalledPeriodically checks that a gate is called every two seconds, regardless of its result and of
 // changes of its member.
-func TestGatesAreAskedFromTimeToTime(t *testing.T) {
-	testkit.Virtual(t, testGatesAreAskedFromTimeToTime)
+func TestLeaveGates_CalledPeriodically(t *testing.T) {
+	testkit.Virtual(t, testLeaveGatesCalledPeriodically)
 }
 
-func testGatesAreAskedFromTimeToTime(t *testing.T) {
-	var asked atomic.Int64
+func testLeaveGatesCalledPeriodically(t *testing.T) {
+	var calls atomic.Int64
 	works := membership.GateFunc("works", func(context.Context, membership.Member) ([]string, error) {
-		return nil, fmt.Errorf("failure %d", asked.Add(1))
+		return nil, fmt.Errorf("failure %d", calls.Add(1))
 	})
 	h := startHub(t, newMemory(t), hub.Options{Gates: []membership.LeaveGate{works}})
-	h.token("polled", v1alpha1.JoinTokenSpec{}) // the hub is up
+	h.token("polled", v1alpha1.JoinTokenSpec{}) // the hub has started
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "polled"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)},
 	}))
 	h.untilPrepared("polled")
 	require.NoError(t, h.client.Delete(t.Context(), h.member("polled")))
-	h.eventually("the gate is asked", func() error { return orError(asked.Load() > 0, "it was not asked") })
-	before, began := asked.Load(), time.Now()
+	h.eventually("the gate is called", func() error { return orError(calls.Load() > 0, "the gate was not called") })
+	before, start := calls.Load(), time.Now()
 	for n := range 30 { // At least 9 seconds.
 		h.eventually("the Membership can be changed", func() error {
 			self := h.membership("polled")
@@ -241,77 +249,78 @@ func testGatesAreAskedFromTimeToTime(t *testing.T) {
 		})
 		pause(300 * time.Millisecond)
 	}
-	n := asked.Load() - before
-	require.Positive(t, n, "it is asked again and again")
-	require.LessOrEqual(t, n, int64(time.Since(began)/(2*time.Second))+2, "it is asked every two seconds")
+	n := calls.Load() - before
+	require.Positive(t, n, "the gate is called periodically")
+	require.LessOrEqual(t, n, int64(time.Since(start)/(2*time.Second))+2, "the gate is called at most every two seconds")
 	h.change("polled", func(c *v1alpha1.MemberCluster) { c.Spec.Leave.DeadlineSeconds = 1 })
 	h.untilGone("polled")
 }
 
-type forcer struct {
+type countingForcer struct {
 	membership.LeaveGate
 	times atomic.Int32
 }
 
-func (f *forcer) Force(context.Context, membership.Member) error {
+func (f *countingForcer) Force(context.Context, membership.Member) error {
 	f.times.Add(1)
 	return nil
 }
 
-// failing is an issuer that returns a different error each time, like broken connections.
-type failing struct {
+// failingIssuer is an issuer that returns a different error each time, like broken connections.
+type failingIssuer struct {
 	membership.Issuer
 	issues, cleans atomic.Int64
 	cleanable      atomic.Bool
 }
 
-func (f *failing) Issue(context.Context, membership.Member, v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
+func (f *failingIssuer) Issue(context.Context, membership.Member, v1alpha1.CredentialRequest) (v1alpha1.Credential,
+	error) {
 	return v1alpha1.Credential{}, fmt.Errorf("failure %d", f.issues.Add(1))
 }
 
-func (f *failing) Clean(context.Context, membership.Member) error {
+func (f *failingIssuer) Clean(context.Context, membership.Member) error {
 	if f.cleanable.Load() {
 		return nil
 	}
 	return fmt.Errorf("failure %d", f.cleans.Add(1))
 }
 
-// TestFailuresAreNotTriedAgainAtOnce checks that failures are retried with an increasing backoff, also if each failure
+// TestFailures_RetriedWithBackoff checks that failures are retried with an increasing backoff, also if each failure
 // is written to the status.
-func TestFailuresAreNotTriedAgainAtOnce(t *testing.T) {
-	testkit.Virtual(t, testFailuresAreNotTriedAgainAtOnce)
+func TestFailures_RetriedWithBackoff(t *testing.T) {
+	testkit.Virtual(t, testFailuresRetriedWithBackoff)
 }
 
-func testFailuresAreNotTriedAgainAtOnce(t *testing.T) {
-	issuer := &failing{Issuer: &token.Issuer{}}
+func testFailuresRetriedWithBackoff(t *testing.T) {
+	issuer := &failingIssuer{Issuer: &token.Issuer{}}
 	h := startHub(t, newMemory(t),
 		hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: issuer}})
 	a := h.newAgent(h.token("failing", v1alpha1.JoinTokenSpec{AutoAccept: true}),
 		agent.Options{Name: "failing", Method: token.Method{}}).start()
 	h.request("id-failing", v1alpha1.AnswerPending, v1alpha1.ReasonIssueFailed)
 	pause(5 * time.Second)
-	require.Less(t, issuer.issues.Load(), int64(20), "to issue a credential was tried so often")
+	require.Less(t, issuer.issues.Load(), int64(20), "number of calls of Issue")
 	a.stop()
 
 	require.NoError(t, h.client.Delete(t.Context(), h.member("failing")))
 	h.eventually("the failure is shown", func() error {
-		said := messages(h.member("failing").Status.Conditions)
-		return orError(strings.Contains(said, "failure"), "%s", said)
+		message := messages(h.member("failing").Status.Conditions)
+		return orError(strings.Contains(message, "failure"), "%s", message)
 	})
 	before := issuer.cleans.Load() // The failure may have been shown late.
 	pause(5 * time.Second)
-	require.Less(t, issuer.cleans.Load()-before, int64(20), "to clean up was tried so often")
+	require.Less(t, issuer.cleans.Load()-before, int64(20), "number of calls of Clean")
 	issuer.cleanable.Store(true)
 	h.untilGone("failing")
 }
 
-// failsToRenew is an issuer that can be made to fail.
-type failsToRenew struct {
+// switchableIssuer is an issuer that can be made to fail.
+type switchableIssuer struct {
 	membership.Issuer
 	fails atomic.Bool
 }
 
-func (f *failsToRenew) Issue(ctx context.Context, member membership.Member,
+func (f *switchableIssuer) Issue(ctx context.Context, member membership.Member,
 	request v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
 	if f.fails.Load() {
 		return v1alpha1.Credential{}, errors.New("the issuer is on holiday")
@@ -319,15 +328,15 @@ func (f *failsToRenew) Issue(ctx context.Context, member membership.Member,
 	return f.Issuer.Issue(ctx, member, request)
 }
 
-// TestFailedRenewal checks that a renewal that fails is reported, and that the member is still joined and all its
-// other objects are reconciled.
-func TestFailedRenewal(t *testing.T) { testkit.Virtual(t, testFailedRenewal) }
+// TestRenewal_FailureIsReported checks that a renewal that fails is reported, and that the member is still joined and
+// all its other objects are reconciled.
+func TestRenewal_FailureIsReported(t *testing.T) { testkit.Virtual(t, testRenewalFailureIsReported) }
 
-func testFailedRenewal(t *testing.T) {
+func testRenewalFailureIsReported(t *testing.T) {
 	server := newMemory(t)
 	admin, err := client.New(server.Config(), client.Options{Scheme: newScheme()})
 	require.NoError(t, err)
-	issuer := &failsToRenew{Issuer: &token.Issuer{Client: admin, Reader: admin}}
+	issuer := &switchableIssuer{Issuer: &token.Issuer{Client: admin, Reader: admin}}
 	h := startHub(t, server,
 		hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: issuer}})
 	clock := &mustertest.Clock{}
@@ -360,11 +369,11 @@ func testRenewal(t *testing.T, h *testHub) {
 			for range 2 {
 				before := ptr.Deref(h.membership(name).Spec.Renewal, v1alpha1.RenewalAnswer{}).ID
 				clock.Move(lifetime * 79 / 100)
-				h.eventually("the credential is renewed, and in use", func() error {
+				h.eventually("the credential is renewed and in use", func() error {
 					self := h.membership(name)
 					answer := self.Spec.Renewal
 					renewed := answer != nil && answer.ID != before && answer.Credential != nil && self.Status.Renewal == nil
-					return orError(renewed, "asked %v, answered %v", self.Status.Renewal, answer)
+					return orError(renewed, "requested %v, answered %v", self.Status.Renewal, answer)
 				})
 				h.untilCondition(name, v1alpha1.ConditionCredentialValid, metav1.ConditionTrue, v1alpha1.ReasonIssued)
 				h.untilCondition(name, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
@@ -377,7 +386,7 @@ func testRenewal(t *testing.T, h *testHub) {
 	testkit.Step(t, "refused", func() {
 		clock := &mustertest.Clock{}
 		a := h.joined(bootstrap, agent.Options{Name: "renewal-refused", Clock: clock})
-		// With another type on record the one that the agent asks for is not issued any more; its access stays.
+		// With another recorded type, the type that the agent requests is not issued any more. The access stays.
 		h.change("renewal-refused", func(c *v1alpha1.MemberCluster) {
 			c.Spec.Credential = v1alpha1.CredentialIdentity
 			c.Spec.Identity = &rbacv1.Subject{Kind: "ServiceAccount", Name: membership.AgentName,
@@ -386,7 +395,7 @@ func testRenewal(t *testing.T, h *testHub) {
 		clock.Move(token.DefaultLifetime * 79 / 100)
 		h.untilCondition("renewal-refused", v1alpha1.ConditionCredentialValid, metav1.ConditionFalse,
 			v1alpha1.ReasonRenewalRefused)
-		h.eventually("the agent repeats it", func() error {
+		h.eventually("the agent reports the refusal", func() error {
 			valid := meta.FindStatusCondition(h.membership("renewal-refused").Status.Conditions,
 				v1alpha1.ConditionCredentialValid)
 			return orError(valid != nil && valid.Status == metav1.ConditionFalse, "%+v", valid)
@@ -421,11 +430,13 @@ func testIdentity(t *testing.T, h *testHub) {
 	a.stop()
 }
 
-// TestOldRequestsAreCollected checks that a request that is not accepted is deleted automatically, with its
+// TestJoinRequests_OldRequestsAreDeleted checks that a request that is not accepted is deleted automatically, with its
 // MemberCluster, and that an accepted one stays.
-func TestOldRequestsAreCollected(t *testing.T) { testkit.Virtual(t, testOldRequestsAreCollected) }
+func TestJoinRequests_OldRequestsAreDeleted(t *testing.T) {
+	testkit.Virtual(t, testJoinRequestsOldRequestsAreDeleted)
+}
 
-func testOldRequestsAreCollected(t *testing.T) {
+func testJoinRequestsOldRequestsAreDeleted(t *testing.T) {
 	clock := &mustertest.Clock{}
 	h := startHub(t, newMemory(t), hub.Options{Clock: clock, RequestTTL: time.Hour})
 	bootstrap := h.token("old", v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(-1))})
@@ -435,7 +446,7 @@ func testOldRequestsAreCollected(t *testing.T) {
 	in := h.joined(bootstrap, agent.Options{Name: "in"})
 
 	clock.Move(2 * time.Hour)
-	require.NoError(t, client.IgnoreNotFound(h.touch("id-ignored"))) // Timers are real: have it looked at.
+	require.NoError(t, client.IgnoreNotFound(h.touch("id-ignored"))) // Timers are real: trigger a reconcile.
 	h.untilGone("ignored")
 	h.untilClean("ignored")
 	h.untilPhase("in", v1alpha1.PhaseJoined)
@@ -459,8 +470,8 @@ func (h *testHub) touch(clusterID string) error {
 	return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("joinrequests").GroupResource(), clusterID)
 }
 
-// TestFloodIsBounded checks that a stolen bootstrap credential creates no more requests than the quota permits, and
-// that they are deleted after RequestTTL.
+// TestFloodIsBounded checks that a stolen bootstrap credential creates no more requests than the quota
+// permits, and that they are deleted after RequestTTL.
 func TestFloodIsBounded(t *testing.T) {
 	const quota = 3
 	p := localplane.ForTest(t, localplane.Options{Name: "flood"})
@@ -470,7 +481,7 @@ func TestFloodIsBounded(t *testing.T) {
 	requester, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(),
 		Mapper: h.client.RESTMapper()})
 	require.NoError(t, err)
-	var made int
+	var created int
 	var refused error
 	for n := 0; n < 50 && refused == nil; n++ {
 		claim, err := registration.NewClaimKey()
@@ -484,49 +495,49 @@ func TestFloodIsBounded(t *testing.T) {
 		err = requester.Create(t.Context(), request)
 		switch {
 		case err == nil:
-			made++
+			created++
 		case strings.Contains(err.Error(), "exceeded quota"):
 			refused = err
 		default:
-			pause(200 * time.Millisecond) // the API server has not seen the quota's status yet
+			pause(200 * time.Millisecond) // the API server has not observed the status of the quota yet
 		}
 	}
-	require.True(t, apierrors.IsForbidden(refused), "%d requests were made, and then: %v", made, refused)
-	require.LessOrEqual(t, made, quota)
-	h.eventually("there are no more members than requests", func() error {
+	require.True(t, apierrors.IsForbidden(refused), "%d requests were created, then: %v", created, refused)
+	require.LessOrEqual(t, created, quota)
+	h.eventually("the number of members equals that of the requests", func() error {
 		var clusters v1alpha1.MemberClusterList
 		if err := h.client.List(t.Context(), &clusters); err != nil {
 			return err
 		}
-		return orError(len(clusters.Items) == made, "%d members, %d requests", len(clusters.Items), made)
+		return orError(len(clusters.Items) == created, "%d members, %d requests", len(clusters.Items), created)
 	})
 
-	// Finalizers keep them neither from an administrator nor beyond their time.
+	// Finalizers block neither a deletion by an administrator nor the deletion of old requests.
 	var list v1alpha1.JoinRequestList
 	require.NoError(t, h.client.List(t.Context(), &list))
 	require.NoError(t, h.client.Delete(t.Context(), &list.Items[0]))
-	h.eventually("the one is gone that an administrator deleted", func() error {
+	h.eventually("the request that an administrator deleted is removed", func() error {
 		err := h.client.Get(t.Context(), client.ObjectKeyFromObject(&list.Items[0]), &v1alpha1.JoinRequest{})
 		return orError(apierrors.IsNotFound(err), "%v", err)
 	})
 	clock.Move(48 * time.Hour)
 	for _, request := range list.Items[1:] {
-		// Timers are real: have it looked at. Another event may have been earlier.
+		// Timers are real: trigger a reconcile. Another event may have been earlier.
 		require.NoError(t, client.IgnoreNotFound(h.touch(request.Spec.ClusterID)))
 	}
-	h.eventually("all are gone", func() error {
+	h.eventually("all requests are deleted", func() error {
 		if err := h.client.List(t.Context(), &list); err != nil {
 			return err
 		}
-		return orError(len(list.Items) == 0, "%d requests are there", len(list.Items))
+		return orError(len(list.Items) == 0, "%d requests exist", len(list.Items))
 	})
 }
 
-// TestHubRestart checks that a hub that starts when all objects exist writes nothing, and that all members stay
-// healthy.
-func TestHubRestart(t *testing.T) { testkit.Virtual(t, testHubRestart) }
+// TestHub_RestartWritesNothing checks that a hub that starts when all objects exist writes nothing, and that all
+// members stay healthy.
+func TestHub_RestartWritesNothing(t *testing.T) { testkit.Virtual(t, testHubRestartWritesNothing) }
 
-func testHubRestart(t *testing.T) {
+func testHubRestartWritesNothing(t *testing.T) {
 	server := newMemory(t)
 	h := startHub(t, server, hub.Options{})
 	bootstrap := h.token("restart", v1alpha1.JoinTokenSpec{})
@@ -537,10 +548,10 @@ func testHubRestart(t *testing.T) {
 
 	var counted requests
 	h = startHub(t, server, hub.Options{}, counted.wrap)
-	pause(8 * time.Second) // longer than the grace
-	// It increases its epoch, and writes nothing else.
+	pause(8 * time.Second) // longer than the grace period
+	// The hub increases its epoch and writes nothing else.
 	if diff := cmp.Diff(map[string]int{"PUT configmaps": 1}, writes(counted.take())); diff != "" {
-		t.Errorf("what the hub wrote when it started (-want +got):\n%s", diff)
+		t.Errorf("writes of a starting hub (-want +got):\n%s", diff)
 	}
 	require.Equal(t, before.Status.Conditions, h.member("restart").Status.Conditions)
 	h.remove("restart")
@@ -563,7 +574,7 @@ func TestEvents_EachTransition(t *testing.T) {
 // untilEvents waits until there are events with these reasons about an object.
 func (h *testHub) untilEvents(uid types.UID, reasons ...string) {
 	h.t.Helper()
-	h.eventually("all transitions have left an event", func() error {
+	h.eventually("all transitions have an Event", func() error {
 		var list eventsv1.EventList
 		if err := h.client.List(h.t.Context(), &list, client.InNamespace(corev1.NamespaceDefault)); err != nil {
 			return err
@@ -615,11 +626,13 @@ func testOrphans(t *testing.T, h *testHub) {
 	a.stop()
 }
 
-// TestAcceptor checks that the Acceptor of a product decides, and that its delays and panics affect only the request
-// that they concern.
-func TestAcceptor(t *testing.T) { testkit.Virtual(t, testAcceptor) }
+// TestAcceptor_FailuresAreIsolated checks that the Acceptor of a product decides, and that its delays and panics
+// affect only the request that they concern.
+func TestAcceptor_FailuresAreIsolated(t *testing.T) {
+	testkit.Virtual(t, testAcceptorFailuresAreIsolated)
+}
 
-func testAcceptor(t *testing.T) {
+func testAcceptorFailuresAreIsolated(t *testing.T) {
 	var down atomic.Bool
 	down.Store(true)
 	acceptor := membership.AcceptorFunc(func(ctx context.Context, request *v1alpha1.JoinRequest) (membership.Acceptance,
@@ -655,17 +668,17 @@ func testAcceptor(t *testing.T) {
 	blocked := h.request("id-policy-held", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
 	require.Contains(t, messages(blocked.Status.Conditions), "Ask the network team.")
 
-	began := time.Now()
+	start := time.Now()
 	agents = append(agents, h.newAgent(bootstrap, agent.Options{Name: "policy-fine"}).start())
 	h.untilPhase("policy-fine", v1alpha1.PhaseJoined)
-	require.Less(t, time.Since(began), 14*time.Second, "it waited for a slow policy about another member")
+	require.Less(t, time.Since(start), 14*time.Second, "a slow Acceptor delays no other member")
 	h.remove("policy-fine")
 
-	for name, why := range map[string]string{
+	for name, text := range map[string]string{
 		"policy-slow": "deadline exceeded", "policy-panics": "panicked", "policy-down": "no route to the inventory",
 	} {
 		failed := h.request("id-"+name, v1alpha1.AnswerPending, v1alpha1.ReasonPolicyFailed)
-		require.Contains(t, messages(failed.Status.Conditions), why)
+		require.Contains(t, messages(failed.Status.Conditions), text)
 	}
 	down.Store(false)
 	h.untilPhase("policy-down", v1alpha1.PhaseJoined)
@@ -674,7 +687,7 @@ func testAcceptor(t *testing.T) {
 	require.NoError(t, h.touch("id-policy-panics"))
 	h.eventually("a request without a decision is deleted automatically", func() error {
 		var list v1alpha1.JoinRequestList
-		return errors.Join(h.client.List(t.Context(), &list), nothingOf(&list, func(o client.Object) bool {
+		return errors.Join(h.client.List(t.Context(), &list), requireNone(&list, func(o client.Object) bool {
 			return o.(*v1alpha1.JoinRequest).Spec.Name == "policy-panics" && o.GetLabels()["touched"] != ""
 		}))
 	})

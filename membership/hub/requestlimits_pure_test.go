@@ -8,10 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestRequestLimits_NewestGoes checks that the requests of each token are counted separately, and that the newest
-// requests of a token are returned one after the other, until the token is within the limit, in whatever order they
-// are observed.
-func TestRequestLimits_NewestGoes(t *testing.T) {
+// TestRequestLimits_NewestExceedsLimit checks that the requests of each token are counted separately, and that the
+// newest requests of a token are returned one after the other, until the token is within the limit, in whatever order
+// they are observed.
+func TestRequestLimits_NewestExceedsLimit(t *testing.T) {
 	at := func(second int) metav1.Time { return metav1.NewTime(time.Unix(int64(second), 0)) }
 	l := newRequestLimits(2)
 	require.Empty(t, l.enter("a", "a5", at(5)))
@@ -21,10 +21,10 @@ func TestRequestLimits_NewestGoes(t *testing.T) {
 	require.Equal(t, "a5", l.enter("a", "a3", at(3)))
 	require.Equal(t, "a5", l.enter("a", "a2", at(2)))
 	require.Equal(t, "a4", l.leave("a5"))
-	require.Equal(t, "a4", l.enter("a", "a4", at(4)), "it is counted once")
+	require.Equal(t, "a4", l.enter("a", "a4", at(4)), "a request is counted once")
 	require.Empty(t, l.leave("a4"))
 	require.Empty(t, l.leave("unknown"))
-	require.Equal(t, "b2", l.enter("b", "a3", at(0)), "a request of another token than before")
+	require.Equal(t, "b2", l.enter("b", "a3", at(0)), "the token of a request has changed")
 	require.Empty(t, l.enter("a", "a6", at(6)))
 	for name := range map[string]bool{"a2": true, "a3": true, "a6": true, "b1": true, "b2": true} {
 		l.leave(name)

@@ -31,15 +31,15 @@ func TestJoinRequest_LimitOfOneToken(t *testing.T) {
 	other := h.token("other", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	thief := h.requester(stolen)
 
-	ask := func(name string, c client.Client, bootstrap *registration.Bootstrap) error {
-		request := newAsker(t, name, csr.Method{}, bootstrap).request
+	send := func(name string, c client.Client, bootstrap *registration.Bootstrap) error {
+		request := newRequestSender(t, name, csr.Method{}, bootstrap).request
 		err := c.Create(t.Context(), request)
 		for apierrors.IsConflict(err) {
 			err = c.Create(t.Context(), request)
 		}
 		return err
 	}
-	h.eventually("the quota admits a request", func() error { return ask("first", thief, stolen) })
+	h.eventually("the quota admits a request", func() error { return send("first", thief, stolen) })
 	h.request("id-first", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
 	pause(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // creationTimestamp has seconds
 
@@ -47,7 +47,7 @@ func TestJoinRequest_LimitOfOneToken(t *testing.T) {
 	forged.Key = make([]byte, len(stolen.Key))
 	for i := range 40 {
 		for kind, bootstrap := range map[string]*registration.Bootstrap{"flood": stolen, "forged": &forged} {
-			err := ask(fmt.Sprintf("%s-%d", kind, i), thief, bootstrap)
+			err := send(fmt.Sprintf("%s-%d", kind, i), thief, bootstrap)
 			require.True(t, err == nil || apierrors.IsForbidden(err), "%v", err) // Forbidden: the quota is used up
 		}
 	}
@@ -77,9 +77,10 @@ func TestJoinRequest_LimitOfOneToken(t *testing.T) {
 	})
 	h.request("id-first", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
 
-	began, innocent := time.Now(), h.requester(other)
-	h.eventually("the quota admits the request of another token", func() error { return ask("innocent", innocent, other) })
-	t.Logf("the quota admits the request of another token after %s", time.Since(began))
+	start, innocent := time.Now(), h.requester(other)
+	h.eventually("the quota admits the request of another token",
+		func() error { return send("innocent", innocent, other) })
+	t.Logf("the quota admits the request of another token after %s", time.Since(start))
 	h.request("id-innocent", v1alpha1.AnswerIssued, v1alpha1.ReasonIssued)
 }
 
@@ -98,11 +99,11 @@ func TestJoinRequest_TokenEnds(t *testing.T) {
 	}
 	for name, bootstrap := range tokens {
 		h.eventually("the quota admits a request", func() error {
-			return h.requester(bootstrap).Create(t.Context(), newAsker(t, name, csr.Method{}, bootstrap).request)
+			return h.requester(bootstrap).Create(t.Context(), newRequestSender(t, name, csr.Method{}, bootstrap).request)
 		})
 		h.request("id-"+name, v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
 	}
-	createRequest(t, h.requester(tokens["deleted"]), newAsker(t, "accepted", csr.Method{}, tokens["deleted"]))
+	createRequest(t, h.requester(tokens["deleted"]), newRequestSender(t, "accepted", csr.Method{}, tokens["deleted"]))
 	h.request("id-accepted", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
 	h.change("accepted", func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
 	h.request("id-accepted", v1alpha1.AnswerIssued, v1alpha1.ReasonIssued)

@@ -25,8 +25,8 @@ func (h *testHub) requester(bootstrap *registration.Bootstrap) client.Client {
 	return c
 }
 
-// asker creates JoinRequests without an agent.
-type asker struct {
+// requestSender creates JoinRequests without an agent.
+type requestSender struct {
 	request *v1alpha1.JoinRequest
 	claim   *registration.ClaimKey
 	private []byte
@@ -35,17 +35,17 @@ type asker struct {
 
 // createRequest creates a JoinRequest. It retries after a conflict, like agents: the API server counts the requests in
 // the status of a ResourceQuota, and fails if other requests changed the status at the same time.
-func createRequest(t testing.TB, c client.Client, a *asker) {
+func createRequest(t testing.TB, c client.Client, a *requestSender) {
 	t.Helper()
 	require.NoError(t, retry.OnError(retry.DefaultBackoff, apierrors.IsConflict, func() error {
 		return c.Create(t.Context(), a.request)
 	}))
 }
 
-// newAsker returns an asker whose request is proved by bootstrap, if that is not nil. Its cluster ID is that of a test
-// agent with the same name.
-func newAsker(t testing.TB, name string, method registration.Method, bootstrap *registration.Bootstrap,
-	changes ...func(*v1alpha1.JoinRequest)) *asker {
+// newRequestSender returns a requestSender whose request is proved by bootstrap, if that is not nil. Its cluster ID
+// is that of a test agent with the same name.
+func newRequestSender(t testing.TB, name string, method registration.Method, bootstrap *registration.Bootstrap,
+	changes ...func(*v1alpha1.JoinRequest)) *requestSender {
 	t.Helper()
 	claim, err := registration.NewClaimKey()
 	require.NoError(t, err)
@@ -59,11 +59,12 @@ func newAsker(t testing.TB, name string, method registration.Method, bootstrap *
 		change(request)
 	}
 	require.NoError(t, registration.Sign(request, claim, bootstrap))
-	return &asker{request: request, claim: claim, private: private, method: method}
+	return &requestSender{request: request, claim: claim, private: private, method: method}
 }
 
-// config returns the config of the asker with the issued credential.
-func (a *asker) config(h *testHub, bootstrap *registration.Bootstrap, answered *v1alpha1.JoinRequest) *rest.Config {
+// config returns the config of the agent with the issued credential.
+func (a *requestSender) config(h *testHub, bootstrap *registration.Bootstrap,
+	answered *v1alpha1.JoinRequest) *rest.Config {
 	h.t.Helper()
 	material, err := a.method.Open(a.claim, a.private, *answered.Status.Credential)
 	require.NoError(h.t, err)

@@ -30,8 +30,8 @@ type rewinding struct {
 
 func (r rewinding) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := r.RoundTripper.RoundTrip(request)
-	monitors := strings.HasSuffix(request.URL.Path, "/memberclusters") && request.URL.Query().Get("limit") == "1"
-	if err != nil || response.StatusCode != http.StatusOK || !monitors || !r.rewound.Swap(true) {
+	isVersionCheck := strings.HasSuffix(request.URL.Path, "/memberclusters") && request.URL.Query().Get("limit") == "1"
+	if err != nil || response.StatusCode != http.StatusOK || !isVersionCheck || !r.rewound.Swap(true) {
 		return response, err
 	}
 	var list map[string]any
@@ -50,7 +50,7 @@ func (r rewinding) RoundTrip(request *http.Request) (*http.Response, error) {
 // TestRewound_EndsEveryController checks that a hub whose store is restored while it runs ends with its whole manager,
 // including other controllers of the program: their caches are as stale as the hub's.
 func TestRewound_EndsEveryController(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{}) // installs what a hub needs
+	h := startHub(t, plane.ForTest(t), hub.Options{}) // installs the definitions and permissions
 	h.stop()
 	var rewound atomic.Bool
 	config := rest.CopyConfig(h.config)
@@ -61,10 +61,10 @@ func TestRewound_EndsEveryController(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.NoError(t, hub.SetupWithManager(mgr, hub.Options{}))
-	began, ended := make(chan struct{}), make(chan struct{})
+	started, ended := make(chan struct{}), make(chan struct{})
 	// stands for placements, WorkSets and add-ons
 	require.NoError(t, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		close(began)
+		close(started)
 		<-ctx.Done()
 		close(ended)
 		return nil
@@ -72,14 +72,14 @@ func TestRewound_EndsEveryController(t *testing.T) {
 	failed := make(chan error, 1)
 	go func() { failed <- mgr.Start(t.Context()) }()
 	within := time.After(5 * time.Minute)
-	for _, step := range []<-chan struct{}{began, ended} {
+	for _, step := range []<-chan struct{}{started, ended} {
 		select {
 		case <-step:
 		case err := <-failed:
-			failed <- err // it may be the first to be noticed
+			failed <- err // the error may be received first
 			<-step
 		case <-within:
-			t.Fatal("the manager neither began nor ended")
+			t.Fatal("the manager has not started or not ended")
 		}
 	}
 	var want *storeversion.RewoundError

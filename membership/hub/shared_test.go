@@ -30,7 +30,7 @@ func TestSharedClusterRoles_Restored(t *testing.T) {
 
 func testSharedClusterRolesRestored(t *testing.T) {
 	h := startHub(t, newMemory(t), hub.Options{})
-	h.restoresRoles("the start")
+	h.requireRoles("the start")
 	for name, rules := range sharedRules() {
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		mustertest.Change(t, h.client, role, func(role *rbacv1.ClusterRole) {
@@ -39,9 +39,9 @@ func testSharedClusterRolesRestored(t *testing.T) {
 			})
 		})
 	}
-	h.restoresRoles("an update")
+	h.requireRoles("an update")
 	h.deleteRoles()
-	h.restoresRoles("a deletion")
+	h.requireRoles("a deletion")
 }
 
 // TestSharedClusterRoles_DeletedBeforeTheFirstList checks that the hub creates ClusterRoles again that are deleted
@@ -80,7 +80,7 @@ func testSharedClusterRolesDeletedBeforeTheFirstList(t *testing.T) {
 	}
 	h.deleteRoles()
 	close(proceed)
-	h.restoresRoles("a deletion before the first list")
+	h.requireRoles("a deletion before the first list")
 }
 
 // sharedRules returns the rules of the ClusterRoles that all members share.
@@ -99,7 +99,7 @@ func (h *testHub) deleteRoles() {
 	}
 }
 
-func (h *testHub) restoresRoles(after string) {
+func (h *testHub) requireRoles(after string) {
 	h.t.Helper()
 	for name, rules := range sharedRules() {
 		mustertest.Eventually(h.t, 2*time.Minute, fmt.Sprintf("ClusterRole %s is restored after %s", name, after),

@@ -32,7 +32,7 @@ func testTakeover(t *testing.T, h *testHub) {
 		{"takeover-token", token.Method{}, token.Method{}},
 	} {
 		testkit.Step(t, test.name, func() {
-			reads := func(agent *asker) func() error {
+			readerOf := func(agent *requestSender) func() error {
 				config := agent.config(h, bootstrap, h.answer(agent, v1alpha1.AnswerIssued))
 				c, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
 				require.NoError(t, err)
@@ -42,38 +42,39 @@ func testTakeover(t *testing.T, h *testHub) {
 				}
 			}
 			evicted := func(read func() error) {
-				h.eventually("the agent before is out", func() error {
+				h.eventually("the former agent has no access", func() error {
 					err := read()
 					return orError(apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err), "%v", err)
 				})
 			}
-			first, second := newAsker(t, test.name, test.before, bootstrap), newAsker(t, test.name, test.after, bootstrap)
+			first, second := newRequestSender(t, test.name, test.before, bootstrap),
+				newRequestSender(t, test.name, test.after, bootstrap)
 			requester := h.requester(bootstrap)
 			createRequest(t, requester, first)
-			firstReads := reads(first)
-			h.eventually("the first is in", firstReads)
+			readAsFirst := readerOf(first)
+			h.eventually("the first agent has access", readAsFirst)
 			createRequest(t, requester, second)
 			h.answer(second, v1alpha1.AnswerHeld)
-			require.NoError(t, firstReads())
+			require.NoError(t, readAsFirst())
 
 			h.change(test.name, func(c *v1alpha1.MemberCluster) { c.Spec.Claim = second.claim.Fingerprint() })
-			secondReads := reads(second)
-			h.eventually("the second is in", secondReads)
-			evicted(firstReads)
+			readAsSecond := readerOf(second)
+			h.eventually("the second agent has access", readAsSecond)
+			evicted(readAsFirst)
 			require.Equal(t, test.after.Type(), h.member(test.name).Spec.Credential)
 
-			for _, former := range []*asker{first, second} { // Their requests would claim the member again at once.
+			for _, former := range []*requestSender{first, second} { // Their requests would claim the member again at once.
 				require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), former.request)))
 			}
 			h.change(test.name, func(c *v1alpha1.MemberCluster) { c.Spec.Claim = "" })
-			evicted(secondReads)
+			evicted(readAsSecond)
 			h.remove(test.name)
 		})
 	}
 }
 
-// answer waits for the answer to the request of an asker.
-func (h *testHub) answer(a *asker, want v1alpha1.JoinAnswer) *v1alpha1.JoinRequest {
+// answer waits for the answer to a request.
+func (h *testHub) answer(a *requestSender, want v1alpha1.JoinAnswer) *v1alpha1.JoinRequest {
 	h.t.Helper()
 	request := &v1alpha1.JoinRequest{}
 	h.eventually("the answer to "+a.request.Name+" is "+string(want), func() error {
@@ -85,32 +86,32 @@ func (h *testHub) answer(a *asker, want v1alpha1.JoinAnswer) *v1alpha1.JoinReque
 	return request
 }
 
-// TestLaggingClaims checks that a hub whose cache does not show yet that the claim was assigned to another agent
+// TestLaggingCache_Claims checks that a hub whose cache does not show yet that the claim was assigned to another agent
 // issues no credential to the previous agent, which would revoke that of the other one.
-func TestLaggingClaims(t *testing.T) { testkit.Virtual(t, testLaggingClaims) }
+func TestLaggingCache_Claims(t *testing.T) { testkit.Virtual(t, testLaggingCacheClaims) }
 
-func testLaggingClaims(t *testing.T) {
-	clusters := lagging{of: "/memberclusters"}
+func testLaggingCacheClaims(t *testing.T) {
+	clusters := lagging{suffix: "/memberclusters"}
 	h := startHub(t, newMemory(t), hub.Options{}, clusters.wrap)
 	bootstrap := h.token("claims", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	requester := h.requester(bootstrap)
-	defer clusters.flow()
+	defer clusters.resume()
 
-	// JoinRequests: accepted and prepared beforehand.
-	early := newAsker(t, "early", token.Method{}, bootstrap)
+	// A member that is accepted and prepared, without a request.
+	early := newRequestSender(t, "early", token.Method{}, bootstrap)
 	require.NoError(t, h.client.Create(t.Context(),
 		&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "early"}, Spec: v1alpha1.MemberClusterSpec{
 			Accepted: new(true), ClusterID: "id-early", Claim: early.claim.Fingerprint(), Credential: v1alpha1.CredentialToken,
 		}}))
-	// In the fleet: about to renew.
-	late := newAsker(t, "late", token.Method{}, bootstrap)
+	// A joined member that renews its credential.
+	late := newRequestSender(t, "late", token.Method{}, bootstrap)
 	createRequest(t, requester, late)
 	config := late.config(h, bootstrap, h.answer(late, v1alpha1.AnswerIssued))
 	agent, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
 	require.NoError(t, err)
 	h.untilCondition("early", v1alpha1.ConditionReadyToJoin, metav1.ConditionTrue, v1alpha1.ReasonPrepared)
-	pause(time.Second) // the hub's caches show all of it
-	clusters.stand()
+	pause(time.Second) // for the caches of the hub
+	clusters.pause()
 	other, err := registration.NewClaimKey()
 	require.NoError(t, err)
 	for _, name := range []string{"early", "late"} {
@@ -131,7 +132,7 @@ func testLaggingClaims(t *testing.T) {
 	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(early.request), early.request))
 	require.Nil(t, early.request.Status.Credential, early.request.Status.Answer)
 
-	clusters.flow()
+	clusters.resume()
 	h.answer(early, v1alpha1.AnswerHeld)
 	h.eventually("the renewal is refused", func() error {
 		answer := h.membership("late").Spec.Renewal

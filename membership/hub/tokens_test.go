@@ -25,12 +25,12 @@ func TestJoin_RequiresToken(t *testing.T) { testkit.Virtual(t, testJoinRequiresT
 
 func testJoinRequiresToken(t *testing.T) {
 	var mu sync.Mutex
-	var asked []string
+	var called []string
 	policy := membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Acceptance,
 		error) {
 		mu.Lock()
 		defer mu.Unlock()
-		asked = append(asked, request.Spec.Name)
+		called = append(called, request.Spec.Name)
 		if token := request.Spec.Token; token != nil && token.Name == "trusted" {
 			return membership.Acceptance{Decision: membership.Accept}, nil
 		}
@@ -41,9 +41,9 @@ func testJoinRequiresToken(t *testing.T) {
 	weak := h.token("weak", v1alpha1.JoinTokenSpec{})
 	h.token("trusted", v1alpha1.JoinTokenSpec{})
 	requester := h.requester(bound)
-	ask := func(a *asker) {
+	send := func(a *requestSender) {
 		createRequest(t, requester, a)
-		// Another hub on this plane may let it in.
+		// Another hub on this plane may accept it.
 		t.Cleanup(func() { _ = h.client.Delete(context.Background(), a.request) })
 	}
 	announce := func(name string, spec v1alpha1.MemberClusterSpec) {
@@ -56,22 +56,22 @@ func testJoinRequiresToken(t *testing.T) {
 	}
 
 	announce("announced", v1alpha1.MemberClusterSpec{Accepted: new(true)})
-	ask(newAsker(t, "announced", csr.Method{}, nil))
+	send(newRequestSender(t, "announced", csr.Method{}, nil))
 	denied := h.request("id-announced", v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused)
 	require.Contains(t, messages(denied.Status.Conditions), "spec.token: is not set, and this hub requires a JoinToken")
 	require.Empty(t, h.member("announced").Spec.Claim)
-	ask(newAsker(t, "unknown", csr.Method{}, nil))
+	send(newRequestSender(t, "unknown", csr.Method{}, nil))
 	h.request("id-unknown", v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused)
 	require.True(t, h.isGone("unknown"), "nothing is created for a denied request")
 
-	// That a member is missing without a record of a leave ends no membership, and needs a token like everything else.
-	ask(newAsker(t, "gone", csr.Method{}, nil, func(r *v1alpha1.JoinRequest) { r.Spec.MemberUID = "gone" }))
+	// A member that is missing without a tombstone needs a token like all other requests.
+	send(newRequestSender(t, "gone", csr.Method{}, nil, func(r *v1alpha1.JoinRequest) { r.Spec.MemberUID = "gone" }))
 	h.request("id-gone", v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused)
 
-	// A claim that came in by one token does not come back in the name of a better one.
+	// A claim that used one token cannot use the name of another token.
 	announce("renamed", v1alpha1.MemberClusterSpec{})
-	first := newAsker(t, "renamed", csr.Method{}, weak)
-	ask(first)
+	first := newRequestSender(t, "renamed", csr.Method{}, weak)
+	send(first)
 	blocked := h.request("id-renamed", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
 	require.NoError(t, h.client.Delete(t.Context(), blocked))
 	again := &v1alpha1.JoinRequest{ObjectMeta: metav1.ObjectMeta{Namespace: blocked.Namespace}, Spec: first.request.Spec}
@@ -85,16 +85,16 @@ func testJoinRequiresToken(t *testing.T) {
 
 	mu.Lock()
 	defer mu.Unlock()
-	slices.Sort(asked)
-	require.Equal(t, []string{"renamed"}, slices.Compact(asked))
+	slices.Sort(called)
+	require.Equal(t, []string{"renamed"}, slices.Compact(called))
 }
 
-// TestWithoutTokenByOption checks that a product that admits JoinRequests itself can use AllowWithoutToken.
-func TestWithoutTokenByOption(t *testing.T) { testkit.Virtual(t, testWithoutTokenByOption) }
+// TestJoin_AllowWithoutToken checks that a product that admits JoinRequests itself can use AllowWithoutToken.
+func TestJoin_AllowWithoutToken(t *testing.T) { testkit.Virtual(t, testJoinAllowWithoutToken) }
 
-func testWithoutTokenByOption(t *testing.T) {
+func testJoinAllowWithoutToken(t *testing.T) {
 	h := startHub(t, newMemory(t), hub.Options{AllowWithoutToken: true})
-	a := newAsker(t, "tokenless", csr.Method{}, nil)
+	a := newRequestSender(t, "tokenless", csr.Method{}, nil)
 	createRequest(t, h.requester(h.token("tokenless", v1alpha1.JoinTokenSpec{})), a)
 	h.request("id-tokenless", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
 	h.change("tokenless", func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
@@ -118,7 +118,7 @@ func testStolenCredentialIsNotRenewed(t *testing.T, h *testHub) {
 	bootstrap := h.token("stolen", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	for name, method := range map[string]registration.Method{"stolen-token": token.Method{}, "stolen-csr": csr.Method{}} {
 		testkit.Step(t, name, func() {
-			agent := newAsker(t, name, method, bootstrap)
+			agent := newRequestSender(t, name, method, bootstrap)
 			createRequest(t, h.requester(bootstrap), agent)
 			config := agent.config(h, bootstrap, h.request("id-"+name, v1alpha1.AnswerIssued, v1alpha1.ReasonIssued))
 			member, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
@@ -128,9 +128,9 @@ func testStolenCredentialIsNotRenewed(t *testing.T, h *testHub) {
 			require.NoError(t, err)
 
 			for _, test := range []struct {
-				id     string
-				sign   func(*v1alpha1.Renewal)
-				refuse string
+				id      string
+				sign    func(*v1alpha1.Renewal)
+				refusal string
 			}{
 				{"unsigned", func(*v1alpha1.Renewal) {}, "signature: must be set"},
 				{"by-another-key", func(r *v1alpha1.Renewal) { require.NoError(t, registration.SignRenewal(r, uid, thief)) },
@@ -147,33 +147,33 @@ func testStolenCredentialIsNotRenewed(t *testing.T, h *testHub) {
 				renewal := &v1alpha1.Renewal{ID: test.id, Request: request}
 				test.sign(renewal)
 				before := h.membership(name)
-				asks := before.DeepCopy()
-				asks.Status.Renewal = renewal
-				require.NoError(t, member.Status().Patch(t.Context(), asks, client.MergeFrom(before)))
+				after := before.DeepCopy()
+				after.Status.Renewal = renewal
+				require.NoError(t, member.Status().Patch(t.Context(), after, client.MergeFrom(before)))
 				var answer *v1alpha1.RenewalAnswer
 				h.eventually("renewal "+test.id+" is answered", func() error {
 					answer = h.membership(name).Spec.Renewal
 					return orError(answer != nil && answer.ID == test.id, "%+v", answer)
 				})
-				require.Equal(t, test.refuse == "", answer.Credential != nil, test.id)
-				require.Contains(t, answer.Refused, test.refuse, test.id)
+				require.Equal(t, test.refusal == "", answer.Credential != nil, test.id)
+				require.Contains(t, answer.Refused, test.refusal, test.id)
 			}
 			h.remove(name)
 		})
 	}
 }
 
-// TestTokensOfOneMember checks that a token that a MemberCluster owns admits only that member, so that a late request
-// creates no other one.
-func TestTokensOfOneMember(t *testing.T) { testkit.Virtual(t, testTokensOfOneMember) }
+// TestJoinToken_OwnedByMember checks that a token that a MemberCluster owns admits only that member, so that a late
+// request creates no other one.
+func TestJoinToken_OwnedByMember(t *testing.T) { testkit.Virtual(t, testJoinTokenOwnedByMember) }
 
-func testTokensOfOneMember(t *testing.T) {
+func testJoinTokenOwnedByMember(t *testing.T) {
 	h := startHub(t, newMemory(t), hub.Options{})
 	bootstrap := h.token("owned", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	owner := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}
 	require.NoError(t, h.client.Create(t.Context(), owner))
 	t.Cleanup(func() { _ = h.client.Delete(context.Background(), owner) })
-	h.eventually("the token is owned", func() error {
+	h.eventually("the token has an owner", func() error {
 		token := &v1alpha1.JoinToken{}
 		if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: "owned"},
 			token); err != nil {
@@ -185,19 +185,19 @@ func testTokensOfOneMember(t *testing.T) {
 		return h.client.Update(t.Context(), token)
 	})
 	requester := h.requester(bootstrap)
-	ask := func(name string) {
-		request := newAsker(t, name, csr.Method{}, bootstrap).request
-		// the quota is counted first
+	send := func(name string) {
+		request := newRequestSender(t, name, csr.Method{}, bootstrap).request
+		// the API server must observe the quota first
 		h.eventually("a JoinRequest can be created", func() error {
 			return requester.Create(t.Context(), request.DeepCopy())
 		})
 		t.Cleanup(func() { _ = h.client.Delete(context.Background(), request) })
 	}
-	ask("stranger")
+	send("stranger")
 	denied := h.request("id-stranger", v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused)
 	require.Contains(t, messages(denied.Status.Conditions), "for a single MemberCluster")
 	require.True(t, h.isGone("stranger"))
-	ask("owner")
+	send("owner")
 	h.untilCondition("owner", v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted)
 }
 
@@ -213,28 +213,28 @@ func testProtectedLabels(t *testing.T) {
 	open := h.token("open", v1alpha1.JoinTokenSpec{
 		AutoAccept: true, AllowedLabels: []v1alpha1.AllowedLabel{{Key: "region", Values: []string{"eu"}}},
 	})
-	ask := func(name string, bootstrap *registration.Bootstrap) {
-		request := newAsker(t, name, csr.Method{}, bootstrap, func(r *v1alpha1.JoinRequest) {
+	send := func(name string, bootstrap *registration.Bootstrap) {
+		request := newRequestSender(t, name, csr.Method{}, bootstrap, func(r *v1alpha1.JoinRequest) {
 			r.Spec.Labels = map[string]string{"region": "eu"}
 		}).request
 		hub := h.requester(bootstrap)
 		h.eventually("the hub accepts the request", func() error { return hub.Create(t.Context(), request.DeepCopy()) })
 		t.Cleanup(func() { _ = h.client.Delete(context.Background(), request) })
 	}
-	ask("steered", strict)
+	send("steered", strict)
 	denied := h.request("id-steered", v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused)
 	require.Contains(t, messages(denied.Status.Conditions), `spec.labels["region"]`)
 	require.Contains(t, messages(denied.Status.Conditions), `allowedLabels`)
 	require.True(t, h.isGone("steered"))
 
-	ask("allowed", open)
+	send("allowed", open)
 	h.untilCondition("allowed", v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted)
 	require.Equal(t, "eu", h.member("allowed").Labels["region"])
 
 	predefined := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "predefined"}}
 	predefined.Spec = v1alpha1.MemberClusterSpec{ClusterID: "id-predefined", Accepted: new(true)}
 	require.NoError(t, h.client.Create(t.Context(), predefined))
-	ask("predefined", strict)
+	send("predefined", strict)
 	h.request("id-predefined", v1alpha1.AnswerIssued, v1alpha1.ReasonIssued)
 	require.Empty(t, h.member("predefined").Labels["region"], "the labels of a request do not change an existing member")
 	h.remove("allowed")
