@@ -232,13 +232,13 @@ func TestMonitor(t *testing.T) {
 			}
 		}},
 		{"no loss for sixteen grace periods", "earlier losses no longer count as flaps", func(p *scenario) {
-			for range 3 {
-				p.beat("a")
-				p.pass(grace)
-			}
-			p.beats(17*grace, "a")
+			p.track(time.Minute, "b") // The losses of an only member are outages, and no flaps.
+			p.beat("a")
+			p.beats(grace, "b")
+			p.beats(17*grace, "a", "b")
 			p.want(Healthy, "a")
-			p.pass(grace)
+			p.beats(grace, "b")
+			p.want(Lost, "a")
 			p.beat("a")
 			p.want(Healthy, "a")
 		}},

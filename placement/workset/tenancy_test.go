@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -196,7 +197,8 @@ func testTenancyForgedDecision(t *testing.T) {
 	}
 	require.NoError(t, h.client.Create(t.Context(), forged))
 	h.eventually("the forged decision is removed or reported", func() bool {
-		return h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "forged"}, forged) != nil ||
+		err := h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "forged"}, forged)
+		return apierrors.IsNotFound(err) ||
 			h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonNotAllowed
 	})
 	require.Equal(t, map[string]string{"mine/web-0": "agent"}, h.executors("web"))

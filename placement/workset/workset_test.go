@@ -198,8 +198,7 @@ func testRolloutRollsBack(t *testing.T) {
 	h.simulateAgents()
 	h.eventually("all clusters are rolled back", func() bool {
 		s := h.get("web").Status
-		return s.Rollout.Phase == v1alpha1.PhaseRolledBack && s.Counts.Available == 4 ||
-			s.Rollout.Phase == v1alpha1.PhaseRolledBack
+		return s.Rollout.Phase == v1alpha1.PhaseRolledBack && s.Counts.Available == 4
 	})
 	for name, work := range h.works("web") {
 		require.Contains(t, string(work.Spec.Manifests[0].Raw), "blue", name)
