@@ -17,8 +17,8 @@ func Check(scheme *runtime.Scheme, kinds ...schema.GroupVersionKind) error {
 			continue
 		}
 		folder, _, _ := strings.Cut(kind.Group, ".")
-		return fmt.Errorf("the manager's scheme does not contain %s of %s: call AddToScheme of package %s/%s before the setup",
-			kind.Kind, kind.GroupVersion(), folder, kind.Version)
+		return fmt.Errorf("the manager's scheme does not contain %s of %s: call AddToScheme of package %s/%s before the "+
+			"setup", kind.Kind, kind.GroupVersion(), folder, kind.Version)
 	}
 	return nil
 }

@@ -97,13 +97,13 @@ func startHub(t testing.TB, p apiServer, hubOptions hub.Options,
 	options := manager.Options{Scheme: newScheme(), Logger: testLogger(t, "hub")}
 	stop := mustertest.StartManager(t, config, options,
 		func(mgr manager.Manager) error { return hub.SetupWithManager(mgr, hubOptions) })
-	return &testHub{t: t, plane: p, config: admin, client: c, stop: settled(t, p, stop)}
+	return &testHub{t: t, plane: p, config: admin, client: c, stop: whenIdle(t, p, stop)}
 }
 
-// settled returns a function that stops a manager after it has processed all events, also at the end of the test. A
+// whenIdle returns a function that stops a manager after it has processed all events, also at the end of the test. A
 // watch of metadata of controller-runtime never ends if it stops while an event is pending, and a test in virtual time
 // fails if a goroutine is left.
-func settled(t testing.TB, p apiServer, stop func()) func() {
+func whenIdle(t testing.TB, p apiServer, stop func()) func() {
 	if _, ok := p.(memoryServer); !ok {
 		return stop
 	}
@@ -356,8 +356,8 @@ func (a *testAgent) rejectedWith(text string) bool {
 
 // newAgent returns an agent that is not started. Its cluster ID is its name unless the options contain another one.
 func (h *testHub) newAgent(bootstrap *registration.Bootstrap, options agent.Options) *testAgent {
-	a := &testAgent{t: h.t, plane: h.plane, home: rest.CopyConfig(h.config), store: &testkit.MemoryStore{}, options: options,
-		stop: func() {}}
+	a := &testAgent{t: h.t, plane: h.plane, home: rest.CopyConfig(h.config), store: &testkit.MemoryStore{},
+		options: options, stop: func() {}}
 	a.home.WrapTransport = nil
 	a.options.Store = a.store
 	if a.options.OnPhase == nil {
@@ -387,7 +387,7 @@ func (a *testAgent) start() *testAgent {
 	stop := mustertest.StartManager(a.t, rest.CopyConfig(a.home), options, func(mgr manager.Manager) error {
 		return agent.SetupWithManager(mgr, a.options)
 	})
-	a.stop = settled(a.t, a.plane, stop)
+	a.stop = whenIdle(a.t, a.plane, stop)
 	return a
 }
 

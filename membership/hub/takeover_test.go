@@ -63,7 +63,8 @@ func testTakeover(t *testing.T, h *testHub) {
 			evicted(readAsFirst)
 			require.Equal(t, test.after.Type(), h.member(test.name).Spec.Credential)
 
-			for _, former := range []*requestSender{first, second} { // Their requests would claim the member again at once.
+			// Their requests would claim the member again at once.
+			for _, former := range []*requestSender{first, second} {
 				require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), former.request)))
 			}
 			h.change(test.name, func(c *v1alpha1.MemberCluster) { c.Spec.Claim = "" })
