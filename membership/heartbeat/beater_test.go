@@ -364,7 +364,7 @@ func TestBeater_CancelDuringRequest(t *testing.T) {
 		defer cancel()
 		require.NoError(t, b.Run(ctx))
 		require.Equal(t, time.Second, time.Since(start), "Run must not wait for the request")
-		require.Zero(t, b.Status(), "a cancelled request is not a failure")
+		require.Zero(t, b.Status(), "a canceled request is not a failure")
 	})
 }
 

@@ -83,7 +83,7 @@ func TestArrange(t *testing.T) {
 		{"a Work without objects is deleted", desired(1, a, b, c), nil, desired(1, a, b), []string{"delete w-1"}},
 		{"the first Work is deleted, and the next one gets the note", desired(1, a, b, c), nil, desired(1, c),
 			[]string{"note w-1 with the note", "delete w-0"}},
-		{"a cancelled move waits until the original Work is applied", desired(1, a, b), func(m *member) {
+		{"a canceled move waits until the original Work is applied", desired(1, a, b), func(m *member) {
 			m.executeReady(t, desired(1, grown, b))
 			m.processWork("w-1")
 			m.change("w-0", func(h *Existing) { h.Processed = false })
