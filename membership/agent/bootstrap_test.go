@@ -13,6 +13,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -72,11 +73,13 @@ func (s *bootstrapSecret) removed() {
 
 // TestBootstrap_Removed checks that an agent removes its bootstrap credential by default, requests another one when
 // the hub refuses its own credential, and joins as the same member with it.
-func TestBootstrap_Removed(t *testing.T) {
-	h := newFakeHub(t, "boot-removed").serve()
+func TestBootstrap_Removed(t *testing.T) { testkit.Virtual(t, testBootstrapRemoved) }
+
+func testBootstrapRemoved(t *testing.T) {
+	h := newFakeHub(t, newMemory(t), "boot-removed").serve()
 	secret, store := newBootstrapSecret(h), &memory{}
 	secret.write(*h.bootstrap)
-	o := Options{Bootstrap: secret.source(), Store: store, Clock: &fastClock{}}
+	o := Options{Bootstrap: secret.source(), Store: store, Clock: newFastClock()}
 	r := h.run(o)
 	requirePhase(t, r, lifecycle.Joined)
 	secret.removed()
@@ -115,11 +118,13 @@ func TestBootstrap_Removed(t *testing.T) {
 
 // TestBootstrap_Kept checks that the credential is kept with the option, and that a credential for another hub or
 // address is kept without it.
-func TestBootstrap_Kept(t *testing.T) {
-	h := newFakeHub(t, "boot-kept").serve()
+func TestBootstrap_Kept(t *testing.T) { testkit.Virtual(t, testBootstrapKept) }
+
+func testBootstrapKept(t *testing.T) {
+	h := newFakeHub(t, newMemory(t), "boot-kept").serve()
 	secret, store := newBootstrapSecret(h), &memory{}
 	secret.write(*h.bootstrap)
-	o := Options{Bootstrap: secret.source(), Store: store, Clock: &fastClock{}, KeepBootstrap: true}
+	o := Options{Bootstrap: secret.source(), Store: store, Clock: newFastClock(), KeepBootstrap: true}
 	r := h.run(o)
 	requirePhase(t, r, lifecycle.Joined)
 	h.requireHeartbeats()

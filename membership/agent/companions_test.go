@@ -27,6 +27,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/heartbeat"
 	"github.com/muster-sdk/muster/membership/lifecycle"
@@ -412,12 +413,14 @@ func TestCompanionConfig_UsesCurrentCredential(t *testing.T) {
 
 // TestCompanions_AllAgentStates checks a companion in all states of its agent, together with another one that always
 // panics.
-func TestCompanions_AllAgentStates(t *testing.T) {
-	h := newFakeHub(t, "companions").serve()
+func TestCompanions_AllAgentStates(t *testing.T) { testkit.Virtual(t, testCompanionsAllAgentStates) }
+
+func testCompanionsAllAgentStates(t *testing.T) {
+	h := newFakeHub(t, newMemory(t), "companions").serve()
 	store, w := &memory{}, &wire{}
 	var running, started, panics, cleaned atomic.Int64
 	o := Options{
-		Store: store, HubConfig: w.config, Clock: &fastClock{},
+		Store: store, HubConfig: w.config, Clock: newFastClock(),
 		Companions: []Companion{
 			CompanionFunc("works", func(ctx context.Context, hub Hub) error {
 				running.Add(1)

@@ -3,8 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
@@ -87,20 +86,22 @@ func TestRequestFailure(t *testing.T) {
 
 // TestJoin_UnknownAuthority checks the error for a hub whose certificate is of another CA than that in the bootstrap
 // credential.
-func TestJoin_UnknownAuthority(t *testing.T) {
-	hub := httptest.NewUnstartedServer(http.NotFoundHandler())
-	hub.Config.ErrorLog = log.New(io.Discard, "", 0)
-	hub.StartTLS()
-	defer hub.Close()
-	h := newFakeHub(t, "unreachable")
+func TestJoin_UnknownAuthority(t *testing.T) { testkit.Virtual(t, testJoinUnknownAuthority) }
+
+func testJoinUnknownAuthority(t *testing.T) {
+	other := newMemory(t)
+	h := newFakeHub(t, newMemory(t), "unreachable")
 	wrong := *h.bootstrap
-	wrong.Server = hub.URL
+	wrong.Server = other.server.URL()
 	logged := &logBuffer{}
 	bootstrap := BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return &wrong, nil })
 	shown, w := &phases{}, &wire{}
 	a, err := newAgent(h.config, logged.logger(),
-		Options{Name: h.name, Store: &memory{}, Bootstrap: bootstrap, Clock: &fastClock{}, HubConfig: w.config,
-			OnPhase: shown.show})
+		Options{Name: h.name, Store: &memory{}, Bootstrap: bootstrap, Clock: newFastClock(), OnPhase: shown.show,
+			HubConfig: func(config *rest.Config) {
+				w.config(config)
+				config.Dial = other.server.DialContext
+			}})
 	require.NoError(t, err)
 	stop := mustertest.Run(t, "the agent", a.Start)
 	tries := 0
@@ -113,7 +114,7 @@ func TestJoin_UnknownAuthority(t *testing.T) {
 	stop()
 	require.Contains(t, shown.last().Message, "The hub cannot be reached. The agent retries. (tls: failed to verify "+
 		"certificate: x509: ")
-	require.Equal(t, 1, logged.times("x509: "), "the error is logged once")
+	require.Equal(t, 1, logged.times("failed to verify certificate: x509: "), "the error is logged once")
 }
 
 // TestRequestJoin_SignedOnce checks that a request is signed when the request or its proof changes, and not at each
@@ -151,8 +152,12 @@ func TestRequestJoin_SignedOnce(t *testing.T) {
 // TestJoin_MemberDeniesBootstrapCredential checks the error if the agent's own cluster denies access to the bootstrap
 // credential.
 func TestJoin_MemberDeniesBootstrapCredential(t *testing.T) {
-	h := newFakeHub(t, "ownside").serve()
-	r := h.run(Options{Clock: &fastClock{},
+	testkit.Virtual(t, testJoinMemberDeniesBootstrapCredential)
+}
+
+func testJoinMemberDeniesBootstrapCredential(t *testing.T) {
+	h := newFakeHub(t, newMemory(t), "ownside").serve()
+	r := h.run(Options{Clock: newFastClock(),
 		Bootstrap: BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) {
 			return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "muster-bootstrap",
 				errors.New("no RBAC policy matched"))
@@ -166,7 +171,11 @@ func TestJoin_MemberDeniesBootstrapCredential(t *testing.T) {
 
 // TestHeartbeat_FailureIsLoggedOnce checks the reports of a joined agent whose hub fails.
 func TestHeartbeat_FailureIsLoggedOnce(t *testing.T) {
-	h := newFakeHub(t, "silent").serve()
+	testkit.Virtual(t, testHeartbeatFailureIsLoggedOnce)
+}
+
+func testHeartbeatFailureIsLoggedOnce(t *testing.T) {
+	h := newFakeHub(t, newMemory(t), "silent").serve()
 	logged := &logBuffer{}
 	broken := &faultyHub{}
 	r := h.runLogged(logged.logger(), Options{HubConfig: func(c *rest.Config) { broken.config(c) }})

@@ -32,6 +32,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/crds"
 	"github.com/muster-sdk/muster/membership/lifecycle"
@@ -40,7 +41,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/token"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
-	"github.com/muster-sdk/muster/mustertest/localplane"
+	"github.com/muster-sdk/muster/mustertest/apiserver"
 )
 
 const (
@@ -51,6 +52,7 @@ const (
 // fakeHub is a hub that the test controls, so that it can also behave incorrectly.
 type fakeHub struct {
 	t         *testing.T
+	api       apiServer
 	c         client.Client
 	config    *rest.Config
 	name      string // of the member, and of the namespace of its JoinRequests
@@ -61,23 +63,35 @@ type fakeHub struct {
 	answer func(*v1alpha1.JoinRequest) // processes a request; nil: admit
 }
 
-// newFakeHub returns a hub with one registration namespace. Its RBAC is that of a real hub.
-func newFakeHub(t *testing.T, name string) *fakeHub {
+// An apiServer is a control plane or an API server in memory.
+type apiServer interface{ Config() *rest.Config }
+
+// memoryServer is an API server in memory, for tests in virtual time.
+type memoryServer struct{ server *apiserver.Server }
+
+func newMemory(t *testing.T) memoryServer {
 	t.Helper()
-	return newFakeHubOn(t, plane.ForTest(t), name)
+	return memoryServer{testkit.Memory(t, mustertest.Scheme(v1alpha1.AddToScheme), crds.Install)}
 }
 
-func newFakeHubOn(t *testing.T, plane *localplane.Plane, name string) *fakeHub {
+// Config returns the config of an administrator.
+func (m memoryServer) Config() *rest.Config { return m.server.Admin() }
+
+// newFakeHub returns a hub with one registration namespace. Its RBAC is that of a real hub.
+func newFakeHub(t *testing.T, p apiServer, name string) *fakeHub {
 	t.Helper()
-	config := plane.Config()
+	config := p.Config()
 	scheme := runtime.NewScheme()
 	require.NoError(t, clientgoscheme.AddToScheme(scheme))
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	require.NoError(t, err)
 	ctx := t.Context()
-	require.NoError(t, crds.Install(ctx, c))
-	h := &fakeHub{t: t, c: c, config: config, name: name, period: 1}
+	m, inMemory := p.(memoryServer)
+	if !inMemory { // newMemory installs the definitions
+		require.NoError(t, crds.Install(ctx, c))
+	}
+	h := &fakeHub{t: t, api: p, c: c, config: config, name: name, period: 1}
 
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: membership.AgentClusterRole},
@@ -105,7 +119,17 @@ func newFakeHubOn(t *testing.T, plane *localplane.Plane, name string) *fakeHub {
 		Server: config.Host, CA: config.CAData, Token: issued.Status.Token, TokenName: "any",
 		Key: []byte(strings.Repeat("k", 32)), Namespace: name,
 	}
+	if inMemory { // its config contains no address
+		h.bootstrap.Server, h.bootstrap.CA = m.server.URL(), m.server.CertificateAuthority()
+	}
 	return h
+}
+
+// connect changes a config with the address of the hub so that it reaches a server in memory.
+func (h *fakeHub) connect(config *rest.Config) {
+	if m, ok := h.api.(memoryServer); ok {
+		config.Dial = m.server.DialContext
+	}
 }
 
 func (h *fakeHub) ensure(object client.Object) {
@@ -357,6 +381,9 @@ func (t tap) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
+// WrappedRoundTripper lets client-go find the connections to close.
+func (t tap) WrappedRoundTripper() http.RoundTripper { return t.next }
+
 // has reports whether a request was answered since the last take.
 func (w *wire) has(key string) bool {
 	w.mu.Lock()
@@ -453,6 +480,13 @@ func (h *fakeHub) runLogged(log logr.Logger, o Options) *running {
 	if o.Name == "" {
 		o.Name = h.name
 	}
+	configure := o.HubConfig
+	o.HubConfig = func(config *rest.Config) {
+		if configure != nil {
+			configure(config)
+		}
+		h.connect(config)
+	}
 	r := &running{t: h.t, done: make(chan struct{})}
 	if o.OnPhase == nil {
 		o.OnPhase = r.show
@@ -502,34 +536,27 @@ func requirePhase(t *testing.T, r *running, phase lifecycle.AgentPhase) {
 
 // unresponsive returns the config of an API server that accepts connections and sends no responses.
 func unresponsive(t *testing.T) *rest.Config {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				_, _ = io.Copy(io.Discard, conn)
-				_ = conn.Close()
-			})
-		}
-	})
-	t.Cleanup(func() {
-		_ = listener.Close()
-		wg.Wait()
-	})
-	return &rest.Config{Host: "http://" + listener.Addr().String()}
+	t.Cleanup(wg.Wait)
+	return &rest.Config{Host: "http://member.example.com", Dial: func(context.Context, string, string) (net.Conn, error) {
+		near, far := net.Pipe()
+		wg.Go(func() {
+			_, _ = io.Copy(io.Discard, far)
+			_ = far.Close()
+		})
+		return near, nil
+	}}
 }
 
 // fastClock is a clock that runs ten times as fast, and whose timers are short, for tests of slow polling.
-type fastClock struct{ clock.RealClock }
+type fastClock struct {
+	clock.RealClock
+	began time.Time
+}
 
-var began = time.Now()
+func newFastClock() *fastClock { return &fastClock{began: time.Now()} }
 
-func (h *fastClock) Now() time.Time { return began.Add(10 * time.Since(began)) }
+func (h *fastClock) Now() time.Time { return h.began.Add(10 * time.Since(h.began)) }
 
 func (h *fastClock) NewTimer(d time.Duration) clock.Timer {
 	return h.RealClock.NewTimer(min(d, 200*time.Millisecond))

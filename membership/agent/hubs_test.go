@@ -142,7 +142,7 @@ func (s *multiHubAgent) reported(text string) bool {
 
 // TestSeveralHubs checks an agent whose hubs are lost and return, over restarts of the agent.
 func TestSeveralHubs(t *testing.T) {
-	a, b := newFakeHubOn(t, secondHub.ForTest(t), "hub-a").serve(), newFakeHub(t, "hub-b").serve()
+	a, b := newFakeHub(t, secondHub.ForTest(t), "hub-a").serve(), newFakeHub(t, plane.ForTest(t), "hub-b").serve()
 	s := newMultiHubAgent(t, a, b)
 	var cleaned sync.Map
 	for i := range s.o.Hubs {
@@ -247,7 +247,7 @@ func (h *fakeHub) restoreAccess() {
 // TestSeveralHubs_NoneResponds checks that an agent that reaches none of its hubs stays at its hub, and that its
 // companions continue.
 func TestSeveralHubs_NoneResponds(t *testing.T) {
-	a, b := newFakeHub(t, "cut-a").serve(), newFakeHub(t, "cut-b").serve()
+	a, b := newFakeHub(t, plane.ForTest(t), "cut-a").serve(), newFakeHub(t, plane.ForTest(t), "cut-b").serve()
 	var networks []*localplane.Proxy
 	for _, h := range []*fakeHub{a, b} {
 		network := h.proxied()

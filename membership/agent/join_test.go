@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,6 +26,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/internal/agentstate"
 	"github.com/muster-sdk/muster/membership/lifecycle"
@@ -37,7 +39,7 @@ import (
 // TestAgent_ZeroOptions runs the agent like its users: in a manager, with Secrets and the default options, from the
 // installation to the join and the leave.
 func TestAgent_ZeroOptions(t *testing.T) {
-	h := newFakeHub(t, "zero").serve()
+	h := newFakeHub(t, plane.ForTest(t), "zero").serve()
 	ctx := t.Context()
 	h.ensure(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: DefaultNamespace}})
 	data, err := h.bootstrap.Marshal()
@@ -158,8 +160,11 @@ func (h *fakeHub) permitted(user string) *rest.Config {
 }
 
 // TestSteadyState checks that an agent in steady state sends only heartbeats, and writes a change once.
-func TestSteadyState(t *testing.T) {
-	h := newFakeHub(t, "steady").serve()
+func TestSteadyState(t *testing.T) { testkit.Virtual(t, testSteadyState) }
+
+func testSteadyState(t *testing.T) {
+	h := newFakeHub(t, newMemory(t), "steady").serve()
+	h.ensure(node("node-0", corev1.ConditionTrue, list("cpu", "8")))
 	w := &wire{}
 	r := h.run(Options{HubConfig: w.config, ResourceInterval: 200 * time.Millisecond,
 		ProbeInterval: 100 * time.Millisecond, ReportAPIs: true})
@@ -199,9 +204,13 @@ func TestAgent_KilledAfterEachEffect(t *testing.T) {
 	t.Parallel()
 	for name, method := range map[string]registration.Method{"token": token.Method{}, "csr": csr.Method{}} {
 		t.Run(name, func(t *testing.T) {
-			kill := 1
-			for joinAndLeaveKilled(t, fmt.Sprintf("killed-%s-%d", name, kill), method, kill) {
+			t.Parallel()
+			kill, killed := 0, true
+			for killed {
 				kill++
+				synctest.Test(t, func(t *testing.T) {
+					killed = joinAndLeaveKilled(t, fmt.Sprintf("killed-%s-%d", name, kill), method, kill)
+				})
 			}
 			require.Greater(t, kill, 10, "the number of kills is too small")
 		})
@@ -210,9 +219,9 @@ func TestAgent_KilledAfterEachEffect(t *testing.T) {
 
 // joinAndLeaveKilled reports whether the agent was killed before it was done.
 func joinAndLeaveKilled(t *testing.T, name string, method registration.Method, kill int) (killed bool) {
-	h := newFakeHub(t, name).serve()
+	h := newFakeHub(t, newMemory(t), name).serve()
 	store, w, bootstrap, cleaned := &memory{}, &wire{}, &deletableBootstrap{bootstrap: h.bootstrap}, 0
-	o := Options{Bootstrap: bootstrap, Clock: &fastClock{}, Method: method, Store: store, HubConfig: w.config,
+	o := Options{Bootstrap: bootstrap, Clock: newFastClock(), Method: method, Store: store, HubConfig: w.config,
 		Cleaners: []membership.LeaveGate{
 			membership.GateFunc("works", func(_ context.Context, m membership.Member) ([]string, error) {
 				require.Equal(t, int32(77), m.Leave.DeadlineSeconds, "the last known leave policy applies")
@@ -265,8 +274,10 @@ func joinAndLeaveKilled(t *testing.T, name string, method registration.Method, k
 }
 
 // TestMemberDoesNotRespond checks an agent whose member does not respond, with a collector that ignores its deadline.
-func TestMemberDoesNotRespond(t *testing.T) {
-	h := newFakeHub(t, "hanging").serve()
+func TestMemberDoesNotRespond(t *testing.T) { testkit.Virtual(t, testMemberDoesNotRespond) }
+
+func testMemberDoesNotRespond(t *testing.T) {
+	h := newFakeHub(t, newMemory(t), "hanging").serve()
 	hang := make(chan struct{})
 	defer close(hang)
 	w := &wire{}

@@ -115,7 +115,7 @@ func TestHubAddress_Changed(t *testing.T) {
 			func(h *fakeHub) (string, []byte) { return h.proxied().Config(h.config).Host, h.config.CAData }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newFakeHub(t, "moves-"+name).serve()
+			h := newFakeHub(t, plane.ForTest(t), "moves-"+name).serve()
 			old, source, store, w := h.proxied(), &changeableBootstrap{now: h.bootstrap}, &memory{}, &wire{}
 			source.at(old.Config(h.config).Host, h.config.CAData)
 			var started atomic.Int64
@@ -189,7 +189,7 @@ func TestHubAddress_Changed(t *testing.T) {
 
 // TestHubAddress_WrongAddressIsNotUsed checks bootstrap credentials whose address is not that of the agent's hub.
 func TestHubAddress_WrongAddressIsNotUsed(t *testing.T) {
-	h := newFakeHub(t, "stays").serve()
+	h := newFakeHub(t, plane.ForTest(t), "stays").serve()
 	var requested atomic.Int64
 	var answer atomic.Value
 	wrong := tlsServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

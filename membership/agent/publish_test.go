@@ -12,13 +12,16 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership/internal/agentstate"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 )
 
 // TestSecretStore_PublishesState checks which state a store writes with the record, and when.
-func TestSecretStore_PublishesState(t *testing.T) {
-	h, w := newFakeHub(t, "publish"), &wire{}
+func TestSecretStore_PublishesState(t *testing.T) { testkit.Virtual(t, testSecretStorePublishesState) }
+
+func testSecretStorePublishesState(t *testing.T) {
+	h, w := newFakeHub(t, newMemory(t), "publish"), &wire{}
 	w.config(h.config)
 	core, err := newMember(h.config)
 	require.NoError(t, err)

@@ -33,7 +33,7 @@ func (s *multiHubAgent) requireHubIndex(name string, index float64) {
 // TestReturnToFirst checks that an agent returns to its first hub after an outage of this hub, and does not return
 // after this hub has refused it.
 func TestReturnToFirst(t *testing.T) {
-	a, b := newFakeHub(t, "return-a").serve(), newFakeHub(t, "return-b").serve()
+	a, b := newFakeHub(t, plane.ForTest(t), "return-a").serve(), newFakeHub(t, plane.ForTest(t), "return-b").serve()
 	network := a.proxied()
 	a.bootstrap.Server = network.Config(a.config).Host
 	s := newMultiHubAgent(t, a, b)

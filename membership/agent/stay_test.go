@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
@@ -78,8 +79,8 @@ func TestRenewal(t *testing.T) {
 		method registration.Method
 		off    time.Duration
 	}{"token": {token.Method{}, time.Hour}, "csr": {csr.Method{}, -time.Hour}} {
-		t.Run(name, func(t *testing.T) {
-			h := newFakeHub(t, "renew-"+name).serve()
+		renewal := func(t *testing.T) {
+			h := newFakeHub(t, newMemory(t), "renew-"+name).serve()
 			clock, store, w := &shifted{by: tc.off}, &memory{}, &wire{}
 			r := h.run(Options{Method: tc.method, Clock: clock, Store: store, HubConfig: w.config})
 			requirePhase(t, r, lifecycle.Joined)
@@ -122,15 +123,18 @@ func TestRenewal(t *testing.T) {
 			})
 			require.Equal(t, lifecycle.Joined, r.last().Phase)
 			require.Equal(t, 1, w.take()["POST joinrequests"], "the agent sent another JoinRequest")
-		})
+		}
+		t.Run(name, func(t *testing.T) { testkit.Virtual(t, renewal) })
 	}
 }
 
 // TestPermissionsRevoked revokes the agent's permissions, which does not end its watch, and restores them.
-func TestPermissionsRevoked(t *testing.T) {
-	h := newFakeHub(t, "withdrawn").serve()
+func TestPermissionsRevoked(t *testing.T) { testkit.Virtual(t, testPermissionsRevoked) }
+
+func testPermissionsRevoked(t *testing.T) {
+	h := newFakeHub(t, newMemory(t), "withdrawn").serve()
 	cleaned := make(chan membership.Member, 100)
-	r := h.run(Options{Clock: &fastClock{},
+	r := h.run(Options{Clock: newFastClock(),
 		Cleaners: []membership.LeaveGate{membership.GateFunc("works",
 			func(_ context.Context, m membership.Member) ([]string, error) {
 				cleaned <- m
@@ -166,8 +170,10 @@ func TestPermissionsRevoked(t *testing.T) {
 
 // TestRefusal_Temporary checks an agent whose hub refuses all users for a while, like an API server that was started
 // recently.
-func TestRefusal_Temporary(t *testing.T) {
-	h := newFakeHub(t, "moment").serve()
+func TestRefusal_Temporary(t *testing.T) { testkit.Virtual(t, testRefusalTemporary) }
+
+func testRefusalTemporary(t *testing.T) {
+	h := newFakeHub(t, newMemory(t), "moment").serve()
 	hub, w := &faultyHub{}, &wire{}
 	r := h.run(Options{HubConfig: func(c *rest.Config) { hub.config(c); w.config(c) }})
 	requirePhase(t, r, lifecycle.Joined)
@@ -200,7 +206,11 @@ func (h *fakeHub) deleteRequests() {
 // TestCleaners_CalledOncePerGatePoll checks that a cleaner whose result changes with each call is called once per
 // GatePoll.
 func TestCleaners_CalledOncePerGatePoll(t *testing.T) {
-	h := newFakeHub(t, "cleaners").serve()
+	testkit.Virtual(t, testCleanersCalledOncePerGatePoll)
+}
+
+func testCleanersCalledOncePerGatePoll(t *testing.T) {
+	h := newFakeHub(t, newMemory(t), "cleaners").serve()
 	w := &wire{}
 	var calls atomic.Int64
 	r := h.run(Options{HubConfig: w.config, Cleaners: []membership.LeaveGate{
@@ -223,8 +233,10 @@ func TestCleaners_CalledOncePerGatePoll(t *testing.T) {
 }
 
 // TestRejoin checks that a member leaves and, if the hub permits it, joins again.
-func TestRejoin(t *testing.T) {
-	h := newFakeHub(t, "rejoin").serve()
+func TestRejoin(t *testing.T) { testkit.Virtual(t, testRejoin) }
+
+func testRejoin(t *testing.T) {
+	h := newFakeHub(t, newMemory(t), "rejoin").serve()
 	store := &memory{}
 	r := h.run(Options{Store: store})
 	requirePhase(t, r, lifecycle.Joined)
@@ -253,8 +265,10 @@ func (w *wipedStore) Save(ctx context.Context, record []byte) error {
 }
 
 // TestRecord_Deleted checks that an agent whose record was deleted is not registered, and does not act as a member.
-func TestRecord_Deleted(t *testing.T) {
-	h := newFakeHub(t, "lost").serve()
+func TestRecord_Deleted(t *testing.T) { testkit.Virtual(t, testRecordDeleted) }
+
+func testRecordDeleted(t *testing.T) {
+	h := newFakeHub(t, newMemory(t), "lost").serve()
 	store, w := &wipedStore{}, &wire{}
 	r := h.run(Options{Store: store, HubConfig: w.config})
 	requirePhase(t, r, lifecycle.Joined)
@@ -274,10 +288,12 @@ func TestRecord_Deleted(t *testing.T) {
 
 // TestMembershipDeleted deletes the Membership while the agent still has access, which does not prove a removal;
 // creates it again; and then answers the JoinRequest with Deregistered.
-func TestMembershipDeleted(t *testing.T) {
-	h := newFakeHub(t, "gone").serve()
+func TestMembershipDeleted(t *testing.T) { testkit.Virtual(t, testMembershipDeleted) }
+
+func testMembershipDeleted(t *testing.T) {
+	h := newFakeHub(t, newMemory(t), "gone").serve()
 	var cleaned atomic.Int64
-	r := h.run(Options{Clock: &fastClock{},
+	r := h.run(Options{Clock: newFastClock(),
 		Cleaners: []membership.LeaveGate{membership.GateFunc("works",
 			func(context.Context, membership.Member) ([]string, error) {
 				cleaned.Add(1)
@@ -302,8 +318,11 @@ func TestMembershipDeleted(t *testing.T) {
 }
 
 // TestMetrics_SeveralAgents checks several agents in one process, each with separate metrics.
-func TestMetrics_SeveralAgents(t *testing.T) {
-	east, west := newFakeHub(t, "several-east").serve(), newFakeHub(t, "several-west").serve()
+func TestMetrics_SeveralAgents(t *testing.T) { testkit.Virtual(t, testMetricsSeveralAgents) }
+
+func testMetricsSeveralAgents(t *testing.T) {
+	p := newMemory(t)
+	east, west := newFakeHub(t, p, "several-east").serve(), newFakeHub(t, p, "several-west").serve()
 	of := func(member string) map[string]float64 {
 		families, err := ctrlmetrics.Registry.Gather()
 		require.NoError(t, err)
@@ -342,8 +361,10 @@ func TestMetrics_SeveralAgents(t *testing.T) {
 }
 
 // TestHeartbeatPeriod_Changed checks a change of the heartbeat period.
-func TestHeartbeatPeriod_Changed(t *testing.T) {
-	h := newFakeHub(t, "period")
+func TestHeartbeatPeriod_Changed(t *testing.T) { testkit.Virtual(t, testHeartbeatPeriodChanged) }
+
+func testHeartbeatPeriodChanged(t *testing.T) {
+	h := newFakeHub(t, newMemory(t), "period")
 	h.period = 600
 	r := h.serve().run(Options{})
 	requirePhase(t, r, lifecycle.Joined)
@@ -357,7 +378,7 @@ func TestHeartbeatPeriod_Changed(t *testing.T) {
 
 // TestPartition disconnects the agent from its hub, in both ways of a network failure, and connects it again.
 func TestPartition(t *testing.T) {
-	h := newFakeHub(t, "partition").serve()
+	h := newFakeHub(t, plane.ForTest(t), "partition").serve()
 	proxy, err := localplane.NewProxy(h.bootstrap.Server)
 	require.NoError(t, err)
 	defer proxy.Close()
@@ -380,13 +401,15 @@ func TestPartition(t *testing.T) {
 
 // TestJoinRequest checks every answer to a JoinRequest, and bootstrap credentials that are created, deleted and
 // changed.
-func TestJoinRequest(t *testing.T) {
-	h := newFakeHub(t, "joinrequest").serve()
+func TestJoinRequest(t *testing.T) { testkit.Virtual(t, testJoinRequest) }
+
+func testJoinRequest(t *testing.T) {
+	h := newFakeHub(t, newMemory(t), "joinrequest").serve()
 	h.setAnswer(func(*v1alpha1.JoinRequest) {})
 	credential := make(chan *registration.Bootstrap, 1)
 	credential <- nil
 	provide := func(b *registration.Bootstrap) { <-credential; credential <- b }
-	clock := &fastClock{}
+	clock := newFastClock()
 	r := h.run(Options{Clock: clock, Bootstrap: BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) {
 		b := <-credential
 		credential <- b
@@ -439,8 +462,10 @@ func (h *fakeHub) reopen() {
 }
 
 // TestSecretStore checks a store whose Secret another client writes.
-func TestSecretStore(t *testing.T) {
-	h := newFakeHub(t, "store")
+func TestSecretStore(t *testing.T) { testkit.Virtual(t, testSecretStore) }
+
+func testSecretStore(t *testing.T) {
+	h := newFakeHub(t, newMemory(t), "store")
 	core, err := newMember(h.config)
 	require.NoError(t, err)
 	defer core.close()
@@ -504,7 +529,7 @@ func TestSecretStore(t *testing.T) {
 // TestAgent_LeavesNoGoroutines checks that no goroutines remain after agents of each method that joined, were
 // stopped, or left.
 func TestAgent_LeavesNoGoroutines(t *testing.T) {
-	h := newFakeHubOn(t, plane.Borrow(t), "leak").serve()  // not in parallel: goroutines of other tests would be found
+	h := newFakeHub(t, plane.Borrow(t), "leak").serve()    // not in parallel: goroutines of other tests would be found
 	own := plane.ForTest(t).User("leak", "system:masters") // client-go shares connections among clients of one config
 	before := goleak.IgnoreCurrent()
 	for _, method := range []registration.Method{token.Method{}, csr.Method{}} {
