@@ -285,10 +285,10 @@ func testAdoptionAnotherHubEndsNoMembership(t *testing.T) {
 func startOther(t testing.TB, p apiServer, options hub.Options) {
 	t.Helper()
 	address(p, &options)
-	mustertest.StartManager(t, p.Config(), manager.Options{Scheme: newScheme(), Logger: testLogger(t, "other hub")},
-		func(mgr manager.Manager) error {
-			return hub.SetupWithManager(mgr, options)
-		})
+	managerOptions := manager.Options{Scheme: newScheme(), Logger: testLogger(t, "other hub")}
+	stop := mustertest.StartManager(t, p.Config(), managerOptions,
+		func(mgr manager.Manager) error { return hub.SetupWithManager(mgr, options) })
+	whenIdle(t, p, stop) // the manager stops with the test
 }
 
 // TestTombstones_Limit checks that the records of members that left are bounded, and expire.
