@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/placement/clusterprofile"
 )
 
@@ -31,7 +32,9 @@ func hasClusters(names ...string) func(*unstructured.Unstructured) bool {
 }
 
 // TestExport_Decisions checks that decisions are exported, follow each change, and are deleted.
-func TestExport_Decisions(t *testing.T) {
+func TestExport_Decisions(t *testing.T) { testkit.Virtual(t, testExportDecisions) }
+
+func testExportDecisions(t *testing.T) {
 	h := newHub(t, profiles, decisions)
 	first := h.start()
 	h.member("east")
@@ -61,7 +64,15 @@ func TestExport_Decisions(t *testing.T) {
 	second := h.start()
 	require.Empty(t, second.awaitQuiet(t))
 	require.Contains(t, second.recorder.all(), "watch multicluster.x-k8s.io/placementdecisions")
+	// The finalizer is removed after the export has observed that the source is deleted. Otherwise the export may observe
+	// the deletion of the exported decision first, and create it once more.
+	h.patch(exported, `{"metadata":{"finalizers":["example.com/test"]}}`)
 	require.NoError(t, h.client.Delete(t.Context(), decision))
+	h.requireObject(decisions, "web-decision-0", func(u *unstructured.Unstructured) bool {
+		return u.GetDeletionTimestamp() != nil
+	})
+	second.awaitQuiet(t)
+	h.patch(exported, `{"metadata":{"finalizers":null}}`)
 	h.requireGone(decisions, "web-decision-0")
 	require.Empty(t, second.awaitQuiet(t), "the garbage collector deletes the decision")
 	h.createDecision("web-decision-0", "east")
@@ -70,7 +81,9 @@ func TestExport_Decisions(t *testing.T) {
 
 // TestExport_ForeignObjects checks that objects of other owners are never changed, also if they have the name of an
 // exported object. An Event reports the owner, and the export continues when the objects are deleted.
-func TestExport_ForeignObjects(t *testing.T) {
+func TestExport_ForeignObjects(t *testing.T) { testkit.Virtual(t, testExportForeignObjects) }
+
+func testExportForeignObjects(t *testing.T) {
 	h := newHub(t, profiles, decisions)
 	foreign := []*unstructured.Unstructured{
 		object(profiles, h.options.ProfileNamespace, "east",

@@ -6,11 +6,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/testkit"
 )
 
 // TestExport_Definitions checks that without definitions there are no requests but the watches for them. A kind that is
 // installed later is exported without a restart, and a kind that is removed causes no more requests.
-func TestExport_Definitions(t *testing.T) {
+func TestExport_Definitions(t *testing.T) { testkit.Virtual(t, testExportDefinitions) }
+
+func testExportDefinitions(t *testing.T) {
 	h := newHub(t)
 	r := h.start()
 	h.member("east")

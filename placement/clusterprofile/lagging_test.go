@@ -13,12 +13,40 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// gate delays the events of watches of profiles while the gate is locked.
-type gate struct{ sync.RWMutex }
+// gate delays the events of watches of profiles while the gate is closed.
+type gate struct {
+	mu     sync.Mutex
+	opened chan struct{} // nil: the gate is open. In virtual time, a channel can be waited for, and a mutex cannot.
+}
+
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.opened = make(chan struct{})
+}
+
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.opened != nil {
+		close(g.opened)
+		g.opened = nil
+	}
+}
+
+func (g *gate) wait() {
+	g.mu.Lock()
+	opened := g.opened
+	g.mu.Unlock()
+	if opened != nil {
+		<-opened
+	}
+}
 
 func (g *gate) wrap(inner http.RoundTripper) http.RoundTripper {
 	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
@@ -37,14 +65,15 @@ type gatedBody struct {
 
 func (b *gatedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.gate.RLock() // until the gate is open
-	defer b.gate.RUnlock()
+	b.gate.wait()
 	return n, err
 }
 
 // TestExport_LaggingWatch checks that an export with a lagging watch knows its own writes, and does not overwrite
 // changes of other clients.
-func TestExport_LaggingWatch(t *testing.T) {
+func TestExport_LaggingWatch(t *testing.T) { testkit.Virtual(t, testExportLaggingWatch) }
+
+func testExportLaggingWatch(t *testing.T) {
 	h := newHub(t, profiles)
 	var g gate
 	r := h.start(func(config *rest.Config, _ *manager.Options) { config.Wrap(g.wrap) })
@@ -57,9 +86,8 @@ func TestExport_LaggingWatch(t *testing.T) {
 	hasHealthy := func(want string) func(*unstructured.Unstructured) bool {
 		return func(u *unstructured.Unstructured) bool { return status(u, "ControlPlaneHealthy") == want }
 	}
-	g.Lock()
-	open := sync.OnceFunc(g.Unlock)
-	t.Cleanup(open)
+	g.close()
+	t.Cleanup(g.open)
 	for i, to := range []metav1.ConditionStatus{"False", "Unknown", "True", "False"} {
 		setHealthy(to)
 		h.requireObject(profiles, "east", hasHealthy(string(to)))
@@ -81,6 +109,6 @@ func TestExport_LaggingWatch(t *testing.T) {
 	}
 	require.Len(t, r.awaitQuiet(t), before+16)
 	require.Equal(t, "False", status(h.get(profiles, "east"), "ControlPlaneHealthy"), "outdated writes are refused")
-	open()
+	g.open()
 	require.Equal(t, "True", status(h.requireObject(profiles, "east", hasHealthy("True")), "Mine"))
 }

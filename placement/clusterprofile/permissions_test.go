@@ -19,7 +19,8 @@ import (
 
 // TestPermissions checks that the role in the folder rbac contains all permissions that the export uses, and no others.
 func TestPermissions(t *testing.T) {
-	h, _, team := hubWithSets(t)
+	h := newHubOnPlane(t, profiles)
+	_, team := h.withSets(t)
 	role := mustertest.ClusterRole(t, "rbac/role.yaml")
 	role.Name = h.namespace
 	require.NoError(t, mustertest.Grant(t.Context(), h.client, h.namespace, role))

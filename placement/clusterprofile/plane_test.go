@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/yaml"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	membershipcrds "github.com/muster-sdk/muster/membership/crds"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
@@ -39,8 +41,7 @@ const (
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// hub is a namespace of the shared control plane for decisions, and the name of another namespace for profiles. All
-// tests share the definitions of the control plane, so they run one after another.
+// hub is a namespace of an API server for decisions, and the name of another namespace for profiles.
 type hub struct {
 	t         *testing.T
 	client    client.Client
@@ -48,17 +49,35 @@ type hub struct {
 	namespace string
 	options   clusterprofile.Options
 	clock     *clocktesting.FakeClock
+	settle    func() // waits before a manager stops
 }
 
 var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme)
 
-// newHub returns a hub with the given definitions, and no other definitions of the exported kinds.
+// newHub returns a hub in memory with the given definitions, for a test in virtual time.
+//
+// Its managers stop after they have processed all events: a watch of metadata of controller-runtime never ends if it
+// stops while an event is pending, and a test in virtual time fails if a goroutine is left.
 func newHub(t *testing.T, defined ...string) *hub {
+	t.Helper()
+	config := testkit.Memory(t, scheme, crds.Install, membershipcrds.Install).Admin()
+	return newHubOn(t, config, mustertest.Client(t, config, scheme), synctest.Wait, defined...)
+}
+
+// newHubOnPlane returns a hub on the control plane with the given definitions, and no other definitions of the exported
+// kinds.
+func newHubOnPlane(t *testing.T, defined ...string) *hub {
+	t.Helper()
 	config := plane.ForTest(t).Config()
 	config.QPS, config.Burst = 1000, 1000
 	c := mustertest.Client(t, config, scheme, crds.Install, membershipcrds.Install)
+	return newHubOn(t, config, c, func() {}, defined...)
+}
+
+func newHubOn(t *testing.T, config *rest.Config, c client.Client, settle func(), defined ...string) *hub {
+	t.Helper()
 	h := &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c),
-		clock: clocktesting.NewFakeClock(start)}
+		clock: clocktesting.NewFakeClock(start), settle: settle}
 	h.options = clusterprofile.Options{ProfileNamespace: h.namespace + "-profiles", Clock: h.clock}
 	for _, name := range []string{profiles, decisions} {
 		if slices.Contains(defined, name) {
@@ -128,9 +147,14 @@ func (h *hub) start(change ...func(*rest.Config, *manager.Options)) *running {
 		f(config, &options)
 	}
 	config.Wrap(r.recorder.wrap)
-	r.stop = mustertest.StartManager(h.t, config, options, func(mgr manager.Manager) error {
+	stop := mustertest.StartManager(h.t, config, options, func(mgr manager.Manager) error {
 		return clusterprofile.SetupWithManager(mgr, h.options)
 	})
+	h.t.Cleanup(h.settle)
+	r.stop = func() {
+		h.settle()
+		stop()
+	}
 	return r
 }
 

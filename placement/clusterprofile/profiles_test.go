@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/placement/clusterprofile"
 )
@@ -60,7 +61,9 @@ func (h *hub) patch(u *unstructured.Unstructured, patch string, subresources ...
 
 // TestExport_Profiles checks that a member has a profile from its acceptance until its deletion, and that a member that
 // was never accepted has none.
-func TestExport_Profiles(t *testing.T) {
+func TestExport_Profiles(t *testing.T) { testkit.Virtual(t, testExportProfiles) }
+
+func testExportProfiles(t *testing.T) {
 	h := newHub(t, profiles)
 	h.member("nobody", func(m *membershipv1alpha1.MemberCluster) { m.Spec.Accepted = nil })
 	east := h.member("east")
@@ -95,7 +98,9 @@ func TestExport_Profiles(t *testing.T) {
 
 // TestExport_CoalescesChanges checks that frequent changes are written once in 30 s, and a changed status of a
 // condition immediately.
-func TestExport_CoalescesChanges(t *testing.T) {
+func TestExport_CoalescesChanges(t *testing.T) { testkit.Virtual(t, testExportCoalescesChanges) }
+
+func testExportCoalescesChanges(t *testing.T) {
 	h := newHub(t, profiles)
 	r := h.start()
 	h.member("east")
@@ -149,6 +154,10 @@ func TestExport_CoalescesChanges(t *testing.T) {
 // TestExport_ChangesOfOtherClients checks that additions of other clients to a profile stay, that their removals are
 // reverted, and that a restart writes nothing.
 func TestExport_ChangesOfOtherClients(t *testing.T) {
+	testkit.Virtual(t, testExportChangesOfOtherClients)
+}
+
+func testExportChangesOfOtherClients(t *testing.T) {
 	h := newHub(t, profiles)
 	first := h.start()
 	h.member("east")
@@ -195,7 +204,9 @@ func TestExport_ChangesOfOtherClients(t *testing.T) {
 // TestExport_MissingMembers checks that a profile is not deleted because a cache does not contain its member. If the
 // member was deleted while the controller was down, the profile is deleted at the next start. Another cluster with the
 // same name gets another profile.
-func TestExport_MissingMembers(t *testing.T) {
+func TestExport_MissingMembers(t *testing.T) { testkit.Virtual(t, testExportMissingMembers) }
+
+func testExportMissingMembers(t *testing.T) {
 	h := newHub(t, profiles)
 	first := h.start()
 	east := h.member("east")
@@ -230,7 +241,9 @@ func TestExport_MissingMembers(t *testing.T) {
 
 // TestExport_AccessProviders checks that a profile contains the access information of a member as long as the hub has
 // it.
-func TestExport_AccessProviders(t *testing.T) {
+func TestExport_AccessProviders(t *testing.T) { testkit.Virtual(t, testExportAccessProviders) }
+
+func testExportAccessProviders(t *testing.T) {
 	h := newHub(t, profiles)
 	h.options.AccessProviders = []clusterprofile.AccessProvider{clusterprofile.KubeconfigSecretReader("connections")}
 	r := h.start()

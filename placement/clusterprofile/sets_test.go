@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/placement/clusterprofile"
 	"github.com/muster-sdk/muster/tenancy"
@@ -58,9 +59,15 @@ func environment(name string) tenancy.Set {
 	return tenancy.Set{Name: name, Selector: labels.SelectorFromSet(labels.Set{"env": name})}
 }
 
-// hubWithSets returns a hub whose namespace team belongs to the ClusterSet prod and is bound to it.
+// hubWithSets returns a hub in memory whose namespace team belongs to the ClusterSet prod and is bound to it.
 func hubWithSets(t *testing.T) (h *hub, r *rules, team string) {
 	h = newHub(t, profiles)
+	r, team = h.withSets(t)
+	return h, r, team
+}
+
+// withSets creates the namespace team, which belongs to the ClusterSet prod and is bound to it.
+func (h *hub) withSets(t *testing.T) (r *rules, team string) {
 	team = h.namespace + "-team"
 	r = &rules{byNamespace: map[string]*tenancy.Rules{}}
 	h.options.Tenancy = r
@@ -68,7 +75,7 @@ func hubWithSets(t *testing.T) (h *hub, r *rules, team string) {
 	namespace.Name, namespace.Labels = team, map[string]string{setLabel: "prod"}
 	require.NoError(t, h.client.Create(t.Context(), namespace))
 	r.set(team, []tenancy.Set{environment("prod")}, tenancy.Binding{Name: "ours", Set: "prod"})
-	return h, r, team
+	return r, team
 }
 
 // inEnvironment returns a change that labels a member.
@@ -127,7 +134,9 @@ func (h *hub) labelNamespace(name, set string) {
 
 // TestSets_ProfilesFollowTheSet checks that the namespace of a ClusterSet has the profiles of the accepted members of
 // the set and no others, and that the namespace of the fleet has all of them.
-func TestSets_ProfilesFollowTheSet(t *testing.T) {
+func TestSets_ProfilesFollowTheSet(t *testing.T) { testkit.Virtual(t, testSetsProfilesFollowTheSet) }
+
+func testSetsProfilesFollowTheSet(t *testing.T) {
 	h, _, team := hubWithSets(t)
 	h.member("east", inEnvironment("prod"))
 	h.member("west", inEnvironment("dev"))
@@ -151,13 +160,15 @@ func TestSets_ProfilesFollowTheSet(t *testing.T) {
 
 // TestSets_AbsenceRemovesNothing checks that profiles stay while the set, the binding or all rules are missing, and
 // that they are kept up to date.
-func TestSets_AbsenceRemovesNothing(t *testing.T) {
+func TestSets_AbsenceRemovesNothing(t *testing.T) { testkit.Virtual(t, testSetsAbsenceRemovesNothing) }
+
+func testSetsAbsenceRemovesNothing(t *testing.T) {
 	h, r, team := hubWithSets(t)
 	h.member("east", inEnvironment("prod"))
 	running := h.start()
 	h.profilesIn(team, "prod", "east")
 	before := h.profileIn(team, "east").GetUID()
-	running.awaitQuiet(t) // The profiles of other tests are deleted.
+	running.awaitQuiet(t)
 	const deletion = "delete multicluster.x-k8s.io/clusterprofiles"
 	deletions := running.recorder.times(deletion)
 	for name, change := range map[string]func(){
@@ -184,6 +195,10 @@ func TestSets_AbsenceRemovesNothing(t *testing.T) {
 // TestSets_RequestsRemoveProfiles checks that the deletion of the binding and another label of the namespace remove
 // profiles, and that a namespace needs both the label and a binding of the set.
 func TestSets_RequestsRemoveProfiles(t *testing.T) {
+	testkit.Virtual(t, testSetsRequestsRemoveProfiles)
+}
+
+func testSetsRequestsRemoveProfiles(t *testing.T) {
 	h, r, team := hubWithSets(t)
 	h.member("east", inEnvironment("prod"))
 	h.member("west", inEnvironment("dev"))
@@ -210,7 +225,9 @@ func TestSets_RequestsRemoveProfiles(t *testing.T) {
 
 // TestSets_OtherExportsStay checks that profiles of another export with the same cluster manager, such as those in a
 // former ProfileNamespace, are not changed.
-func TestSets_OtherExportsStay(t *testing.T) {
+func TestSets_OtherExportsStay(t *testing.T) { testkit.Virtual(t, testSetsOtherExportsStay) }
+
+func testSetsOtherExportsStay(t *testing.T) {
 	h, _, team := hubWithSets(t)
 	member := h.member("east", inEnvironment("prod"))
 	running := h.start()
