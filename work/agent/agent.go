@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -119,8 +120,10 @@ func (a *Agent) connectHub(scheme *runtime.Scheme) error {
 	}
 	a.hub.cache, err = cache.New(config, cache.Options{
 		HTTPClient: httpClient, Scheme: scheme, Mapper: mapper,
-		DefaultNamespaces: map[string]cache.Config{a.options.Namespace: {}},
-		DefaultTransform:  cache.TransformStripManagedFields(), DefaultWatchErrorHandler: logFailures(a.options.Log, "hub"),
+		// Informers of DefaultNamespaces keep goroutines if the agent is stopped before the cache is synced.
+		DefaultFieldSelector:     fields.OneTermEqualSelector("metadata.namespace", a.options.Namespace),
+		DefaultTransform:         cache.TransformStripManagedFields(),
+		DefaultWatchErrorHandler: logFailures(a.options.Log, "hub"),
 	})
 	return err
 }
