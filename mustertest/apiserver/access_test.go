@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -88,6 +89,50 @@ func TestServiceAccountToken_ExpiresByTheClock(t *testing.T) {
 	_, err = c.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{},
 		metav1.CreateOptions{})
 	require.True(t, apierrors.IsUnauthorized(err), "%v", err)
+}
+
+// TestBootstrapToken_Authenticates checks that the token of a Secret authenticates while the Secret is valid.
+func TestBootstrapToken_Authenticates(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	s := start(t, apiserver.Options{Clock: clock})
+	secrets := clients(t, s.Admin()).CoreV1().Secrets("kube-system")
+	config := s.Config("")
+	config.BearerToken = "abcdef.0123456789abcdef"
+	reviews := clients(t, config).AuthenticationV1().SelfSubjectReviews()
+	unauthorized := func(reason string) {
+		t.Helper()
+		_, err := reviews.Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		require.True(t, apierrors.IsUnauthorized(err), "%s: %v", reason, err)
+	}
+	unauthorized("no Secret")
+	valid := map[string]string{"token-id": "abcdef", "token-secret": "0123456789abcdef",
+		"usage-bootstrap-authentication": "true", "auth-extra-groups": "system:bootstrappers:robots",
+		"expiration": clock.Now().Add(time.Hour).UTC().Format(time.RFC3339)}
+	secret := func(key, value string) *corev1.Secret {
+		object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-abcdef"},
+			Type: "bootstrap.kubernetes.io/token", StringData: maps.Clone(valid)}
+		if key != "" {
+			object.StringData[key] = value
+		}
+		return object
+	}
+	_, err := secrets.Create(t.Context(), secret("", ""), metav1.CreateOptions{})
+	require.NoError(t, err)
+	for key, value := range map[string]string{"token-id": "fedcba", "token-secret": "fedcba9876543210",
+		"usage-bootstrap-authentication": "false", "auth-extra-groups": "system:masters", "expiration": "tomorrow"} {
+		_, err := secrets.Update(t.Context(), secret(key, value), metav1.UpdateOptions{})
+		require.NoError(t, err)
+		unauthorized(key)
+	}
+	_, err = secrets.Update(t.Context(), secret("", ""), metav1.UpdateOptions{})
+	require.NoError(t, err)
+	review, err := reviews.Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "system:bootstrap:abcdef", review.Status.UserInfo.Username)
+	require.ElementsMatch(t, []string{"system:authenticated", "system:bootstrappers", "system:bootstrappers:robots"},
+		review.Status.UserInfo.Groups)
+	clock.Step(time.Hour)
+	unauthorized("expired")
 }
 
 func TestCertificate_ApprovedRequestIsSignedAndAuthenticates(t *testing.T) {

@@ -93,6 +93,9 @@ func (s *Server) tokenUser(token string, audiences []string) (user, bool) {
 	if ok {
 		return u, true
 	}
+	if u, ok := s.bootstrapUser(token); ok {
+		return u, true
+	}
 	claims, ok := s.tokens.read(token)
 	if !ok || !slices.ContainsFunc(claims.Audience, func(a string) bool { return slices.Contains(audiences, a) }) {
 		return user{}, false

@@ -13,8 +13,8 @@
 // client certificates. The Server is an http.Handler, so that httptest can put it on a real port.
 //
 // Requests are authorized by RBAC. A request is authenticated by the user of the client configuration, by a client
-// certificate of the Server's certificate authority, by a token of Token, or by a ServiceAccount token of the
-// subresource token, which expires by the Server's clock.
+// certificate of the Server's certificate authority, by a token of Token, by a ServiceAccount token of the subresource
+// token, or by a bootstrap token, whose Secret is in kube-system. Tokens expire by the Server's clock.
 //
 // # Behavior
 //
