@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/fleet"
@@ -90,11 +91,11 @@ func TestRunner_CalledByFleet(t *testing.T) {
 	w := newWorld(t)
 	const name = "fleet-east"
 	ctx := t.Context()
-	mgr := newManager(t, hubPlane.ForTest(t).Config())
-	_, err := fleet.SetupWithManager(mgr,
-		fleet.Options{Runners: []fleet.Runner{w.runner}, ProbeInterval: 500 * time.Millisecond})
-	require.NoError(t, err)
-	start(t, mgr)
+	w.startManager(hubPlane.ForTest(t).Config(), func(mgr manager.Manager) error {
+		_, err := fleet.SetupWithManager(mgr,
+			fleet.Options{Runners: []fleet.Runner{w.runner}, ProbeInterval: 500 * time.Millisecond})
+		return err
+	})
 
 	a := w.account()
 	first, revoke := a.token("token-0")

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/push"
@@ -176,7 +177,11 @@ func TestRunner_UnreachableMemberLeaves(t *testing.T) {
 // TestRunner_KilledAfterEachRequest kills the hub after each of its requests, and checks that the next hub continues:
 // the member joins and leaves with one claim and one request.
 func TestRunner_KilledAfterEachRequest(t *testing.T) {
-	w := newWorld(t)
+	testkit.Virtual(t, testRunnerKilledAfterEachRequest)
+}
+
+func testRunnerKilledAfterEachRequest(t *testing.T) {
+	w := newWorldInMemory(t)
 	const name = "killed"
 	cluster := w.newMember(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true) })
 

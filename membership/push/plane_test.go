@@ -8,7 +8,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -23,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/crds"
@@ -31,6 +34,7 @@ import (
 	"github.com/muster-sdk/muster/membership/push"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/apiserver"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	workagent "github.com/muster-sdk/muster/work/agent"
 	workcrds "github.com/muster-sdk/muster/work/crds"
@@ -59,44 +63,98 @@ type world struct {
 	hub    client.Client // as an administrator
 	east   client.Client
 	config *rest.Config // of the member, through the proxy
-	proxy  *localplane.Proxy
+	proxy  network
 	runner *push.Runner
 	wire   *requestHooks
+	user   func(name string, groups ...string) *rest.Config // of a user of the hub
+	settle func()                                           // waits before a manager stops
 
 	hubConfig atomic.Pointer[rest.Config] // of the companion
 	lease     atomic.Pointer[string]      // last observed resourceVersion
 	renewals  atomic.Int64
 }
 
-// newWorld starts a hub for one test. The runner's user has only the roles in the folder rbac.
+// A network is the network between the hub and the member.
+type network interface {
+	Cut()   // resets all connections
+	Stall() // stops all traffic without closing connections
+	Heal()
+}
+
+// newWorld starts a hub for one test, on planes.
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{t: t, wire: &requestHooks{}}
-	hubConfig, eastConfig := hubPlane.ForTest(t).Config(), eastPlane.ForTest(t).Config()
+	eastConfig := eastPlane.ForTest(t).Config()
+	proxy, err := localplane.NewProxy(eastConfig.Host)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
+	w := &world{t: t, config: proxy.Config(eastConfig), proxy: proxy, user: hubPlane.ForTest(t).User, settle: func() {}}
+	w.start(hubPlane.ForTest(t).Config(), eastConfig, hub.Options{})
+	return w
+}
+
+// newWorldInMemory starts a hub for one test in virtual time. The hub and the member are API servers in memory.
+//
+// The managers of the hub stop after they have processed all events: a watch of metadata of controller-runtime never
+// ends if it stops while an event is pending, and a test in virtual time fails if a goroutine is left.
+func newWorldInMemory(t testing.TB) *world {
+	t.Helper()
+	server := testkit.Memory(t, scheme, crds.Install, workcrds.InstallOnHub)
+	east, err := apiserver.New(apiserver.Options{Name: "east"}) // its namespaces have other UIDs than those of the hub
+	require.NoError(t, err)
+	t.Cleanup(east.Close)
+	mustertest.Client(t, east.Admin(), scheme, workcrds.InstallOnMember)
+	resets := &resets{}
+	w := &world{t: t, config: east.Admin(), proxy: resets, settle: func() {
+		<-time.After(5 * time.Second) // for the requests that the hub sends after the end of the test
+		synctest.Wait()
+	}}
+	w.config.Wrap(resets.wrap)
+	w.user = func(name string, groups ...string) *rest.Config { // The agents of the runner use its connections.
+		config, err := server.ConfigTLS(name, groups...)
+		require.NoError(t, err)
+		return config
+	}
+	w.start(server.Admin(), east.Admin(), hub.Options{Server: server.URL(), CA: server.CertificateAuthority()})
+	return w
+}
+
+// resets is a network without open connections, to an API server in memory.
+type resets struct{ cut atomic.Bool }
+
+func (r *resets) wrap(next http.RoundTripper) http.RoundTripper {
+	return mustertest.RoundTripper(func(request *http.Request) (*http.Response, error) {
+		if r.cut.Load() {
+			return nil, syscall.ECONNRESET
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+func (r *resets) Cut()   { r.cut.Store(true) }
+func (r *resets) Stall() { panic("not implemented in memory") }
+func (r *resets) Heal()  { r.cut.Store(false) }
+
+// start runs the managers of the hub and of the runner. The runner's user has only the roles in the folder rbac.
+func (w *world) start(hubConfig, eastConfig *rest.Config, options hub.Options) {
+	t := w.t
+	t.Helper()
+	w.wire = &requestHooks{}
 	w.hub, w.east = mustertest.Client(t, hubConfig, scheme), mustertest.Client(t, eastConfig, scheme)
 	for _, name := range []string{membership.RegistrationNamespace, membership.ConnectionNamespace} {
 		require.NoError(t,
 			client.IgnoreAlreadyExists(w.hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
 	}
-	var err error
-	w.proxy, err = localplane.NewProxy(eastConfig.Host)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, w.proxy.Close()) })
-	w.config = w.proxy.Config(eastConfig)
+	options.Acceptor, options.AgentRules = bySite, workagent.HubRules()
+	options.Gates = []membership.LeaveGate{leave.Gate(w.hub)}
+	w.startManager(hubConfig, func(mgr manager.Manager) error { return hub.SetupWithManager(mgr, options) })
 
-	start(t, newManager(t, hubConfig, func(mgr manager.Manager) error {
-		return hub.SetupWithManager(mgr, hub.Options{
-			Acceptor: bySite, AgentRules: workagent.HubRules(), Gates: []membership.LeaveGate{leave.Gate(w.hub)},
-		})
-	}))
-
-	config := w.user(hubPlane.ForTest(t))
+	config := w.pushUser()
 	config.WrapTransport = w.wire.wrap
-	mgr := newManager(t, config)
-	w.runner, err = push.New(mgr, push.Options{Agent: w.agent})
-	require.NoError(t, err)
-	start(t, mgr)
-	return w
+	w.startManager(config, func(mgr manager.Manager) (err error) {
+		w.runner, err = push.New(mgr, push.Options{Agent: w.agent})
+		return err
+	})
 }
 
 // bySite is the policy of a product, which decides by the label "site".
@@ -127,24 +185,20 @@ func (w *world) agent(member fleet.Connected) agent.Options {
 	}
 }
 
-func newManager(t testing.TB, config *rest.Config, setups ...func(manager.Manager) error) manager.Manager {
-	t.Helper()
+// startManager runs a manager until the test ends.
+func (w *world) startManager(config *rest.Config, setup func(manager.Manager) error) {
+	w.t.Helper()
 	config.QPS = -1
-	return mustertest.Manager(t, config, manager.Options{Scheme: scheme, Logger: logr.Discard()}, setups...)
+	mustertest.StartManager(w.t, config, manager.Options{Scheme: scheme, Logger: logr.Discard()}, setup)
+	w.t.Cleanup(w.settle)
 }
 
-// start runs a manager until the test ends.
-func start(t testing.TB, mgr manager.Manager) {
-	t.Helper()
-	mustertest.Run(t, "a manager", mgr.Start)
-}
-
-// user returns the config of a user who has only the generated roles.
-func (w *world) user(p *localplane.Plane) *rest.Config {
+// pushUser returns the config of a user who has only the generated roles.
+func (w *world) pushUser() *rest.Config {
 	w.t.Helper()
 	const user = "muster-push"
 	require.NoError(w.t, mustertest.GrantFiles(w.t.Context(), w.hub, user, "rbac/role.yaml"))
-	return p.User(user)
+	return w.user(user)
 }
 
 // newMember creates a MemberCluster like an administrator.
@@ -233,6 +287,7 @@ func (w *world) killAfter(cluster *v1alpha1.MemberCluster, n int, done func() bo
 			if w.runner.Run(ctx, fleet.Connected{Cluster: cluster, Config: rest.CopyConfig(w.config)}) == nil {
 				return
 			}
+			<-time.After(interval) // Without a wait, virtual time would not advance.
 		}
 	}()
 	deadline := time.After(timeout)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
@@ -21,37 +22,41 @@ import (
 // TestRunner_OtherCluster checks that a kubeconfig of another cluster admits no member, and that the Events contain the
 // next step.
 func TestRunner_OtherCluster(t *testing.T) {
-	w := newWorld(t)
-	id := w.eastID()
 	for _, test := range []struct {
 		name, reason string
-		prepare      func(*v1alpha1.MemberClusterSpec)
-		want         string
+		prepare      func(*world, *v1alpha1.MemberClusterSpec)
+		want         string // ID is the ID of the cluster
 	}{
-		{"reserved", "the name belongs to another cluster", func(s *v1alpha1.MemberClusterSpec) { s.ClusterID = "another" },
-			"member reserved is cluster another, and its kubeconfig connects to cluster " + id},
-		{"second", "the cluster is already a member in pull mode", func(s *v1alpha1.MemberClusterSpec) {
+		{"reserved", "the name belongs to another cluster",
+			func(_ *world, s *v1alpha1.MemberClusterSpec) { s.ClusterID = "another" },
+			"member reserved is cluster another, and its kubeconfig connects to cluster ID"},
+		{"second", "the cluster is already a member in pull mode", func(w *world, _ *v1alpha1.MemberClusterSpec) {
 			first := w.newMember("first", func(s *v1alpha1.MemberClusterSpec) {
-				s.ClusterID, s.JoinMode, s.KubeConfigSecretRef = id, v1alpha1.JoinPull, nil
+				s.ClusterID, s.JoinMode, s.KubeConfigSecretRef = w.eastID(), v1alpha1.JoinPull, nil
 			})
-			t.Cleanup(func() { _ = w.hub.Delete(context.Background(), first) })
+			w.t.Cleanup(func() { _ = w.hub.Delete(context.Background(), first) })
 		}, "which MemberCluster first has already"},
-		{"silent", "the identity of the cluster is unknown", func(*v1alpha1.MemberClusterSpec) {
+		{"silent", "the identity of the cluster is unknown", func(w *world, _ *v1alpha1.MemberClusterSpec) {
 			w.proxy.Cut()
-			t.Cleanup(w.proxy.Heal)
+			w.t.Cleanup(w.proxy.Heal)
 		}, "determine the identity of member silent"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			cluster := w.newMember(test.name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true); test.prepare(s) })
-			f := w.run(cluster)
-			defer f.stop()
-			mustertest.Eventually(t, timeout, test.reason, func() error {
-				err := f.err()
-				return orError(err != nil && strings.Contains(err.Error(), test.want), "the error of the runner is %v", err)
+			testkit.Virtual(t, func(t *testing.T) {
+				w := newWorldInMemory(t)
+				want := strings.ReplaceAll(test.want, "ID", w.eastID())
+				cluster := w.newMember(test.name,
+					func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true); test.prepare(w, s) })
+				f := w.run(cluster)
+				defer f.stop()
+				mustertest.Eventually(t, timeout, test.reason, func() error {
+					err := f.err()
+					return orError(err != nil && strings.Contains(err.Error(), want), "the error of the runner is %v", err)
+				})
+				w.remove(test.name)
+				<-f.ended
+				w.waitUntilClean()
 			})
-			w.remove(test.name)
-			<-f.ended
-			w.waitUntilClean()
 		})
 	}
 }
@@ -60,7 +65,7 @@ func TestRunner_OtherCluster(t *testing.T) {
 // sufficient.
 func TestPermissions(t *testing.T) {
 	w := newWorld(t)
-	c, err := client.New(w.user(hubPlane.ForTest(t)), client.Options{Scheme: scheme, Mapper: w.hub.RESTMapper()})
+	c, err := client.New(w.pushUser(), client.Options{Scheme: scheme, Mapper: w.hub.RESTMapper()})
 	require.NoError(t, err)
 	in := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
