@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/internal/regtest"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -48,7 +49,7 @@ func (h *hub) kubeadmToken(id, secret string) *corev1.Secret {
 }
 
 func TestBootstrapToken_CreationToDeletion(t *testing.T) {
-	h := newHub(t)
+	h := newHub(t, onPlane(t))
 	token := h.waitFor(h.bootstrapToken("life01"), v1alpha1.ReasonReady)
 	bootstrap, system := h.bootstrap(token), h.systemSecret(token)
 	require.WithinDuration(t, time.Now().Add(24*time.Hour), token.Status.CredentialExpirationTime.Time, time.Minute)
@@ -88,8 +89,10 @@ func TestBootstrapToken_CreationToDeletion(t *testing.T) {
 }
 
 // TestBootstrapToken_IsProlonged checks that a token keeps its secret and is prolonged while a hub is running.
-func TestBootstrapToken_IsProlonged(t *testing.T) {
-	h := newHub(t)
+func TestBootstrapToken_IsProlonged(t *testing.T) { testkit.Virtual(t, testBootstrapTokenIsProlonged) }
+
+func testBootstrapTokenIsProlonged(t *testing.T) {
+	h := newHub(t, inMemory(t))
 	token := h.waitFor(h.bootstrapToken("long01", func(s *v1alpha1.JoinTokenSpec) {
 		s.CredentialTTLSeconds = 7200
 	}), v1alpha1.ReasonReady)
@@ -106,8 +109,10 @@ func TestBootstrapToken_IsProlonged(t *testing.T) {
 	h.requireIdle()
 }
 
-func TestBootstrapToken_Expires(t *testing.T) {
-	h := newHub(t)
+func TestBootstrapToken_Expires(t *testing.T) { testkit.Virtual(t, testBootstrapTokenExpires) }
+
+func testBootstrapTokenExpires(t *testing.T) {
+	h := newHub(t, inMemory(t))
 	token := h.waitFor(h.bootstrapToken("expire", expiresAfter(time.Hour)), v1alpha1.ReasonReady)
 	require.WithinDuration(t, token.Status.ExpirationTime.Add(answerGrace), token.Status.CredentialExpirationTime.Time,
 		time.Minute,
@@ -141,8 +146,10 @@ func TestBootstrapToken_Expires(t *testing.T) {
 	require.True(t, h.credentialWorks(h.bootstrap(token)))
 }
 
-func TestBootstrapToken_UsedUp(t *testing.T) {
-	h := newHub(t)
+func TestBootstrapToken_UsedUp(t *testing.T) { testkit.Virtual(t, testBootstrapTokenUsedUp) }
+
+func testBootstrapTokenUsedUp(t *testing.T) {
+	h := newHub(t, inMemory(t))
 	token := h.waitFor(h.bootstrapToken("once01", func(s *v1alpha1.JoinTokenSpec) {
 		s.MaxUses = new(int32(1))
 	}), v1alpha1.ReasonReady)
@@ -165,8 +172,10 @@ func TestBootstrapToken_UsedUp(t *testing.T) {
 	})
 }
 
-func TestBootstrapToken_Repair(t *testing.T) {
-	h := newHub(t)
+func TestBootstrapToken_Repair(t *testing.T) { testkit.Virtual(t, testBootstrapTokenRepair) }
+
+func testBootstrapTokenRepair(t *testing.T) {
+	h := newHub(t, inMemory(t))
 	token := h.waitFor(h.bootstrapToken("repair"), v1alpha1.ReasonReady)
 	change := func(change func(*corev1.Secret)) func() {
 		return func() {
@@ -214,7 +223,11 @@ func TestBootstrapToken_Repair(t *testing.T) {
 }
 
 func TestBootstrapToken_AdoptedTokenIsNotModified(t *testing.T) {
-	h := newHub(t)
+	testkit.Virtual(t, testBootstrapTokenAdoptedTokenIsNotModified)
+}
+
+func testBootstrapTokenAdoptedTokenIsNotModified(t *testing.T) {
+	h := newHub(t, inMemory(t))
 	own := h.kubeadmToken("adopt1", "0123456789abcdef")
 	token := h.waitFor(h.bootstrapToken("adopt1", expiresAfter(time.Hour)), v1alpha1.ReasonReady)
 	bootstrap := h.bootstrap(token)
@@ -247,7 +260,11 @@ func (h *hub) boundTo(token *v1alpha1.JoinToken) []rbacv1.Subject {
 }
 
 func TestBootstrapToken_UnusableAdoptedToken(t *testing.T) {
-	h := newHub(t)
+	testkit.Virtual(t, testBootstrapTokenUnusableAdoptedToken)
+}
+
+func testBootstrapTokenUnusableAdoptedToken(t *testing.T) {
+	h := newHub(t, inMemory(t))
 	own := h.kubeadmToken("adopt2", "0123456789abcdef")
 	token := h.waitFor(h.bootstrapToken("adopt2"), v1alpha1.ReasonReady)
 	for _, test := range []struct{ reason, key, value, message string }{
@@ -283,7 +300,11 @@ func TestBootstrapToken_UnusableAdoptedToken(t *testing.T) {
 
 // TestBootstrapToken_AdoptedTokenExpires checks that an adopted token ends at its own expiration.
 func TestBootstrapToken_AdoptedTokenExpires(t *testing.T) {
-	h := newHub(t)
+	testkit.Virtual(t, testBootstrapTokenAdoptedTokenExpires)
+}
+
+func testBootstrapTokenAdoptedTokenExpires(t *testing.T) {
+	h := newHub(t, inMemory(t))
 	own := h.kubeadmToken("adopt4", "0123456789abcdef")
 	end := h.clock.Now().Add(time.Hour)
 	own.Data["expiration"] = []byte(end.UTC().Format(time.RFC3339))
@@ -299,7 +320,11 @@ func TestBootstrapToken_AdoptedTokenExpires(t *testing.T) {
 }
 
 func TestBootstrapToken_OfAnotherNamespaceIsNotModified(t *testing.T) {
-	h := newHub(t)
+	testkit.Virtual(t, testBootstrapTokenOfAnotherNamespaceIsNotModified)
+}
+
+func testBootstrapTokenOfAnotherNamespaceIsNotModified(t *testing.T) {
+	h := newHub(t, inMemory(t))
 	token := h.waitFor(h.bootstrapToken("other1"), v1alpha1.ReasonReady)
 	system := h.systemSecret(token)
 	system.Annotations["membership.muster.dev/join-token-namespace"] = "another-fleet"
@@ -314,7 +339,11 @@ func TestBootstrapToken_OfAnotherNamespaceIsNotModified(t *testing.T) {
 }
 
 func TestBootstrapToken_DeletedWhileHubIsDown(t *testing.T) {
-	h := newHub(t)
+	testkit.Virtual(t, testBootstrapTokenDeletedWhileHubIsDown)
+}
+
+func testBootstrapTokenDeletedWhileHubIsDown(t *testing.T) {
+	h := newHub(t, inMemory(t))
 	gone, again := h.waitFor(h.bootstrapToken("gone01"), v1alpha1.ReasonReady),
 		h.waitFor(h.bootstrapToken("again1"), v1alpha1.ReasonReady)
 	first := h.bootstrap(again)
@@ -323,7 +352,7 @@ func TestBootstrapToken_DeletedWhileHubIsDown(t *testing.T) {
 		require.NoError(t, h.Delete(t.Context(), token))
 	}
 	again = h.bootstrapToken("again1")
-	h.start(plane.ForTest(t).User("hub"), Options{Clock: h.clock, BootstrapTokens: true})
+	h.start(h.server.User("hub"), Options{Clock: h.clock, BootstrapTokens: true})
 	mustertest.Holds(h.t, time.Minute, "the token of the deleted JoinToken is removed",
 		func() bool { return h.systemSecret(gone) == nil })
 	h.waitFor(again, v1alpha1.ReasonReady)
@@ -333,15 +362,19 @@ func TestBootstrapToken_DeletedWhileHubIsDown(t *testing.T) {
 }
 
 func TestBootstrapToken_RequiresOption(t *testing.T) {
-	h := newHubWithoutController(t)
+	testkit.Virtual(t, testBootstrapTokenRequiresOption)
+}
+
+func testBootstrapTokenRequiresOption(t *testing.T) {
+	h := newHubWithoutController(t, inMemory(t))
 	regtest.Grant(t, h, "hub") // without the Role in kube-system
-	h.start(plane.ForTest(t).User("hub"), Options{Clock: h.clock})
+	h.start(h.server.User("hub"), Options{Clock: h.clock})
 	token := h.waitFor(h.bootstrapToken("option"), v1alpha1.ReasonNotEnabled)
 	require.Contains(t, token.Status.Conditions[0].Message, "create a JoinToken of type ServiceAccount")
 	require.Empty(t, h.ownedBy(token))
 	require.Nil(t, h.systemSecret(token))
 
-	mgr := newManager(t, plane.ForTest(t).User("hub"))
-	require.ErrorContains(t, SetupWithManager(mgr, Options{Namespace: "kube-system", BootstrapTokens: true}),
-		"Options.Namespace cannot be kube-system")
+	mgr := mustertest.Manager(t, h.server.User("hub"), managerOptions())
+	options := h.server.Address(Options{Namespace: "kube-system", BootstrapTokens: true})
+	require.ErrorContains(t, SetupWithManager(mgr, options), "Options.Namespace cannot be kube-system")
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/internal/regtest"
@@ -65,8 +66,12 @@ func killedAfter(inner client.WithWatch, writes int) client.Client {
 // TestReconcile_RestartAfterEachWrite checks that a controller continues after an earlier one was killed after any of
 // its writes.
 func TestReconcile_RestartAfterEachWrite(t *testing.T) {
-	h := newHubWithoutController(t)
-	cfg := plane.ForTest(t).Config()
+	testkit.Virtual(t, testReconcileRestartAfterEachWrite)
+}
+
+func testReconcileRestartAfterEachWrite(t *testing.T) {
+	h := newHubWithoutController(t, inMemory(t))
+	cfg := h.server.Config()
 	inner, err := client.NewWithWatch(cfg, client.Options{Scheme: regtest.Scheme()})
 	require.NoError(t, err)
 	shared, err := HubFor(cfg, Options{Namespace: namespace})
@@ -121,8 +126,12 @@ func TestReconcile_RestartAfterEachWrite(t *testing.T) {
 }
 
 func TestReconcile_RestartAfterEachWriteOfBootstrapToken(t *testing.T) {
-	h := newHubWithoutController(t)
-	cfg := plane.ForTest(t).Config()
+	testkit.Virtual(t, testReconcileRestartAfterEachWriteOfBootstrapToken)
+}
+
+func testReconcileRestartAfterEachWriteOfBootstrapToken(t *testing.T) {
+	h := newHubWithoutController(t, inMemory(t))
+	cfg := h.server.Config()
 	inner, err := client.NewWithWatch(cfg, client.Options{Scheme: regtest.Scheme()})
 	require.NoError(t, err)
 	shared, err := HubFor(cfg, Options{Namespace: namespace})
@@ -172,8 +181,12 @@ func TestReconcile_RestartAfterEachWriteOfBootstrapToken(t *testing.T) {
 // TestReconcile_FailureDoesNotProlongUsedUpToken checks that a failure delays neither the end of a token's copies nor
 // the record of the time when it was used up.
 func TestReconcile_FailureDoesNotProlongUsedUpToken(t *testing.T) {
-	h := newHubWithoutController(t)
-	cfg := plane.ForTest(t).Config()
+	testkit.Virtual(t, testReconcileFailureDoesNotProlongUsedUpToken)
+}
+
+func testReconcileFailureDoesNotProlongUsedUpToken(t *testing.T) {
+	h := newHubWithoutController(t, inMemory(t))
+	cfg := h.server.Config()
 	inner, err := client.NewWithWatch(cfg, client.Options{Scheme: regtest.Scheme()})
 	require.NoError(t, err)
 	shared, err := HubFor(cfg, Options{Namespace: namespace})
@@ -211,9 +224,11 @@ func TestReconcile_FailureDoesNotProlongUsedUpToken(t *testing.T) {
 	require.Equal(t, []string{"Secret/hiccups"}, h.ownedBy(token))
 }
 
-func TestReconcile_ReportsFailures(t *testing.T) {
-	h := newHubWithoutController(t)
-	cfg := plane.ForTest(t).Config()
+func TestReconcile_ReportsFailures(t *testing.T) { testkit.Virtual(t, testReconcileReportsFailures) }
+
+func testReconcileReportsFailures(t *testing.T) {
+	h := newHubWithoutController(t, inMemory(t))
+	cfg := h.server.Config()
 	inner, err := client.NewWithWatch(cfg, client.Options{Scheme: regtest.Scheme()})
 	require.NoError(t, err)
 	shared, err := HubFor(cfg, Options{Namespace: namespace})
@@ -248,7 +263,7 @@ func TestReconcile_ReportsFailures(t *testing.T) {
 
 // TestMaxUsesIsNeverExceeded checks that concurrent and repeated requests never exceed maxUses.
 func TestMaxUsesIsNeverExceeded(t *testing.T) {
-	h := newHub(t)
+	h := newHub(t, onPlane(t))
 	const most, clusters = 3, 8
 	token := h.waitFor(h.token("rush", v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](most)}), v1alpha1.ReasonReady)
 	bootstrap := h.bootstrap(token)
@@ -290,8 +305,10 @@ func TestMaxUsesIsNeverExceeded(t *testing.T) {
 	require.Len(t, token.Status.UsedBy, most)
 }
 
-func TestCheck_InvalidProofs(t *testing.T) {
-	h := newHub(t)
+func TestCheck_InvalidProofs(t *testing.T) { testkit.Virtual(t, testCheckInvalidProofs) }
+
+func testCheckInvalidProofs(t *testing.T) {
+	h := newHub(t, inMemory(t))
 	token := h.waitFor(h.token("checked", v1alpha1.JoinTokenSpec{}), v1alpha1.ReasonReady)
 	autoAccept := h.waitFor(h.token("mightier", v1alpha1.JoinTokenSpec{AutoAccept: true}), v1alpha1.ReasonReady)
 	bootstrap := h.bootstrap(token)
@@ -342,8 +359,10 @@ func TestCheck_InvalidProofs(t *testing.T) {
 	require.NotErrorAs(t, err, new(*membership.InvalidError), "the controller will create the new Secret")
 }
 
-func TestAcceptor(t *testing.T) {
-	h := newHub(t)
+func TestAcceptor(t *testing.T) { testkit.Virtual(t, testAcceptor) }
+
+func testAcceptor(t *testing.T) {
+	h := newHub(t, inMemory(t))
 	h.token("auto", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	h.token("manual", v1alpha1.JoinTokenSpec{})
 	for _, test := range []struct {
@@ -371,11 +390,15 @@ func TestAcceptor(t *testing.T) {
 
 // TestReconcile_SecretHasNewAddressOfHub checks that the Secret contains the new address when the hub moves.
 func TestReconcile_SecretHasNewAddressOfHub(t *testing.T) {
-	h := newHub(t)
+	testkit.Virtual(t, testReconcileSecretHasNewAddressOfHub)
+}
+
+func testReconcileSecretHasNewAddressOfHub(t *testing.T) {
+	h := newHub(t, inMemory(t))
 	token := h.waitFor(h.token("moved", v1alpha1.JoinTokenSpec{}), v1alpha1.ReasonReady)
 	before := h.bootstrap(token)
 	h.stop()
-	h.start(plane.ForTest(t).User("hub"), Options{Clock: h.clock, Server: "https://hub.example.com"})
+	h.start(h.server.User("hub"), Options{Clock: h.clock, Server: "https://hub.example.com"})
 	mustertest.Holds(h.t, time.Minute, "the Secret has the new address", func() bool {
 		return h.bootstrap(token).Server == "https://hub.example.com"
 	})
@@ -383,8 +406,10 @@ func TestReconcile_SecretHasNewAddressOfHub(t *testing.T) {
 	require.Equal(t, before.CA, h.bootstrap(token).CA)
 }
 
-func TestHubFor_Options(t *testing.T) {
-	good := plane.ForTest(t).Config()
+func TestHubFor_Options(t *testing.T) { testkit.Virtual(t, testHubForOptions) }
+
+func testHubForOptions(t *testing.T) {
+	good := inMemory(t).Config()
 	for _, test := range []struct {
 		reason  string
 		config  func(*rest.Config)

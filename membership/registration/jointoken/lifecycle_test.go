@@ -14,13 +14,14 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
 )
 
 func TestToken_CreationToDeletion(t *testing.T) {
-	h := newHub(t)
+	h := newHub(t, onPlane(t))
 	token := h.waitFor(h.token("life", v1alpha1.JoinTokenSpec{}), v1alpha1.ReasonReady)
 	require.Equal(t, "life", token.Status.SecretName)
 	require.Nil(t, token.Status.ExpirationTime)
@@ -75,8 +76,10 @@ func (h *hub) requireIdle() {
 	})
 }
 
-func TestToken_CredentialRotation(t *testing.T) {
-	h := newHub(t)
+func TestToken_CredentialRotation(t *testing.T) { testkit.Virtual(t, testTokenCredentialRotation) }
+
+func testTokenCredentialRotation(t *testing.T) {
+	h := newHub(t, inMemory(t))
 	token := h.waitFor(h.token("rotation", v1alpha1.JoinTokenSpec{CredentialTTLSeconds: 7200}), v1alpha1.ReasonReady)
 	first := h.bootstrap(token)
 
@@ -98,8 +101,10 @@ func TestToken_CredentialRotation(t *testing.T) {
 	h.requireIdle()
 }
 
-func TestToken_Repair(t *testing.T) {
-	h := newHub(t)
+func TestToken_Repair(t *testing.T) { testkit.Virtual(t, testTokenRepair) }
+
+func testTokenRepair(t *testing.T) {
+	h := newHub(t, inMemory(t))
 	token := h.waitFor(h.token("repair", v1alpha1.JoinTokenSpec{}), v1alpha1.ReasonReady)
 	for _, test := range []struct {
 		reason string
@@ -146,8 +151,10 @@ func secretIfAny(h *hub, token *v1alpha1.JoinToken) *corev1.Secret {
 	return secret
 }
 
-func TestToken_Expiry(t *testing.T) {
-	h := newHub(t)
+func TestToken_Expiry(t *testing.T) { testkit.Virtual(t, testTokenExpiry) }
+
+func testTokenExpiry(t *testing.T) {
+	h := newHub(t, inMemory(t))
 	token := h.waitFor(h.token("expiry", v1alpha1.JoinTokenSpec{TTLSeconds: ptr.To[int64](3600)}), v1alpha1.ReasonReady)
 	require.Equal(t, token.CreationTimestamp.Add(time.Hour), token.Status.ExpirationTime.Time)
 	require.WithinDuration(t, token.Status.ExpirationTime.Add(answerGrace), token.Status.CredentialExpirationTime.Time,
@@ -192,8 +199,10 @@ func TestToken_Expiry(t *testing.T) {
 	require.True(t, h.credentialWorks(h.bootstrap(token)), "a prolonged token works again")
 }
 
-func TestToken_UsedUp(t *testing.T) {
-	h := newHub(t)
+func TestToken_UsedUp(t *testing.T) { testkit.Virtual(t, testTokenUsedUp) }
+
+func testTokenUsedUp(t *testing.T) {
+	h := newHub(t, inMemory(t))
 	token := h.waitFor(h.token("once", v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](1)}), v1alpha1.ReasonReady)
 	bootstrap := h.bootstrap(token)
 	east, err := h.createRequest(bootstrap, "east-id")
@@ -223,8 +232,10 @@ func TestToken_UsedUp(t *testing.T) {
 	h.requireIdle()
 }
 
-func TestToken_ReportsConflicts(t *testing.T) {
-	h := newHub(t)
+func TestToken_ReportsConflicts(t *testing.T) { testkit.Virtual(t, testTokenReportsConflicts) }
+
+func testTokenReportsConflicts(t *testing.T) {
+	h := newHub(t, inMemory(t))
 	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "taken", Namespace: namespace},
 		Data: map[string][]byte{"a": []byte("b")}}
 	existing := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "join-mighty", Namespace: namespace}}

@@ -21,7 +21,7 @@ import (
 
 // TestBootstrapCredentialMayDoNothingElse checks that a bootstrap credential can only create and get JoinRequests.
 func TestBootstrapCredentialMayDoNothingElse(t *testing.T) {
-	h := newHub(t)
+	h := newHub(t, onPlane(t))
 	other := h.waitFor(h.token("other", v1alpha1.JoinTokenSpec{}), v1alpha1.ReasonReady)
 	for name, kind := range map[string]v1alpha1.JoinTokenType{
 		"account": v1alpha1.JoinTokenServiceAccount, "bootstrap-token-join01": v1alpha1.JoinTokenBootstrapToken,

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -18,13 +19,15 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/crds"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/internal/regtest"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/apiserver"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
@@ -34,29 +37,92 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "jointoken"}}
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
+// An apiServer is the control plane or an API server in memory.
+type apiServer interface {
+	Config() *rest.Config // of an administrator, with the address and the CA of the server
+	User(name string, groups ...string) *rest.Config
+	// Address sets the address in the options of a manager with the config of a User.
+	Address(options Options) Options
+	// Connect changes a config with the address of the server so that it reaches the server.
+	Connect(config *rest.Config) *rest.Config
+	// Settle waits before a manager stops.
+	Settle()
+}
+
+type planeServer struct{ *localplane.Plane }
+
+func onPlane(t *testing.T) apiServer                         { return planeServer{plane.ForTest(t)} }
+func (planeServer) Address(options Options) Options          { return options }
+func (planeServer) Connect(config *rest.Config) *rest.Config { return config }
+func (planeServer) Settle()                                  {}
+
+// memoryServer is an API server in memory, for tests in virtual time.
+type memoryServer struct {
+	t      *testing.T
+	server *apiserver.Server
+}
+
+func inMemory(t *testing.T) apiServer {
+	t.Helper()
+	return memoryServer{t, testkit.Memory(t, regtest.Scheme(), crds.Install)}
+}
+
+func (m memoryServer) Config() *rest.Config {
+	config, err := m.server.ConfigTLS("admin", "system:masters")
+	require.NoError(m.t, err)
+	return config
+}
+
+// User returns a config without connections: when a manager stops, a watch of metadata on a connection may leave a
+// goroutine.
+func (m memoryServer) User(name string, groups ...string) *rest.Config {
+	return m.server.Config(name, groups...)
+}
+
+func (m memoryServer) Address(options Options) Options {
+	if options.Server == "" {
+		options.Server = m.server.URL()
+	}
+	options.CA = m.server.CertificateAuthority()
+	return options
+}
+
+func (m memoryServer) Connect(config *rest.Config) *rest.Config {
+	config.Dial = m.server.DialContext
+	return config
+}
+
+// Settle waits until all events are processed: a watch of metadata of controller-runtime never ends if it stops while
+// an event is pending, and a test in virtual time fails if a goroutine is left.
+func (memoryServer) Settle() {
+	<-time.After(time.Second)
+	synctest.Wait()
+}
+
 // hub is a hub with a running controller, whose user has exactly the permissions of the RBAC markers.
 type hub struct {
 	client.Client // of an administrator
 	t             *testing.T
+	server        apiServer
 	clock         *clocktesting.FakePassiveClock
 	requests      atomic.Int64 // of the controller
 	stop          func()
 }
 
-func newHubWithoutController(t *testing.T) *hub {
-	p := plane.ForTest(t)
-	h := &hub{t: t, Client: regtest.Hub(t, p.Config()), clock: clocktesting.NewFakePassiveClock(time.Now())}
+func newHubWithoutController(t *testing.T, server apiServer) *hub {
+	h := &hub{t: t, server: server, Client: regtest.Hub(t, server.Config()),
+		clock: clocktesting.NewFakePassiveClock(time.Now())}
 	err := h.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	require.NoError(t, client.IgnoreAlreadyExists(err))
 	regtest.Create(t, h, registration.BootstrapRole())
 	return h
 }
 
-func newHub(t *testing.T) *hub {
-	h := newHubWithoutController(t)
+func newHub(t *testing.T, server apiServer) *hub {
+	h := newHubWithoutController(t, server)
 	regtest.Grant(t, h, "hub")
 	h.grantBootstrapTokens("hub")
-	cfg := plane.ForTest(t).User("hub")
+	cfg := server.User("hub")
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			h.requests.Add(1)
@@ -72,22 +138,22 @@ func (h *hub) grantBootstrapTokens(user string) {
 	require.NoError(h.t, mustertest.GrantFiles(h.t.Context(), h, user, "../../hub/rbac/bootstrap-tokens.yaml"))
 }
 
-func newManager(t *testing.T, cfg *rest.Config) ctrl.Manager {
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme: regtest.Scheme(), Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"},
-	})
-	require.NoError(t, err)
-	return mgr
+func managerOptions() ctrl.Options {
+	return ctrl.Options{Scheme: regtest.Scheme(), Logger: logr.Discard()}
 }
 
 func (h *hub) start(cfg *rest.Config, options Options) {
-	mgr := newManager(h.t, cfg)
-	require.NoError(h.t, SetupWithManager(mgr, options))
-	h.stop = mustertest.Run(h.t, "the hub", mgr.Start)
+	stop := mustertest.StartManager(h.t, cfg, managerOptions(),
+		func(mgr ctrl.Manager) error { return SetupWithManager(mgr, h.server.Address(options)) })
+	h.t.Cleanup(h.server.Settle)
+	h.stop = func() {
+		h.server.Settle()
+		stop()
+	}
 }
 
 func (h *hub) withWatch() client.WithWatch {
-	c, err := client.NewWithWatch(plane.ForTest(h.t).Config(), client.Options{Scheme: regtest.Scheme()})
+	c, err := client.NewWithWatch(h.server.Config(), client.Options{Scheme: regtest.Scheme()})
 	require.NoError(h.t, err)
 	return c
 }
@@ -141,6 +207,11 @@ func (h *hub) bootstrap(token *v1alpha1.JoinToken) *registration.Bootstrap {
 	return bootstrap
 }
 
+// config returns the config with a bootstrap credential.
+func (h *hub) config(bootstrap *registration.Bootstrap) *rest.Config {
+	return h.server.Connect(bootstrap.RESTConfig())
+}
+
 // createRequest creates a JoinRequest with a bootstrap credential.
 func (h *hub) createRequest(bootstrap *registration.Bootstrap, clusterID string) (*v1alpha1.JoinRequest, error) {
 	h.t.Helper()
@@ -150,7 +221,7 @@ func (h *hub) createRequest(bootstrap *registration.Bootstrap, clusterID string)
 		ClusterID: clusterID, Name: "east", Credential: v1alpha1.CredentialRequest{Type: v1alpha1.CredentialIdentity},
 	}}
 	require.NoError(h.t, registration.Sign(request, claim, bootstrap))
-	err = regtest.Client(h.t, bootstrap.RESTConfig()).Create(h.t.Context(), request)
+	err = regtest.Client(h.t, h.config(bootstrap)).Create(h.t.Context(), request)
 	if err == nil {
 		h.t.Cleanup(func() { require.NoError(h.t, client.IgnoreNotFound(h.Delete(context.Background(), request))) })
 	}
@@ -160,7 +231,7 @@ func (h *hub) createRequest(bootstrap *registration.Bootstrap, clusterID string)
 // credentialWorks reports whether a bootstrap credential can still get JoinRequests.
 func (h *hub) credentialWorks(bootstrap *registration.Bootstrap) bool {
 	h.t.Helper()
-	err := regtest.Client(h.t, bootstrap.RESTConfig()).Get(h.t.Context(),
+	err := regtest.Client(h.t, h.config(bootstrap)).Get(h.t.Context(),
 		client.ObjectKey{Namespace: namespace, Name: "join-none"}, &v1alpha1.JoinRequest{})
 	return client.IgnoreNotFound(err) == nil
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
@@ -50,8 +51,10 @@ func TestValues_SameAsBootstrap(t *testing.T) {
 
 // TestValues_KeptInSecret checks that the controller writes the values with the credential, completes the Secret of an
 // earlier version without a new credential, and follows a change of the JoinToken.
-func TestValues_KeptInSecret(t *testing.T) {
-	h := newHub(t)
+func TestValues_KeptInSecret(t *testing.T) { testkit.Virtual(t, testValuesKeptInSecret) }
+
+func testValuesKeptInSecret(t *testing.T) {
+	h := newHub(t, inMemory(t))
 	token := h.waitFor(h.token("values", v1alpha1.JoinTokenSpec{}), v1alpha1.ReasonReady)
 	complete := func(reason, clusterID string, before *corev1.Secret) {
 		t.Helper()
