@@ -50,7 +50,15 @@ func (e *evaluator) all(ctx context.Context, changes []apply.Change) map[int]eva
 	var group errgroup.Group
 	group.SetLimit(apply.DefaultConcurrency)
 	for i, m := range e.plan.manifests {
-		if m.object < 0 || changes[m.object].Live.UID == "" && changes[m.object].Reason != v1alpha1.ReasonCompleted {
+		if m.object < 0 {
+			continue
+		}
+		if changes[m.object].Live.UID == "" && changes[m.object].Reason != v1alpha1.ReasonCompleted {
+			if kept, ok := e.keptResult(&e.plan.manifests[i]); ok {
+				e.mu.Lock()
+				evaluations[i] = evaluation{ready: kept}
+				e.mu.Unlock()
+			}
 			continue
 		}
 		group.Go(func() error {
@@ -164,21 +172,38 @@ func (m *planned) finished(last *unstructured.Unstructured, before *v1alpha1.Wor
 		}
 		return made
 	}
-	result := readiness.Result{Status: readiness.Unknown, Ends: true, Message: "The Job was deleted before the agent " +
-		"read its result. Increase ttlSecondsAfterFinished, which also runs the Job again."}
-	for _, manifest := range before.Manifests {
+	if result, ok := m.reported(before); ok {
+		return evaluation{ready: result}
+	}
+	return evaluation{ready: readiness.Result{Status: readiness.Unknown, Ends: true, Message: "The Job was deleted " +
+		"before the agent read its result. Increase ttlSecondsAfterFinished, which also runs the Job again."}}
+}
+
+// keptResult returns the reported result of a Job with ttlSecondsAfterFinished whose manifest has run, for a reconcile
+// that does not evaluate the Job, because the Work is suspended or the Job cannot be read. Only the status has the
+// result after the Job was deleted.
+func (e *evaluator) keptResult(m *planned) (readiness.Result, bool) {
+	if !slices.ContainsFunc(e.inventory, e.plan.objects[m.object].Ran) {
+		return readiness.Result{}, false
+	}
+	return m.reported(e.before)
+}
+
+// reported returns the result of a finished Job in a status.
+func (m *planned) reported(status *v1alpha1.WorkStatus) (readiness.Result, bool) {
+	for _, manifest := range status.Manifests {
 		available := findCondition(manifest.Conditions, v1alpha1.ConditionAvailable)
 		if keyOf(manifest.ResourceIdentifier) != keyOf(m.id) || available == nil {
 			continue
 		}
 		switch available.Reason {
 		case v1alpha1.ReasonReady:
-			result = readiness.Result{Status: readiness.Ready, Ends: true, Complete: true, Message: available.Message}
+			return readiness.Result{Status: readiness.Ready, Ends: true, Complete: true, Message: available.Message}, true
 		case v1alpha1.ReasonNotReady:
-			result = readiness.Result{Status: readiness.Failed, Ends: true, Message: available.Message}
+			return readiness.Result{Status: readiness.Failed, Ends: true, Message: available.Message}, true
 		}
 	}
-	return evaluation{ready: result}
+	return readiness.Result{}, false
 }
 
 func (e *evaluator) read(ctx context.Context, id v1alpha1.ResourceIdentifier) (*unstructured.Unstructured, error) {

@@ -82,6 +82,20 @@ func (v inventory) ran(plan tasks, changes []Change) inventory {
 	return v
 }
 
+// Ran reports whether an entry of the inventory belongs to the object and records that its current manifest has run.
+// This is recorded for Jobs that Kubernetes deletes after they have finished.
+func (o Object) Ran(entry v1alpha1.AppliedResource) bool {
+	if entry.RanHash == "" {
+		return false
+	}
+	o.Manifest = prepared(o.Manifest)
+	if keyOf(entry.ResourceIdentifier) != keyOf(identifier(o.Manifest)) {
+		return false
+	}
+	hash, err := o.hash()
+	return err == nil && hash == entry.RanHash
+}
+
 // removesItself reports whether an object is a Job that Kubernetes deletes after it has finished. Such a Job must not
 // be created again only because it does not exist: running it twice could do harm.
 func removesItself(manifest *unstructured.Unstructured) bool {

@@ -1,0 +1,73 @@
+package agent_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/testkit"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// TestJob_ResultSurvivesSuspension checks that the failure of a Job that was deleted by its TTL is reported again after
+// a suspension of its Work, during which another agent started, and not before a changed Job has failed.
+func TestJob_ResultSurvivesSuspension(t *testing.T) {
+	testkit.Virtual(t, testJobResultSurvivesSuspension)
+}
+
+func testJobResultSurvivesSuspension(t *testing.T) {
+	w := newWorldInMemory(t)
+	stop := w.start()
+	work := w.work("migration", "{"+manifests(jobOnce)+"}")
+	w.eventually(func() error { return equal(true, w.read("Job", "once") != nil) })
+	job := w.read("Job", "once")
+	require.NoError(t, unstructured.SetNestedSlice(job.Object, []any{
+		map[string]any{"type": "FailureTarget", "status": "True", "reason": "BackoffLimitExceeded"},
+		map[string]any{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"},
+	}, "status", "conditions"))
+	require.NoError(t, unstructured.SetNestedField(job.Object, "2000-01-01T00:00:00Z", "status", "startTime"))
+	require.NoError(t, w.member.Status().Update(t.Context(), job))
+	has := func(reason string) func() error {
+		return func() error {
+			if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+				return err
+			}
+			if c := condition(work, v1alpha1.ConditionDegraded); c == nil || c.Reason != reason ||
+				c.ObservedGeneration != work.Generation {
+				return fmt.Errorf("Degraded is %+v, want %s:\n%s", c, reason, render(work.Status))
+			}
+			return nil
+		}
+	}
+	w.eventually(has(v1alpha1.ReasonNotReady))
+	require.NoError(t, w.member.Delete(t.Context(), job))
+	w.eventually(func() error { return equal(true, w.read("Job", "once") == nil) })
+	w.change(work, "{suspend: true, "+manifests(jobOnce)+"}")
+	w.eventually(func() error {
+		if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		return equal(v1alpha1.ReasonSuspended, condition(work, v1alpha1.ConditionProgressing).Reason)
+	})
+	stop()
+	w.start()
+	w.change(work, "{"+manifests(jobOnce)+"}")
+	w.eventually(has(v1alpha1.ReasonNotReady))
+	require.Nil(t, w.read("Job", "once"), "the Job does not run again")
+
+	changed := strings.Replace(jobOnce, "backoffLimit: 0", "backoffLimit: 1", 1)
+	w.change(work, "{suspend: true, "+manifests(changed)+"}")
+	w.eventually(func() error {
+		if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		available := meta.FindStatusCondition(work.Status.Manifests[0].Conditions, v1alpha1.ConditionAvailable)
+		return equal(fmt.Sprint(v1alpha1.ReasonNotApplied, work.Generation),
+			fmt.Sprint(available.Reason, available.ObservedGeneration))
+	})
+}
