@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/muster-sdk/muster/internal/definition"
 	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -90,6 +92,27 @@ func (r *recorder) namespaceTerminating(ctx context.Context, namespace string) (
 		return false, fmt.Errorf("check whether namespace %s is being deleted: %w", namespace, err)
 	}
 	return false, nil
+}
+
+// confirmStatus reads the status of a Work from the hub if only the status can have the result of a Job, because the
+// Job was deleted, and this agent has not reported the Work yet: after a start, the cache may be older than the last
+// report of the agent.
+func (a *Agent) confirmStatus(ctx context.Context, work *v1alpha1.Work, st *state, changes []apply.Change) error {
+	if st.reported.version != "" || !slices.ContainsFunc(changes, func(c apply.Change) bool {
+		return c.Reason == v1alpha1.ReasonCompleted && c.Live.UID == ""
+	}) {
+		return nil
+	}
+	live := &v1alpha1.Work{}
+	err := a.hub.Get(ctx, client.ObjectKeyFromObject(work), live)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && live.UID != work.UID:
+		return errChangedConcurrently
+	case err != nil:
+		return fmt.Errorf("read the status of Work %s: %w", work.Name, err)
+	}
+	st.reported = written{status: &live.Status, version: live.ResourceVersion}
+	return nil
 }
 
 // confirmLive returns errChangedConcurrently unless the Work on the hub has the expected UID and generation and is not
