@@ -232,13 +232,13 @@ func testStrategies(t *testing.T) {
 				s.addon("noaddon", nil)
 				s.waitForColor("noaddon", "noaddon-a", "")
 			}},
-		{"nobody", "a MemberAddon in a namespace without a member is reported and does not block its Addon",
+		{"unassigned", "a MemberAddon in a namespace without a member is reported and does not block its Addon",
 			[]string{"a"}, func(s *strategies) {
-				s.addon("nobody", nil)
+				s.addon("unassigned", nil)
 				other := func() *v1alpha1.MemberAddon {
 					namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "nobody-"}}
 					require.NoError(s.t, s.client.Create(s.t.Context(), namespace))
-					m := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: s.name("nobody")}}
+					m := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: s.name("unassigned")}}
 					require.NoError(s.t, s.client.Create(s.t.Context(), m))
 					return m
 				}
@@ -247,7 +247,7 @@ func testStrategies(t *testing.T) {
 				m := other()
 				s.begin()
 				s.requireCondition(m, v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonUnsupported)
-				a := s.get("nobody")
+				a := s.get("unassigned")
 				require.NoError(s.t, s.client.Delete(s.t.Context(), a))
 				s.eventually("the Addon is gone", func() bool {
 					return s.client.Get(s.t.Context(), client.ObjectKeyFromObject(a), a) != nil

@@ -53,7 +53,7 @@ func TestSelect(t *testing.T) {
 		{"no selectors", nil, nil, nil},
 		{"no label matches", of(labeled("ConfigMap", map[string]string{"app": "none"})), nil, nil},
 		{"an object that is selected by name must exist",
-			of(named("ConfigMap", "nobody"), all("Secret")), []string{"Secret key"},
+			of(named("ConfigMap", "absent"), all("Secret")), []string{"Secret key"},
 			[]string{"NotFound"}},
 		{"a Namespace by name", of(named("Namespace", h.namespace)), []string{"Namespace " + h.namespace}, nil},
 		{
