@@ -1,12 +1,9 @@
 package apply
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 // Defaults of [Options].
@@ -150,127 +145,4 @@ func (e *Engine) each(wave []task, work func(*task)) {
 		})
 	}
 	_ = group.Wait()
-}
-
-// task is one object of a set while it is applied or pruned.
-type task struct {
-	Object
-	index      int
-	wave       int32
-	id         v1alpha1.ResourceIdentifier
-	hash       string
-	recorded   recorded
-	definition definitionInSet
-	err        error
-	warning    string // about a manifest that is applied nevertheless
-	observed   *observation
-	fetched    bool // observed is a response of the API server in this pass
-	assumed    bool // the object is assumed not to exist, and the API server was not asked
-}
-
-// recorded is what the inventory contains about an object.
-type recorded struct {
-	uid types.UID // empty: the object is not known to have existed
-	ran string    // the hash of the manifest with which a Job with a TTL ran; empty: it did not run
-}
-
-// definitionInSet is the definition of the kind of an object, if an object of the same set defines the kind.
-type definitionInSet struct {
-	index   *int // of the object that defines the kind; nil: the set has none
-	changed bool // the definition has just changed, so an earlier rejection is void
-}
-
-type tasks []task
-
-// ErrInvalid is wrapped by errors about an invalid set.
-var ErrInvalid = errors.New("invalid set")
-
-func (e *Engine) plan(ctx context.Context, set Set) (tasks, error) {
-	resolve := e.resolver(ctx)
-	if err := set.check(); err != nil {
-		return nil, err
-	}
-	entries := inventory{set.Inventory}.byKey()
-	defined := definedKinds(set.Objects)
-	plan := make(tasks, len(set.Objects))
-	first := map[sameObject]int{}
-	for i, object := range set.Objects {
-		object.Manifest = prepared(object.Manifest)
-		warning := dropNamespace(&object, defined, resolve)
-		t := task{Object: object, index: i, wave: object.wave(), id: identifier(object.Manifest), warning: warning}
-		t.recorded.uid = entries[keyOf(t.id)].UID
-		if removesItself(object.Manifest) {
-			t.recorded.ran = entries[keyOf(t.id)].RanHash
-		}
-		if by, ok := defined[t.id.GroupVersionKind()]; ok {
-			t.definition.index = &by.index
-		}
-		if t.err = checkManifest(object.Manifest); t.err == nil {
-			t.hash, t.err = object.hash()
-		}
-		if earlier, twin := first[keyOf(t.id)]; twin && t.err == nil {
-			t.err = &ManifestError{Field: "metadata.namespace", Problem: fmt.Sprintf(
-				"objects[%d] is the same object, because %s is cluster-scoped: remove one of the manifests", earlier, t.id.Kind)}
-		}
-		first[keyOf(t.id)] = i
-		if t.err == nil && t.definition.index == nil {
-			t.err = t.resolveKind(resolve)
-		}
-		plan[i] = t
-	}
-	return plan, nil
-}
-
-// objects returns the objects of a set as they are applied.
-func (p tasks) objects() []Object {
-	objects := make([]Object, len(p))
-	for i := range p {
-		objects[i] = p[i].Object
-	}
-	return objects
-}
-
-// waves splits the tasks into waves, the lowest first. A wave has the order of the set.
-func (p tasks) waves() [][]task {
-	sorted := slices.Clone(p)
-	slices.SortStableFunc(sorted, func(a, b task) int { return cmp.Compare(a.wave, b.wave) })
-	var waves [][]task
-	for len(sorted) > 0 {
-		n := slices.IndexFunc(sorted, func(t task) bool { return t.wave != sorted[0].wave })
-		if n < 0 {
-			n = len(sorted)
-		}
-		waves = append(waves, sorted[:n])
-		sorted = sorted[n:]
-	}
-	return waves
-}
-
-func changesOf(wave []task, changes []Change) []Change {
-	of := make([]Change, len(wave))
-	for i, t := range wave {
-		of[i] = changes[t.index]
-	}
-	return of
-}
-
-// change returns the result for an object that a decision does not change.
-func (t *task) change(d decision) Change {
-	c := Change{Object: t.id, Wave: t.wave, Action: d.action, Reason: d.reason, Message: d.message, Drifted: d.drifted,
-		Conflicts: d.conflicts}
-	if t.warning != "" {
-		c.Message = strings.TrimSpace(c.Message + " " + t.warning)
-	}
-	if t.observed != nil {
-		c.Live = LiveObject{UID: t.observed.uid, ResourceVersion: t.observed.version, applied: t.observed.marks.applied}
-	}
-	return c
-}
-
-// pending returns the result for an object whose wave has to wait. An invalid manifest is reported as such.
-func (t *task) pending(reason string) Change {
-	if t.err != nil {
-		return t.failed(t.err)
-	}
-	return t.change(reportOnly(Skipped, v1alpha1.ReasonPending, reason))
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
@@ -16,17 +15,6 @@ import (
 // client has changed them. The metadata of the object is sufficient to find that out, and defaults and admission do not
 // matter. See
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
-
-// appliedFields returns the fields that a manager owns by server-side apply, as JSON. Nil: none.
-func appliedFields(entries []metav1.ManagedFieldsEntry, manager string) []byte {
-	for _, entry := range entries {
-		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" &&
-			entry.FieldsV1 != nil {
-			return entry.FieldsV1.GetRawBytes()
-		}
-	}
-	return nil
-}
 
 func parseFields(fields []byte) (*fieldpath.Set, error) {
 	set := &fieldpath.Set{}

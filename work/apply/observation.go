@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -61,45 +59,6 @@ func observe(meta metav1.Object, owner Owner) *observation {
 // marked reports whether a hash, or the managed fields, record that we have applied the object.
 func (s *observation) marked() bool { return s.marks.applied != "" || s.fields != nil }
 
-// hash returns the hash of the manifest and its options. The object is applied when the hash changes.
-func (o Object) hash() (string, error) {
-	data, err := json.Marshal(o.Manifest.Object) // the keys of maps are sorted
-	if err != nil {
-		return "", fmt.Errorf("encode the manifest: %w", err)
-	}
-	for _, path := range o.IgnoredFields {
-		data = append(append(data, 0), path.String()...)
-	}
-	return digest(data), nil
-}
-
-// checkManifest rejects manifests that can never be applied, or whose fields would be lost.
-func checkManifest(manifest *unstructured.Unstructured) error {
-	for field, value := range map[string]string{
-		"apiVersion": manifest.GetAPIVersion(), "kind": manifest.GetKind(), "metadata.name": manifest.GetName(),
-	} {
-		if value == "" {
-			return &ManifestError{Field: field, Problem: "is required"}
-		}
-	}
-	for _, field := range []string{"labels", "annotations"} {
-		if _, _, err := unstructured.NestedStringMap(manifest.Object, "metadata", field); err != nil {
-			return &ManifestError{Field: "metadata." + field,
-				Problem: "must have strings as values: put quotes around numbers, true, false, yes and no"}
-		}
-	}
-	for _, field := range []string{"uid", "resourceVersion", "managedFields"} {
-		if _, found, _ := unstructured.NestedFieldNoCopy(manifest.Object, "metadata", field); found {
-			return &ManifestError{Field: "metadata." + field, Problem: "must not be set because the API server sets it"}
-		}
-	}
-	if len(manifest.GetOwnerReferences()) > 0 {
-		return &ManifestError{Field: "metadata.ownerReferences",
-			Problem: "must not be set because the UIDs of owners are specific to one cluster"}
-	}
-	return nil
-}
-
 // intact reports whether no other manager changed the applied fields: our manager still owns all fields of the
 // manifest, or all fields that it owned after the last write of the manifest.
 func (s *observation) intact(o Object, accepted []byte) bool {
@@ -132,4 +91,92 @@ func (s *observation) othersFields() *fieldpath.Set {
 		}
 	}
 	return others
+}
+
+// marks are the marks on an object that tell which owners have applied it.
+type marks struct {
+	ours           bool     // it has our mark
+	former         bool     // it has an owner reference to our owner, from an earlier release
+	owners         int      // the number of owner references to others
+	shared         bool     // another owner has applied it with this package
+	rivals         []string // the field managers of other owners
+	sameFieldOwner bool     // another owner has applied it with our field manager
+	applied        string   // the hash of the manifest that was applied last
+}
+
+// marksOf reads the marks from the metadata of an object.
+func marksOf(meta metav1.Object, owner Owner) (m marks) {
+	annotations := meta.GetAnnotations()
+	mark := owner.Mark()
+	m.applied, m.ours = annotations[mark], annotations[mark] != ""
+	if m.applied == "" {
+		m.applied = annotations[formerMark(owner.Reference.UID)]
+	}
+	for _, reference := range meta.GetOwnerReferences() {
+		former, applied := annotations[formerMark(reference.UID)]
+		switch {
+		case owner.isFormer(reference):
+			m.ours, m.former = true, true
+			if m.applied == "" {
+				m.applied = former
+			}
+			continue
+		case applied: // another owner, with the marks of an earlier release
+			m.shareWith(owner, managersOf(meta.GetManagedFields(), ownerReferencePath(reference.UID)))
+		}
+		m.owners++
+	}
+	for name := range annotations {
+		if strings.HasPrefix(name, MarkPrefix) && name != mark {
+			m.shareWith(owner, managersOf(meta.GetManagedFields(), annotationPath(name)))
+		}
+	}
+	return m
+}
+
+func (m *marks) shareWith(owner Owner, managers []string) {
+	m.shared = true
+	m.rivals = append(m.rivals, managers...)
+	m.sameFieldOwner = m.sameFieldOwner || slices.Contains(managers, owner.FieldOwner)
+}
+
+func ownerReferencePath(uid types.UID) fieldpath.Path {
+	return fieldpath.MakePathOrDie("metadata", "ownerReferences", fieldpath.KeyByFields("uid", string(uid)))
+}
+
+func annotationPath(name string) fieldpath.Path {
+	return fieldpath.MakePathOrDie("metadata", "annotations", name)
+}
+
+// managersOf returns the field managers that have a field.
+func managersOf(entries []metav1.ManagedFieldsEntry, path fieldpath.Path) []string {
+	var managers []string
+	for _, entry := range entries {
+		if entry.FieldsV1 == nil {
+			continue
+		}
+		set, err := parseFields(entry.FieldsV1.GetRawBytes())
+		if err != nil {
+			continue
+		}
+		below := set
+		for _, element := range path {
+			below = below.WithPrefix(element)
+		}
+		if set.Has(path) || !below.Empty() {
+			managers = append(managers, entry.Manager)
+		}
+	}
+	return managers
+}
+
+// appliedFields returns the fields that a manager owns by server-side apply, as JSON. Nil: none.
+func appliedFields(entries []metav1.ManagedFieldsEntry, manager string) []byte {
+	for _, entry := range entries {
+		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" &&
+			entry.FieldsV1 != nil {
+			return entry.FieldsV1.GetRawBytes()
+		}
+	}
+	return nil
 }

@@ -10,26 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// prepared returns the manifest without the fields that a controller of Kubernetes, or an injector that the manifest
-// names in an annotation, writes in every cluster. Applying them would start a contest that has no end. The manifest is
-// not changed; prepared returns the same manifest if there is nothing to drop.
-func prepared(manifest *unstructured.Unstructured) *unstructured.Unstructured {
-	var dropped *unstructured.Unstructured
-	for _, writer := range platformWriters {
-		if !writer.writes(manifest) {
-			continue
-		}
-		if dropped == nil {
-			dropped = manifest.DeepCopy()
-		}
-		writer.drop(dropped)
-	}
-	if dropped == nil {
-		return manifest
-	}
-	return dropped
-}
-
 // platformWriter is a component that writes fields of certain objects in every cluster.
 type platformWriter struct {
 	writes func(manifest *unstructured.Unstructured) bool // reports whether the manifest has fields to drop

@@ -1,13 +1,15 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"time"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-sdk/muster/work/v1alpha1"
@@ -27,6 +29,50 @@ type Owner struct {
 	Cluster string
 	// FieldOwner is the field manager, at most 128 characters. It must be unique to the owner.
 	FieldOwner string
+}
+
+// MarkPrefix is the prefix of the annotations that record which owners have applied an object.
+const MarkPrefix = annotationPrefix + "owner-"
+
+// Mark is the name of the annotation that objects of this owner have. It is derived from Cluster, and from the group,
+// kind, namespace and name of Reference, so an owner that is deleted and created again has the same mark. Without a
+// Reference, it is derived from Cluster and FieldOwner.
+func (o Owner) Mark() string {
+	r := o.Reference
+	group, _, _ := strings.Cut(r.APIVersion, "/")
+	parts := []string{group, r.Kind, o.Namespace, r.Name}
+	if r == (metav1.OwnerReference{}) {
+		parts = []string{"", "", "", "", o.FieldOwner}
+	}
+	if o.Cluster != "" {
+		parts = append([]string{"", o.Cluster}, parts...)
+	}
+	return MarkPrefix + digest([]byte(strings.Join(parts, "\x00")))
+}
+
+// ID identifies the owner in [Engine.Forget]: the UID of Reference or, without one, the mark.
+func (o Owner) ID() types.UID {
+	if o.Reference.UID != "" {
+		return o.Reference.UID
+	}
+	return types.UID(o.Mark())
+}
+
+// formerMark is the annotation that earlier releases used. It was derived from the UID of the owner.
+func formerMark(owner types.UID) string { return annotationPrefix + digest([]byte(owner)) }
+
+// isFormer reports whether a reference is one that an earlier release put on an object for this owner. Kubernetes
+// deletes the object when the owner is deleted, for example with its definition, so such references are removed.
+func (o Owner) isFormer(r metav1.OwnerReference) bool {
+	if o.Reference == (metav1.OwnerReference{}) || o.Cluster != "" {
+		return false // Earlier releases had no such owners.
+	}
+	if r.UID == o.Reference.UID {
+		return true
+	}
+	group, _, _ := strings.Cut(r.APIVersion, "/")
+	own, _, _ := strings.Cut(o.Reference.APIVersion, "/")
+	return group == own && r.Kind == o.Reference.Kind && r.Name == o.Reference.Name
 }
 
 // An Object is the desired state of one object.
@@ -53,6 +99,22 @@ type Object struct {
 	// Delete is recorded in the inventory and used when the set no longer contains the object. Empty: the policy of the
 	// owner.
 	Delete v1alpha1.DeleteAction
+}
+
+// Wave returns the wave of a kind. Objects are applied from the lowest wave to the highest, and deleted in the reverse
+// order.
+func Wave(kind schema.GroupKind) int32 {
+	if wave, known := waves[kind]; known {
+		return wave
+	}
+	return WaveObjects
+}
+
+func (o Object) wave() int32 {
+	if o.Wave != nil {
+		return *o.Wave
+	}
+	return Wave(o.Manifest.GroupVersionKind().GroupKind())
 }
 
 // A Set contains all desired objects of an owner.
@@ -97,132 +159,6 @@ func (s Set) check() error {
 	return nil
 }
 
-// Action is the result for an object.
-type Action string
-
-// The actions.
-const (
-	// Created: the object was created.
-	Created Action = "Created"
-	// Configured: the object was changed.
-	Configured Action = "Configured"
-	// Unchanged: the object is as desired.
-	Unchanged Action = "Unchanged"
-	// Observed: the object is only observed.
-	Observed Action = "Observed"
-	// Skipped: the object was not changed; Reason explains why.
-	Skipped Action = "Skipped"
-	// Conflict: the object, or some of its fields, belong to another owner or field manager.
-	Conflict Action = "Conflict"
-	// Failed: an attempt failed; Err is the error.
-	Failed Action = "Failed"
-	// Deleted: the object does not exist any more.
-	Deleted Action = "Deleted"
-	// Deleting: the deletion of the object has started.
-	Deleting Action = "Deleting"
-	// Released: the object stays, without the owner.
-	Released Action = "Released"
-)
-
-// FieldConflict is a field that another field manager owns.
-type FieldConflict struct {
-	// Field is the path of the field, such as .spec.replicas.
-	Field string
-	// Manager is the field manager, such as "kubectl".
-	Manager string
-}
-
-// A Change is the result for one object.
-type Change struct {
-	// Object identifies the object.
-	Object v1alpha1.ResourceIdentifier
-	// Wave is the wave of the object.
-	Wave int32
-	// Action is the result.
-	Action Action
-	// Drifted is true if another client has changed or deleted the object since it was applied.
-	Drifted bool
-	// Reason and Message explain the result. Their values are those of the conditions of a Work.
-	Reason  string
-	Message string
-	// Conflicts are the fields that other field managers own.
-	Conflicts []FieldConflict
-	// Diffs are the differences between the manifest and the object, if they were compared.
-	Diffs []v1alpha1.FieldDiff
-	// RetryAfter is how long to wait before the object is applied again although nothing has changed. Zero: not
-	// necessary.
-	RetryAfter time.Duration
-	// Err is the error, if Action is Failed.
-	Err error
-	// Live is the last known state of the object.
-	Live LiveObject
-}
-
-// A LiveObject is the last known state of an object on the cluster.
-type LiveObject struct {
-	// UID is the UID of the object. Empty: the object does not exist, or the UID is unknown.
-	UID types.UID
-	// ResourceVersion is the last known resourceVersion of the object.
-	ResourceVersion string
-	// Object is the object in the last response of the API server. Nil: no request was necessary.
-	Object *unstructured.Unstructured
-
-	applied string // the hash of the manifest that the object was applied by
-}
-
-// passable are the reasons of skipped objects that later waves need not wait for.
-var passable = []string{v1alpha1.ReasonExists, v1alpha1.ReasonContested, v1alpha1.ReasonCompleted}
-
-// Done reports whether the manifest has been applied, so that later waves need not wait for it. An object that other
-// clients change again and again is done; its reason is Contested.
-func (c Change) Done() bool {
-	switch c.Action {
-	case Created, Configured, Unchanged, Observed, Deleted, Released:
-		return c.Reason != v1alpha1.ReasonNotFound && c.Reason != v1alpha1.ReasonDiffers
-	default:
-		return c.Action == Skipped && slices.Contains(passable, c.Reason)
-	}
-}
-
-// written reports whether the object was changed.
-func (c Change) written() bool { return c.Action == Created || c.Action == Configured }
-
-// A ChangeSet is the result for a [Set].
-type ChangeSet struct {
-	// Changes has one entry for each object, in the order of the set.
-	Changes []Change
-	// Inventory is the inventory to record now: [Set.Record] was called with its objects, but without their UIDs.
-	Inventory []v1alpha1.AppliedResource
-}
-
-// Done reports whether all objects are done.
-func (s ChangeSet) Done() bool {
-	for _, change := range s.Changes {
-		if !change.Done() {
-			return false
-		}
-	}
-	return true
-}
-
-// Err returns the joined errors of all objects that failed. Nil: none failed.
-func (s ChangeSet) Err() error {
-	var failed int
-	var first error
-	for _, change := range s.Changes {
-		if change.Err == nil {
-			continue
-		}
-		if failed++; first == nil {
-			first = fmt.Errorf("%s: %w", change.Object, change.Err)
-		}
-	}
-	if failed > 1 {
-		return fmt.Errorf("%w (and %d more)", first, failed-1)
-	}
-	return first
-}
-
 // identifier returns the identifier of a manifest, without the name of the resource.
 func identifier(u *unstructured.Unstructured) v1alpha1.ResourceIdentifier {
 	gvk := u.GroupVersionKind()
@@ -236,4 +172,109 @@ type sameObject struct{ group, kind, namespace, name string }
 
 func keyOf(id v1alpha1.ResourceIdentifier) sameObject {
 	return sameObject{id.Group, id.Kind, id.Namespace, id.Name}
+}
+
+// inventory contains the objects that an owner has applied or was about to apply.
+type inventory struct{ resources []v1alpha1.AppliedResource }
+
+func (v inventory) byKey() map[sameObject]v1alpha1.AppliedResource {
+	byKey := make(map[sameObject]v1alpha1.AppliedResource, len(v.resources))
+	for _, resource := range v.resources {
+		byKey[keyOf(resource.ResourceIdentifier)] = resource
+	}
+	return byKey
+}
+
+// Ahead returns the inventory that must be recorded before the objects are applied: the previous inventory and the new
+// objects. Objects that can never be applied are not included, as far as that is known without the API server.
+// [Engine.Apply] records it; a caller that creates the owner can create it with this inventory to save a write.
+func Ahead(recorded []v1alpha1.AppliedResource, objects []Object) []v1alpha1.AppliedResource {
+	byKey := inventory{recorded}.byKey()
+	for _, object := range objects {
+		if object.observesOnly() || checkManifest(object.Manifest) != nil {
+			continue
+		}
+		id := identifier(object.Manifest)
+		entry := byKey[keyOf(id)]
+		id.Resource = entry.Resource
+		entry.ResourceIdentifier, entry.Delete, entry.Wave = id, object.Delete, object.wave()
+		entry.OrphanedTime, entry.Released = nil, false
+		byKey[keyOf(id)] = entry
+	}
+	return sorted(byKey).resources
+}
+
+// observesOnly reports whether the object is only observed, so that it does not belong to the owner.
+func (o Object) observesOnly() bool {
+	return o.Mode == v1alpha1.Observe || o.Mode == v1alpha1.ReportDiff
+}
+
+// after returns the inventory after changes: with the UIDs that they revealed, and without the objects that are gone or
+// belong to another owner.
+func (v inventory) after(changes []Change) inventory {
+	byKey := v.byKey()
+	for _, change := range changes {
+		key := keyOf(change.Object)
+		entry, has := byKey[key]
+		if !has {
+			continue
+		}
+		switch change.Action {
+		case Created, Configured, Unchanged:
+			entry.UID, entry.Resource = change.Live.UID, change.Object.Resource
+			byKey[key] = entry
+		case Deleted, Released:
+			delete(byKey, key)
+		}
+	}
+	return sorted(byKey)
+}
+
+// ran records the hashes of the manifests of Jobs with a TTL that were created.
+func (v inventory) ran(plan tasks, changes []Change) inventory {
+	hashes := map[sameObject]string{}
+	for i := range plan {
+		if t := &plan[i]; t.err == nil && removesItself(t.Manifest) && !t.observesOnly() {
+			hashes[keyOf(t.id)] = changes[i].Live.applied
+		}
+	}
+	for i := range v.resources {
+		if hash := hashes[keyOf(v.resources[i].ResourceIdentifier)]; hash != "" {
+			v.resources[i].RanHash = hash
+		}
+	}
+	return v
+}
+
+// Ran reports whether an entry of the inventory belongs to the object and records that its current manifest has run.
+// This is recorded for Jobs that Kubernetes deletes after they have finished.
+func (o Object) Ran(entry v1alpha1.AppliedResource) bool {
+	if entry.RanHash == "" {
+		return false
+	}
+	o.Manifest = prepared(o.Manifest)
+	if keyOf(entry.ResourceIdentifier) != keyOf(identifier(o.Manifest)) {
+		return false
+	}
+	hash, err := o.hash()
+	return err == nil && hash == entry.RanHash
+}
+
+// removesItself reports whether an object is a Job that Kubernetes deletes after it has finished. Such a Job must not
+// be created again only because it does not exist: running it twice could do harm.
+func removesItself(manifest *unstructured.Unstructured) bool {
+	_, found, _ := unstructured.NestedFieldNoCopy(manifest.Object, "spec", "ttlSecondsAfterFinished")
+	return found && isKind(manifest, "batch", "Job")
+}
+
+func sorted(byKey map[sameObject]v1alpha1.AppliedResource) inventory {
+	resources := make([]v1alpha1.AppliedResource, 0, len(byKey))
+	for _, resource := range byKey {
+		resources = append(resources, resource)
+	}
+	slices.SortFunc(resources, func(a, b v1alpha1.AppliedResource) int {
+		return cmp.Or(cmp.Compare(a.Wave, b.Wave), strings.Compare(a.Group, b.Group), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return inventory{resources}
 }

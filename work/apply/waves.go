@@ -66,19 +66,3 @@ var waves = map[schema.GroupKind]int32{
 	{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicyBinding"}:   WaveAdmission,
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:                             WaveAdmission,
 }
-
-// Wave returns the wave of a kind. Objects are applied from the lowest wave to the highest, and deleted in the reverse
-// order.
-func Wave(kind schema.GroupKind) int32 {
-	if wave, known := waves[kind]; known {
-		return wave
-	}
-	return WaveObjects
-}
-
-func (o Object) wave() int32 {
-	if o.Wave != nil {
-		return *o.Wave
-	}
-	return Wave(o.Manifest.GroupVersionKind().GroupKind())
-}
