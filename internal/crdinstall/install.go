@@ -50,9 +50,10 @@ func Read(files fs.FS) ([]*unstructured.Unstructured, error) {
 	return definitions, nil
 }
 
-// Install applies the definitions. It waits until the API server serves all of them and the RESTMapper of the client
-// finds them, so that the client can use them in its next request. The mapper must send requests to the API server, as
-// the default mapper of a client does. A definition that is being deleted is applied again.
+// Install applies the definitions that do not exist yet or differ. It waits until the API server serves all of them and
+// the RESTMapper of the client finds them, so that the client can use them in its next request. The mapper must send
+// requests to the API server, as the default mapper of a client does. A definition that is being deleted is applied
+// again.
 //
 // Install waits for at most 30 seconds, or until the context ends. Its error contains the definition and the cause. If
 // a newer version of muster has applied one of the definitions, Install returns an error and applies none, because an
@@ -92,33 +93,59 @@ func current() installer {
 }
 
 func (i installer) install(ctx context.Context, c client.Client, definitions []*unstructured.Unstructured) error {
-	for _, definition := range definitions {
-		there, err := newer(ctx, c, definition, i.own)
-		if err != nil {
-			return err
-		}
-		if there != nil {
+	installed, err := read(ctx, c, definitions)
+	if err != nil {
+		return err
+	}
+	for n, definition := range definitions {
+		if there := newer(installed[n], i.own); there != nil {
 			return fmt.Errorf(
 				"install %s: version v%s of muster has applied the definition, and this program contains v%s: run "+
 					"a program with v%s or later, or remove the annotation %s from the definition to replace it", definition.GetName(),
 				there, i.own, there, VersionAnnotation)
 		}
 	}
-	for _, definition := range definitions {
-		if err := i.apply(ctx, c, definition); err != nil {
-			return err
-		}
-	}
-	return i.wait(ctx, c, definitions)
+	return i.applyAll(ctx, c, definitions, installed)
 }
 
 func (i installer) keepingNewer(ctx context.Context, c client.Client, definitions []*unstructured.Unstructured) error {
-	for _, definition := range definitions {
-		there, err := newer(ctx, c, definition, i.own)
+	installed, err := read(ctx, c, definitions)
+	if err != nil {
+		return err
+	}
+	return i.applyAll(ctx, c, definitions, installed)
+}
+
+// read returns the installed definitions. A definition that does not exist is nil.
+func read(ctx context.Context, c client.Client,
+	definitions []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	installed := make([]*unstructured.Unstructured, len(definitions))
+	for n, definition := range definitions {
+		there := &unstructured.Unstructured{}
+		there.SetGroupVersionKind(definition.GroupVersionKind())
+		err := c.Get(ctx, client.ObjectKeyFromObject(definition), there)
+		switch {
+		case err == nil:
+			installed[n] = there
+		case !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("read %s: %w", definition.GetName(), err)
+		}
+	}
+	return installed, nil
+}
+
+// applyAll applies the definitions that are neither installed nor newer there, and waits until all are served.
+func (i installer) applyAll(ctx context.Context, c client.Client,
+	definitions, installed []*unstructured.Unstructured) error {
+	for n, definition := range definitions {
+		if newer(installed[n], i.own) != nil {
+			continue
+		}
+		config, err := recorded(definition, i.own)
 		if err != nil {
 			return err
 		}
-		if there != nil {
+		if isApplied(config, installed[n]) {
 			continue
 		}
 		if err := i.apply(ctx, c, definition); err != nil {
@@ -157,8 +184,11 @@ func (i installer) wait(ctx context.Context, c client.Client, definitions []*uns
 }
 
 func (i installer) apply(ctx context.Context, c client.Client, definition *unstructured.Unstructured) error {
-	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(recorded(definition, i.own)), FieldOwner,
-		client.ForceOwnership)
+	config, err := recorded(definition, i.own)
+	if err != nil {
+		return err
+	}
+	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(config), FieldOwner, client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("install %s: %w", definition.GetName(), err)
 	}

@@ -4,16 +4,19 @@ import (
 	"context"
 	"maps"
 	"runtime/debug"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 )
 
 func TestVersionIn_BuildInfo(t *testing.T) {
@@ -142,4 +145,83 @@ func TestInstall_NoDowngrade(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestIsApplied checks which installed definitions are applied again.
+func TestIsApplied(t *testing.T) {
+	parse := func(text string) *unstructured.Unstructured {
+		definition := &unstructured.Unstructured{}
+		require.NoError(t, yaml.Unmarshal([]byte(text), &definition.Object))
+		return definition
+	}
+	const text = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: xs.example.com},
+		spec: {group: example.com, names: {kind: X}, versions: [{name: v1, served: true, schema: {maximum: 3}}]}}`
+	config, err := recorded(parse(text), version.MustParseSemantic("v0.5.0"))
+	require.NoError(t, err)
+	former, err := recorded(parse(strings.Replace(text, "maximum: 3", "maximum: 3, minimum: 1", 1)),
+		version.MustParseSemantic("v0.5.0"))
+	require.NoError(t, err)
+	set := func(value any, fields ...string) func(*unstructured.Unstructured) {
+		return func(installed *unstructured.Unstructured) {
+			require.NoError(t, unstructured.SetNestedField(installed.Object, value, fields...))
+		}
+	}
+	versions := func(change func(version map[string]any) []any) func(*unstructured.Unstructured) {
+		return func(installed *unstructured.Unstructured) {
+			all, _, err := unstructured.NestedSlice(installed.Object, "spec", "versions")
+			require.NoError(t, err)
+			set(change(all[0].(map[string]any)), "spec", "versions")(installed)
+		}
+	}
+	for _, test := range []struct {
+		name    string
+		change  func(installed *unstructured.Unstructured)
+		applied bool
+	}{
+		{"unchanged", func(*unstructured.Unstructured) {}, true},
+		{"the API server adds a default and a status", func(installed *unstructured.Unstructured) {
+			set("XList", "spec", "names", "listKind")(installed)
+			set(true, "status", "stored")(installed)
+		}, true},
+		{"a number is decoded as a float", versions(func(version map[string]any) []any {
+			version["schema"] = map[string]any{"maximum": float64(3)}
+			return []any{version}
+		}), true},
+		{"another client has changed a field", set("other.com", "spec", "group"), false},
+		{"another client has changed a number", versions(func(version map[string]any) []any {
+			version["schema"] = map[string]any{"maximum": int64(4)}
+			return []any{version}
+		}), false},
+		{"another client has removed a field", func(installed *unstructured.Unstructured) {
+			unstructured.RemoveNestedField(installed.Object, "spec", "names", "kind")
+		}, false},
+		{"another client has added a version", versions(func(version map[string]any) []any {
+			return []any{version, map[string]any{"name": "v2"}}
+		}), false},
+		{"another client has removed the versions", set([]any{}, "spec", "versions"), false},
+		{"the former content has a field that must be removed", func(installed *unstructured.Unstructured) {
+			former.DeepCopyInto(installed)
+			installed.SetManagedFields(applyEntry)
+		}, false},
+		{"an earlier release recorded no hash", func(installed *unstructured.Unstructured) {
+			unstructured.RemoveNestedField(installed.Object, "metadata", "annotations", HashAnnotation)
+		}, false},
+		{"another version of the program", set("v0.4.0", "metadata", "annotations", VersionAnnotation), false},
+		{"another client owns the fields", func(installed *unstructured.Unstructured) {
+			installed.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: "Apply"}})
+		}, false},
+		{"it is being deleted", set("2026-01-01T00:00:00Z", "metadata", "deletionTimestamp"), false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			installed := config.DeepCopy()
+			installed.SetManagedFields(applyEntry)
+			test.change(installed)
+			require.Equal(t, test.applied, isApplied(config, installed))
+		})
+	}
+	require.False(t, isApplied(config, nil), "a definition that does not exist")
+}
+
+var applyEntry = []metav1.ManagedFieldsEntry{
+	{Manager: string(FieldOwner), Operation: metav1.ManagedFieldsOperationApply},
 }

@@ -1,6 +1,7 @@
 package crdtest
 
 import (
+	"context"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -68,4 +70,29 @@ func Versions(t *testing.T, c client.Client) map[string]string {
 		found[definitions.Items[i].Name] = definitions.Items[i].ResourceVersion
 	}
 	return found
+}
+
+// InstallsNothing checks that an installation applies no definition, because all of them are installed.
+func InstallsNothing(t *testing.T, c client.Client, install func(context.Context, client.Client) error) {
+	t.Helper()
+	counting := &applyCounter{Client: c}
+	require.NoError(t, install(t.Context(), counting))
+	require.Empty(t, counting.definitions, "definitions that were applied again without a difference")
+}
+
+// applyCounter is a client that records which definitions are applied with it.
+type applyCounter struct {
+	client.Client
+	definitions []string
+}
+
+func (a *applyCounter) Apply(ctx context.Context, config runtime.ApplyConfiguration, o ...client.ApplyOption) error {
+	object := config.(interface {
+		GetKind() string
+		GetName() string
+	})
+	if object.GetKind() == "CustomResourceDefinition" {
+		a.definitions = append(a.definitions, object.GetName())
+	}
+	return a.Client.Apply(ctx, config, o...)
 }
