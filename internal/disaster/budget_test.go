@@ -3,6 +3,7 @@ package disaster
 import (
 	"cmp"
 	"errors"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -38,6 +39,9 @@ type waitingTest struct {
 // duration of the test, and determines the order only.
 func inParallel(t *testing.T, planes planeCount, seconds int) {
 	t.Helper()
+	if os.Getenv(lengthVariable) == "" && os.Getenv(upgradeVariable) == "" {
+		t.Skipf("set %s=scaled, or run .ci/run disaster", lengthVariable)
+	}
 	t.Parallel()
 	hubPlanes.expect(planes.hubs)
 	memberPlanes.expect(planes.members)

@@ -144,7 +144,9 @@ func (p *planePool) next(t *testing.T) *pooledPlane {
 const clearTimeout = 2 * time.Minute
 
 // clear deletes all objects that did not exist at the start of the plane, also those with finalizers. It fails if an
-// object of the start is missing, such as a definition that a test removed.
+// object of the start is missing, such as a definition that a test removed. A rejected deletion is attempted again: for
+// half a minute after its start, an API server can deny changes of MemberClusters, because it has not found the
+// definition to which a policy refers.
 func (p *pooledPlane) clear(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, clearTimeout)
 	defer cancel()
@@ -163,6 +165,7 @@ func (p *pooledPlane) clear(ctx context.Context) error {
 			}
 		}
 		var left []string
+		var failed error
 		for name, o := range objects {
 			if p.initial[name] {
 				continue
@@ -171,7 +174,7 @@ func (p *pooledPlane) clear(ctx context.Context) error {
 			namespace, inNamespace := objects[objectName(namespaceKind, "", o.Namespace)]
 			deleted := o.DeletionTimestamp != nil || inNamespace && namespace.DeletionTimestamp != nil
 			if err := o.remove(ctx, client, deleted); err != nil {
-				return fmt.Errorf("delete %s: %w", name, err)
+				failed = fmt.Errorf("delete %s: %w", name, err)
 			}
 		}
 		if len(left) == 0 {
@@ -180,7 +183,7 @@ func (p *pooledPlane) clear(ctx context.Context) error {
 		select {
 		case <-time.After(300 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("%w; these objects exist: %s", context.Cause(ctx), strings.Join(left, ", "))
+			return errors.Join(fmt.Errorf("%w; these objects exist: %s", context.Cause(ctx), strings.Join(left, ", ")), failed)
 		}
 	}
 }

@@ -39,9 +39,13 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// fullLength is true if tests take as long as real disasters: members have the default period, an outage lasts for five
-// minutes, and a leader is paused for a minute. The command is .ci/run disasters.
-var fullLength = os.Getenv("MUSTER_DISASTER") == "full"
+// lengthVariable is the environment variable that selects the length of the tests: "scaled" (.ci/run disaster) divides
+// the times of a disaster, and takes six minutes of CPU time. With "full" (.ci/run disasters), members have the default
+// period, an outage lasts for five minutes, and a leader is paused for a minute. Without it, the tests are skipped,
+// because they are end-to-end tests of the whole system on a dozen control planes.
+const lengthVariable = "MUSTER_DISASTER"
+
+var fullLength = os.Getenv(lengthVariable) == "full"
 
 var (
 	// timeout is the time for which a test waits for one step. An informer that lost its API server may wait a
