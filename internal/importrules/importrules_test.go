@@ -41,7 +41,7 @@ var rules = []rule{
 	},
 	{
 		packages: "*/crds",
-		ours:     []string{"internal/crdinstall", "internal/precondition"},
+		ours:     []string{"internal/crdinstall", "internal/precondition", "internal/ssa"},
 	},
 	{
 		packages: "membership/...",
@@ -110,7 +110,8 @@ var rules = []rule{
 		packages: "deploy", // The manifests of a member are those of all programs that run there.
 		ours: []string{
 			"membership/...", "internal/bounded", "internal/crdinstall", "internal/definition", "internal/memberleave",
-			"internal/precondition", "internal/requeue", "internal/requiredkinds", "internal/storeversion", "internal/tracing",
+			"internal/precondition", "internal/requeue", "internal/requiredkinds", "internal/ssa", "internal/storeversion",
+			"internal/tracing",
 		},
 	},
 	{
@@ -123,6 +124,10 @@ var rules = []rule{
 	{packages: "mustertest/fleet", ours: anything}, // A complete hub and complete agents.
 	{packages: "mustertest/...", ours: []string{"mustertest/...", "*/v1alpha1", "internal/..."}},
 	{packages: "examples/...", ours: anything},
+	{
+		packages: "internal/ssa", // Packages of membership and of work use it, which do not import each other.
+		ours:     []string{"internal/precondition"},
+	},
 	{packages: "internal/...", ours: anything},
 	{packages: ".", ours: none}, // doc.go contains documentation only.
 }
@@ -252,6 +257,8 @@ func TestCheck_Rules(t *testing.T) {
 		{"the agent does not import control planes of tests", "membership/agent", []string{module + "/mustertest/localplane"},
 			"localplane"},
 		{"the apply engine does not import the test kit", "work/apply", []string{module + "/mustertest"}, "mustertest"},
+		{"the core of server-side apply does not import the apply engine", "internal/ssa",
+			[]string{module + "/work/apply"}, "work/apply"},
 		{"an internal test harness imports the test kit", "internal/testkit", []string{module + "/mustertest"}, ""},
 		{"an example imports control planes of tests", "examples/minimal-hub",
 			[]string{module + "/mustertest/localplane"}, ""},

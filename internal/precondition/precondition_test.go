@@ -180,6 +180,8 @@ func requestsOf(body *ast.BlockStmt) (r requests) {
 			}
 			from, _ := called.X.(*ast.Ident)
 			switch name := called.Sel.Name; {
+			case name == "Delete" && from != nil && from.Name == "ssa": // its body has the preconditions
+				r.deletions, r.unchanged = r.deletions+1, r.unchanged+1
 			case name == "Unchanged" && from != nil && from.Name == "precondition":
 				r.unchanged++
 			case name == "Patch" && from != nil && from.Name == "precondition":
