@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/internal/ssa"
 )
 
 // FieldOwner is the field manager of the definitions. Fields of other field managers, such as the CA of a conversion
@@ -76,8 +77,7 @@ func Apply(ctx context.Context, c client.Client, definitions []*unstructured.Uns
 // contains the first object that was not applied.
 func InstallObjects(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
-		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), FieldOwner, client.ForceOwnership)
-		if err != nil {
+		if _, err := ssa.Apply(ctx, c, object, FieldOwner, client.ForceOwnership); err != nil {
 			return fmt.Errorf("install %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
@@ -121,9 +121,7 @@ func read(ctx context.Context, c client.Client,
 	definitions []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	installed := make([]*unstructured.Unstructured, len(definitions))
 	for n, definition := range definitions {
-		there := &unstructured.Unstructured{}
-		there.SetGroupVersionKind(definition.GroupVersionKind())
-		err := c.Get(ctx, client.ObjectKeyFromObject(definition), there)
+		there, err := ssa.Read(ctx, c, definition.GroupVersionKind(), client.ObjectKeyFromObject(definition))
 		switch {
 		case err == nil:
 			installed[n] = there
@@ -188,8 +186,7 @@ func (i installer) apply(ctx context.Context, c client.Client, definition *unstr
 	if err != nil {
 		return err
 	}
-	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(config), FieldOwner, client.ForceOwnership)
-	if err != nil {
+	if _, err := ssa.Apply(ctx, c, config, FieldOwner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("install %s: %w", definition.GetName(), err)
 	}
 	return nil
@@ -211,23 +208,16 @@ func notServed(ctx context.Context, c client.Client, definition *unstructured.Un
 // string if it does, or if the client may not list the objects. The API server writes the condition Established before
 // its own watch of definitions observes it, and discovery may still contain the former definition.
 func notAnswered(ctx context.Context, c client.Client, definition *unstructured.Unstructured) (string, error) {
-	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
-	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
-	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	served := slices.IndexFunc(versions, func(item any) bool {
-		version, ok := item.(map[string]any)
-		return ok && version["served"] == true
-	})
-	if served < 0 {
+	kind, versions := ssa.DefinedKind(definition)
+	if len(versions) == 0 {
 		return "", nil
 	}
-	version, _ := versions[served].(map[string]any)["name"].(string)
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: version, Kind: kind + "List"})
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: kind.Group, Version: versions[0], Kind: kind.Kind + "List"})
 	err := c.List(ctx, list, client.Limit(1))
 	switch {
 	case apierrors.IsNotFound(err):
-		return definition.GetName() + ": the API server does not answer requests for " + kind + " yet", nil
+		return definition.GetName() + ": the API server does not answer requests for " + kind.Kind + " yet", nil
 	case apierrors.IsForbidden(err), err == nil:
 		return "", nil
 	default:
@@ -237,64 +227,46 @@ func notAnswered(ctx context.Context, c client.Client, definition *unstructured.
 
 // notEstablished returns the reason why a definition is not established yet, or an empty string if it is established.
 func notEstablished(ctx context.Context, c client.Client, definition *unstructured.Unstructured) (string, error) {
-	observed := &unstructured.Unstructured{}
-	observed.SetGroupVersionKind(definition.GroupVersionKind())
-	if err := c.Get(ctx, client.ObjectKeyFromObject(definition), observed); err != nil {
+	observed, err := ssa.Read(ctx, c, definition.GroupVersionKind(), client.ObjectKeyFromObject(definition))
+	if err != nil {
 		return "", err
 	}
-	why, err := unestablished(observed)
+	why := unestablished(observed)
 	if why != "" {
 		why = definition.GetName() + ": " + why
 	}
-	return why, err
+	return why, nil
 }
 
 // unestablished returns the reason why an observed definition is not established, or an empty string if it is
 // established.
-func unestablished(observed *unstructured.Unstructured) (string, error) {
-	if observed.GetDeletionTimestamp() != nil {
-		return "the former definition is being deleted", nil
+func unestablished(observed *unstructured.Unstructured) string {
+	switch {
+	case observed.GetDeletionTimestamp() != nil:
+		return "the former definition is being deleted"
+	case ssa.Established(observed):
+		return ""
 	}
-	// The conditions are null until the API server has processed the definition for the first time.
-	found, _, err := unstructured.NestedFieldNoCopy(observed.Object, "status", "conditions")
-	if err != nil {
-		return "", fmt.Errorf("read %s: %w", observed.GetName(), err)
-	}
-	conditions, _ := found.([]any)
-	reasons := []string{"the API server has not processed the definition"}
-	for _, item := range conditions {
-		condition, ok := item.(map[string]any)
-		if !ok {
-			continue
-		}
-		if condition["type"] == "Established" && condition["status"] == "True" {
-			return "", nil
-		}
+	reason := "the API server has not processed the definition"
+	for _, condition := range ssa.Conditions(observed) {
 		if condition["status"] == "False" {
-			reasons = append(reasons, fmt.Sprint(condition["message"]))
+			reason = fmt.Sprint(condition["message"])
 		}
 	}
-	return reasons[len(reasons)-1], nil
+	return reason
 }
 
 // notFound returns a version of a definition that the mapper does not find yet, or an empty string if it finds all
 // served versions. An API server sets the condition Established before its discovery contains the definition, and
 // serves no version of it until then.
 func notFound(mapper meta.RESTMapper, definition *unstructured.Unstructured) (string, error) {
-	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
-	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
-	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	for _, item := range versions {
-		version, ok := item.(map[string]any)
-		if !ok || version["served"] != true {
-			continue
-		}
-		name, _ := version["name"].(string)
-		_, err := mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind}, name)
+	kind, versions := ssa.DefinedKind(definition)
+	for _, version := range versions {
+		_, err := mapper.RESTMapping(kind, version)
 		switch {
 		case meta.IsNoMatchError(err):
 			meta.MaybeResetRESTMapper(mapper) // some mappers cache their results
-			return definition.GetName() + ": discovery of the API server does not contain version " + name, nil
+			return definition.GetName() + ": discovery of the API server does not contain version " + version, nil
 		case err != nil:
 			return "", fmt.Errorf("find %s in the API server's discovery: %w", definition.GetName(), err)
 		}

@@ -9,20 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/internal/precondition"
+	"github.com/muster-sdk/muster/internal/ssa"
 )
 
 // InstalledByLabel is a label of definitions that a hub has installed on a member, and removes again. Its value is the
 // UID of the MemberCluster.
 const InstalledByLabel = "membership.muster.dev/installed-by"
-
-// definitionKind is the kind CustomResourceDefinition.
-var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
-	Kind: "CustomResourceDefinition"}
 
 // Remove deletes a definition and waits until it is removed. It keeps the definition if claim returns a reason for the
 // observed definition, or if an object of its kind exists, because the deletion would delete all objects of the kind.
@@ -38,9 +33,8 @@ func Remove(ctx context.Context, c client.Client, name string,
 	defer cancel()
 	waiting := "the API server has not been asked"
 	err = wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (gone bool, err error) {
-		there := &unstructured.Unstructured{}
-		there.SetGroupVersionKind(definitionKind)
-		if err := c.Get(ctx, client.ObjectKey{Name: name}, there); err != nil {
+		there, err := ssa.Read(ctx, c, ssa.DefinitionKind.WithVersion("v1"), client.ObjectKey{Name: name})
+		if err != nil {
 			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 		}
 		if there.GetDeletionTimestamp() != nil {
@@ -54,7 +48,7 @@ func Remove(ctx context.Context, c client.Client, name string,
 			return kept != "", err
 		}
 		waiting = "it is being changed"
-		err = c.Delete(ctx, there, precondition.Unchanged(there))
+		err = ssa.Delete(ctx, c, there)
 		if apierrors.IsConflict(err) { // another client changed it, and may own it now
 			err = nil
 		}
@@ -76,24 +70,22 @@ func Remove(ctx context.Context, c client.Client, name string,
 // inUse returns an object of the kind of a definition, or the reason why it is not known yet whether one exists.
 func inUse(ctx context.Context, c client.Client,
 	definition *unstructured.Unstructured) (user, waiting string, err error) {
-	never, err := unestablished(definition)
-	if err != nil || never != "" {
-		return "", "", err // no object of the kind can exist
+	if unestablished(definition) != "" {
+		return "", "", nil // no object of the kind can exist
 	}
-	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
-	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
-	mapping, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+	kind, _ := ssa.DefinedKind(definition)
+	mapping, err := c.RESTMapper().RESTMapping(kind)
 	if err != nil {
 		return unserved(c, err)
 	}
 	// A list of metadata would come from the cache of a manager's client.
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(kind + "List"))
+	list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := c.List(ctx, list, client.Limit(1)); err != nil {
 		return unserved(c, err)
 	}
 	for i := range list.Items {
-		return "there is " + kind + " " + list.Items[i].GetName(), "", nil
+		return "there is " + kind.Kind + " " + list.Items[i].GetName(), "", nil
 	}
 	return "", "", nil
 }

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/internal/ssa"
 )
 
 func TestVersionIn_BuildInfo(t *testing.T) {
@@ -88,7 +90,7 @@ func TestInstall_NoDowngrade(t *testing.T) {
 	definitions := func() (all []*unstructured.Unstructured) {
 		for _, name := range []string{"as", "bs"} {
 			definition := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"group": "example.com"}}}
-			definition.SetGroupVersionKind(definitionKind)
+			definition.SetGroupVersionKind(ssa.DefinitionKind.WithVersion("v1"))
 			definition.SetName(name)
 			all = append(all, definition)
 		}
