@@ -8,10 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/ssa"
 )
 
 // InventoryName is the name of the ConfigMap on a member with the names of the objects that [Manifests] has applied.
@@ -32,37 +33,32 @@ func (o object) String() string {
 	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
-func (o object) groupKind() schema.GroupKind {
-	return schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind()
+func (o object) kind() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)
 }
 
-// same reports whether both names identify the same object, regardless of the version.
-func (o object) same(other object) bool {
-	return o.groupKind() == other.groupKind() && o.Namespace == other.Namespace && o.Name == other.Name
+func (o object) groupKind() schema.GroupKind { return o.kind().GroupKind() }
+
+func (o object) objectKey() client.ObjectKey {
+	return client.ObjectKey{Namespace: o.Namespace, Name: o.Name}
 }
 
-func objectOf(u *unstructured.Unstructured) object {
-	return object{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+func (o object) key() ssa.Key {
+	return ssa.Key{Group: o.kind().Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
-func metadataOf(o object) *metav1.PartialObjectMetadata {
-	out := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}}
-	out.APIVersion, out.Kind = o.APIVersion, o.Kind
-	return out
+func objectOf(o client.Object) object {
+	apiVersion, kind := o.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+	return object{APIVersion: apiVersion, Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 }
-
-var (
-	namespaceKind  = schema.GroupKind{Kind: "Namespace"}
-	definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-)
 
 // waves separates namespaces, CustomResourceDefinitions and all other objects.
 func waves(objects []*unstructured.Unstructured) (namespaces, definitions, others []*unstructured.Unstructured) {
 	for _, each := range objects {
 		switch objectOf(each).groupKind() {
-		case namespaceKind:
+		case ssa.NamespaceKind:
 			namespaces = append(namespaces, each)
-		case definitionKind:
+		case ssa.DefinitionKind:
 			definitions = append(definitions, each)
 		default:
 			others = append(others, each)
@@ -74,29 +70,14 @@ func waves(objects []*unstructured.Unstructured) (namespaces, definitions, other
 // inventory is the list of applied objects, in order.
 type inventory []object
 
+// inventoryOf returns the inventory of the objects in the order in which they are applied. Each object is listed once.
 func inventoryOf(objects []*unstructured.Unstructured) inventory {
 	namespaces, definitions, others := waves(objects)
 	var out inventory
 	for _, each := range slices.Concat(namespaces, definitions, others) {
 		out = append(out, objectOf(each))
 	}
-	return out
-}
-
-func (i inventory) has(one object) bool { return slices.ContainsFunc(i, one.same) }
-
-// without returns the objects that are not in the other inventory.
-func (i inventory) without(other inventory) inventory {
-	return slices.DeleteFunc(slices.Clone(i), other.has)
-}
-
-// with returns the union, without duplicates.
-func (i inventory) with(other inventory) inventory { return append(i.without(other), other...) }
-
-func (i inventory) backwards() inventory {
-	out := slices.Clone(i)
-	slices.Reverse(out)
-	return out
+	return ssa.Ahead(nil, out, object.key)
 }
 
 func (i inventory) String() string {
@@ -122,10 +103,15 @@ func parseInventory(text string) (out inventory) {
 	return out
 }
 
+// inventoryObject is the ConfigMap with the inventory.
+func (s *site) inventoryObject() object {
+	return object{APIVersion: "v1", Kind: "ConfigMap", Namespace: s.namespace, Name: InventoryName}
+}
+
 // inventory reads the inventory; empty: this package has installed nothing.
 func (s *site) inventory(ctx context.Context) (inventory, error) {
 	there := &corev1.ConfigMap{}
-	err := s.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: InventoryName}, there)
+	err := s.client.Get(ctx, s.inventoryObject().objectKey(), there)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("get ConfigMap %s/%s of the member: %w", s.namespace, InventoryName, err)
 	}
@@ -138,11 +124,8 @@ func (s *site) record(ctx context.Context, before, after inventory) error {
 	if before.String() == after.String() {
 		return nil
 	}
-	u := &unstructured.Unstructured{}
-	u.SetAPIVersion("v1")
-	u.SetKind("ConfigMap")
-	u.SetNamespace(s.namespace)
-	u.SetName(InventoryName)
+	one := s.inventoryObject()
+	u := ssa.New(one.kind(), one.objectKey())
 	u.SetLabels(with(nil, s.owner))
 	u.Object["data"] = map[string]any{inventoryKey: after.String()}
 	return s.apply(ctx, u)

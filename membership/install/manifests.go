@@ -4,17 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/muster-sdk/muster/internal/crdinstall"
+	"github.com/muster-sdk/muster/internal/ssa"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/registration"
@@ -145,17 +148,10 @@ func (m *Manifests) site(target Target) (*site, error) {
 // checkBootstrapSecret returns an error if the bootstrap Secret exists and was not created by this package for this
 // member.
 func (s *site) checkBootstrapSecret(ctx context.Context) error {
-	secret := metadataOf(object{APIVersion: "v1", Kind: "Secret", Namespace: s.namespace,
+	secret, err := s.metadata(ctx, object{APIVersion: "v1", Kind: "Secret", Namespace: s.namespace,
 		Name: agent.DefaultBootstrapSecret})
-	err := s.client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("get Secret %s/%s on the member: %w", secret.Namespace, secret.Name, err)
-	}
-	if s.owns(secret) {
-		return nil
+	if err != nil || secret == nil || s.owns(secret) {
+		return err
 	}
 	return fmt.Errorf("the member has a Secret %s/%s that belongs to another installation: the cluster is a member of a "+
 		"hub, or about to join one: unjoin the cluster from that hub, or delete the Secret",
@@ -178,7 +174,8 @@ func (s *site) install(ctx context.Context, objects []*unstructured.Unstructured
 	}
 	// Write the inventory before the objects are created, so that every created object is in it.
 	wanted := inventoryOf(objects)
-	if err := s.record(ctx, before, before.with(wanted)); err != nil {
+	ahead := ssa.Ahead(before, wanted, object.key)
+	if err := s.record(ctx, before, ahead); err != nil {
 		return err
 	}
 	for _, definition := range definitions {
@@ -195,7 +192,7 @@ func (s *site) install(ctx context.Context, objects []*unstructured.Unstructured
 			return err
 		}
 	}
-	for _, stale := range before.without(wanted).backwards() {
+	for _, stale := range slices.Backward(ssa.Stale(before, wanted, object.key)) {
 		if err := s.remove(ctx, stale); err != nil {
 			return err
 		}
@@ -203,24 +200,24 @@ func (s *site) install(ctx context.Context, objects []*unstructured.Unstructured
 	if err := s.writeBootstrapSecret(ctx, bootstrap); err != nil {
 		return err
 	}
-	return s.record(ctx, before.with(wanted), wanted)
+	return s.record(ctx, ahead, wanted)
 }
 
 // mark labels an object that does not exist yet, or was installed by this package. Other existing objects are shared,
 // and keep their owner.
 func (s *site) mark(ctx context.Context, shared *unstructured.Unstructured) error {
-	there := metadataOf(objectOf(shared))
-	err := s.client.Get(ctx, client.ObjectKeyFromObject(there), there)
-	_, installed := there.GetLabels()[InstalledByLabel] // possibly for an earlier member after a forced leave
-	switch {
-	case apierrors.IsNotFound(err), err == nil && installed:
-		shared.SetLabels(with(shared.GetLabels(), s.owner))
-		return nil
-	case err != nil:
-		return fmt.Errorf("get %s on the member: %w", objectOf(shared), err)
-	default:
-		return nil
+	there, err := s.metadata(ctx, objectOf(shared))
+	if err != nil {
+		return err
 	}
+	if there != nil {
+		// The value of the label may be that of an earlier member after a forced leave.
+		if _, installed := there.Labels[InstalledByLabel]; !installed {
+			return nil
+		}
+	}
+	shared.SetLabels(with(shared.GetLabels(), s.owner))
+	return nil
 }
 
 func (s *site) applyShared(ctx context.Context, shared *unstructured.Unstructured) error {
@@ -231,8 +228,7 @@ func (s *site) applyShared(ctx context.Context, shared *unstructured.Unstructure
 }
 
 func (s *site) apply(ctx context.Context, each *unstructured.Unstructured) error {
-	err := s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(each), fieldOwner, client.ForceOwnership)
-	if err != nil {
+	if _, err := ssa.Apply(ctx, s.client, each, fieldOwner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("apply %s on the member: %w", objectOf(each), err)
 	}
 	return nil
@@ -268,10 +264,6 @@ func (s *site) writeBootstrapSecret(ctx context.Context, bootstrap *registration
 	return nil
 }
 
-func with(labels map[string]string, owner string) map[string]string {
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[InstalledByLabel] = owner
-	return labels
+func with(existing map[string]string, owner string) map[string]string {
+	return labels.Merge(existing, labels.Set{InstalledByLabel: owner})
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/ssa"
 )
 
 // missing returns the first workload that does not run as last applied, and the reason; empty: all run.
@@ -21,10 +21,7 @@ func (s *site) missing(ctx context.Context) (string, error) {
 		if each.groupKind().Group != appsv1.GroupName {
 			continue
 		}
-		there := &unstructured.Unstructured{}
-		there.SetAPIVersion(each.APIVersion)
-		there.SetKind(each.Kind)
-		err := s.client.Get(ctx, client.ObjectKey{Namespace: each.Namespace, Name: each.Name}, there)
+		there, err := ssa.Read(ctx, s.client, each.kind(), each.objectKey())
 		if apierrors.IsNotFound(err) {
 			return fmt.Sprintf("%s does not exist on the member", each), nil
 		}

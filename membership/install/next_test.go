@@ -7,8 +7,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
 
+	"github.com/muster-sdk/muster/internal/ssa"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -238,9 +240,18 @@ func TestInventory(t *testing.T) {
 	require.Empty(t, parseInventory("what a user\nhas written there"), "invalid lines lead to no deletion")
 	older := deployment
 	older.APIVersion = "apps/v1beta1"
-	require.Empty(t, inventory{older}.without(all),
+	require.Equal(t, deployment.key(), older.key(),
 		"an object of another API version is the same object, and is not pruned")
-	require.Equal(t, inventory{role}, all.without(inventory{older}))
-	require.Equal(t, inventory{role, deployment}, all.backwards())
-	require.Len(t, all.with(inventory{older, role}), 2, "each object once")
+	require.NotEqual(t, deployment.key(), role.key())
+}
+
+func TestInventoryOf_OrderWithoutDuplicates(t *testing.T) {
+	role := object{"rbac.authorization.k8s.io/v1", "ClusterRole", "", "agent"}
+	definition := object{"apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things.example.com"}
+	namespace := object{"v1", "Namespace", "", "muster-system"}
+	var objects []*unstructured.Unstructured
+	for _, each := range []object{role, definition, namespace, role} {
+		objects = append(objects, ssa.New(each.kind(), each.objectKey()))
+	}
+	require.Equal(t, inventory{namespace, definition, role}, inventoryOf(objects))
 }

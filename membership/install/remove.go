@@ -3,18 +3,16 @@ package install
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/crdinstall"
-	"github.com/muster-sdk/muster/internal/precondition"
+	"github.com/muster-sdk/muster/internal/ssa"
 	"github.com/muster-sdk/muster/membership/agent"
 )
 
@@ -22,14 +20,12 @@ const removalInterval = 200 * time.Millisecond
 
 // uninstall removes the objects in reverse order. The inventory is deleted after all its objects except its namespace.
 func (s *site) uninstall(ctx context.Context) error {
-	record := object{APIVersion: "v1", Kind: "ConfigMap", Namespace: s.namespace, Name: InventoryName}
-	there := metadataOf(record)
-	err := s.client.Get(ctx, client.ObjectKeyFromObject(there), there)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("get %s on the member: %w", record, err)
+	there, err := s.metadata(ctx, s.inventoryObject())
+	if err != nil {
+		return err
 	}
-	if err == nil && s.owns(there) {
-		if err := s.uninstallRecorded(ctx, record); err != nil {
+	if there != nil && s.owns(there) {
+		if err := s.uninstallRecorded(ctx); err != nil {
 			return err
 		}
 	}
@@ -38,40 +34,28 @@ func (s *site) uninstall(ctx context.Context) error {
 	return s.remove(ctx, object{APIVersion: "v1", Kind: "Namespace", Name: s.namespace})
 }
 
-func (s *site) uninstallRecorded(ctx context.Context, record object) error {
+func (s *site) uninstallRecorded(ctx context.Context) error {
 	all, err := s.inventory(ctx)
 	if err != nil {
 		return err
 	}
-	var namespaces, others inventory
-	for _, each := range all.backwards() {
-		if each.groupKind() == namespaceKind {
-			namespaces = append(namespaces, each)
-		} else {
-			others = append(others, each)
-		}
-	}
-	if err := s.removeAll(ctx, others); err != nil {
+	slices.Reverse(all)
+	isNamespace := func(one object) bool { return one.groupKind() == ssa.NamespaceKind }
+	if err := s.removeAll(ctx, slices.DeleteFunc(slices.Clone(all), isNamespace)); err != nil {
 		return err
 	}
 	// The agent deletes these two itself, but it may have been interrupted, or may never have started.
 	for _, name := range []string{agent.DefaultBootstrapSecret, agent.DefaultStoreSecret} {
-		secret := metadataOf(object{APIVersion: "v1", Kind: "Secret", Namespace: s.namespace, Name: name})
-		err := s.client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
-		if err == nil {
-			err = s.client.Delete(ctx, secret, precondition.Unchanged(secret))
+		secret, err := s.metadata(ctx, object{APIVersion: "v1", Kind: "Secret", Namespace: s.namespace, Name: name})
+		if err == nil && secret != nil {
+			err = s.delete(ctx, secret)
 		}
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete Secret %s/%s on the member: %w", s.namespace, name, err)
-		}
-	}
-	var elsewhere inventory
-	for _, each := range namespaces {
-		if each.Name != s.namespace {
-			elsewhere = append(elsewhere, each)
+		if err != nil {
+			return err
 		}
 	}
-	return s.removeAll(ctx, append(elsewhere, record))
+	elsewhere := slices.DeleteFunc(all, func(one object) bool { return !isNamespace(one) || one.Name == s.namespace })
+	return s.removeAll(ctx, append(elsewhere, s.inventoryObject()))
 }
 
 // removeAll deletes objects in order, and waits until they are removed.
@@ -99,45 +83,47 @@ func (s *site) remove(ctx context.Context, one object) error {
 	if err != nil || there == nil || there.DeletionTimestamp != nil {
 		return err
 	}
-	if one.groupKind() == definitionKind {
+	if one.groupKind() == ssa.DefinitionKind {
 		if _, err := crdinstall.Remove(ctx, s.client, one.Name, s.claim); err != nil {
 			return fmt.Errorf("on the member: %w", err)
 		}
 		return nil // it stays if objects of it exist, which would be deleted with it
 	}
-	// Not with PartialObjectMetadata: the API server may respond with the whole object, which a metadata client cannot
-	// decode for some kinds.
-	it := &unstructured.Unstructured{}
-	it.SetGroupVersionKind(there.GroupVersionKind())
-	it.SetNamespace(one.Namespace)
-	it.SetName(one.Name)
 	// Foreground deletion: the pods of a workload are removed before it. A role with aggregation must be deleted at once,
 	// before its parts: otherwise Kubernetes updates it with an apply that would create it again.
 	how := metav1.DeletePropagationForeground
 	if one.groupKind().Group == rbacv1.GroupName {
 		how = metav1.DeletePropagationBackground
 	}
-	err = s.client.Delete(ctx, it, precondition.Unchanged(there), client.PropagationPolicy(how))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete %s on the member: %w", one, err)
+	return s.delete(ctx, there, client.PropagationPolicy(how))
+}
+
+// delete starts the deletion of an observed object.
+func (s *site) delete(ctx context.Context, there *metav1.PartialObjectMetadata, options ...client.DeleteOption) error {
+	if err := client.IgnoreNotFound(ssa.Delete(ctx, s.client, there, options...)); err != nil {
+		return fmt.Errorf("delete %s on the member: %w", objectOf(there), err)
 	}
 	return nil
 }
 
 // find returns the metadata of an object of this member; nil: it does not exist, or belongs to another owner.
 func (s *site) find(ctx context.Context, one object) (*metav1.PartialObjectMetadata, error) {
-	there := metadataOf(one)
-	err := s.client.Get(ctx, client.ObjectKeyFromObject(there), there)
+	there, err := s.metadata(ctx, one)
 	switch {
-	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("get %s on the member: %w", one, err)
-	case !s.owns(there):
+	case ssa.Unserved(err), err == nil && there != nil && !s.owns(there):
 		return nil, nil
 	default:
-		return there, nil
+		return there, err
 	}
+}
+
+// metadata reads the metadata of an object; nil: it does not exist.
+func (s *site) metadata(ctx context.Context, one object) (*metav1.PartialObjectMetadata, error) {
+	there, err := ssa.Metadata(ctx, s.client, one.kind(), one.objectKey())
+	if err != nil {
+		return nil, fmt.Errorf("get %s on the member: %w", one, err)
+	}
+	return there, nil
 }
 
 // claim returns the reason why a definition must not be removed; empty: it may be removed.
