@@ -110,7 +110,7 @@ func (e *Engine) seizeAdditions(ctx context.Context, owner Owner, t *task) error
 		return err
 	}
 	if live.GetUID() != t.observed.uid {
-		return newConflict(t, "the object was recreated")
+		return newConflict(t, errRecreated)
 	}
 	now := observe(live, owner)
 	entries, changed := seized(now, t.Object, live.GetAPIVersion())

@@ -6,9 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/muster-sdk/muster/work/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 // Action is the result for an object.

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/ssa"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -35,7 +34,7 @@ func (e *Engine) Detach(ctx context.Context, owner Owner, resources []v1alpha1.A
 			t.fetched = false
 			pause(ctx, &backoff)
 		}
-		if unserved(errs[t.index]) {
+		if ssa.Unserved(errs[t.index]) {
 			errs[t.index] = nil
 		}
 	})
@@ -46,14 +45,12 @@ func (e *Engine) Detach(ctx context.Context, owner Owner, resources []v1alpha1.A
 func (e *Engine) detach(ctx context.Context, owner Owner, t *task) error {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
 	defer cancel()
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(t.id.GroupVersionKind())
-	if err := e.client.Get(ctx, objectKey(t.id), object); err != nil {
+	object, err := ssa.Metadata(ctx, e.client, t.id.GroupVersionKind(), objectKey(t.id))
+	if err != nil || object == nil {
 		return client.IgnoreNotFound(err)
 	}
 	if object.UID != t.observed.uid {
-		return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name,
-			errors.New("the object was recreated"))
+		return newConflict(t, errRecreated)
 	}
 	now := observe(object, owner)
 	if !now.marks.former {
@@ -71,7 +68,7 @@ func (e *Engine) detach(ctx context.Context, owner Owner, t *task) error {
 	if now.marks.applied != "" {
 		metav1.SetMetaDataAnnotation(&object.ObjectMeta, owner.Mark(), now.marks.applied)
 	}
-	err := e.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
+	err = e.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
 		client.FieldOwner(owner.FieldOwner))
 	if err != nil {
 		return err

@@ -115,7 +115,7 @@ func (e *Engine) Apply(ctx context.Context, set Set, gate Gate) (ChangeSet, erro
 			blocked = gate(ctx, changesOf(wave, changes))
 		}
 	}
-	return ChangeSet{Changes: changes, Inventory: inventory{ahead}.after(changes).ran(plan, changes).resources}, nil
+	return ChangeSet{Changes: changes, Inventory: inventory(ahead).after(changes).ran(plan, changes)}, nil
 }
 
 // applyWave applies the objects of a wave, and waits until the kinds that they define are served.

@@ -11,10 +11,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/muster-sdk/muster/internal/ssa"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -49,7 +49,7 @@ func explain(err error, id v1alpha1.ResourceIdentifier) (reason, message string)
 	switch {
 	case errors.As(err, &invalid):
 		return v1alpha1.ReasonInvalid, invalid.Error()
-	case unserved(err):
+	case ssa.Unserved(err):
 		return v1alpha1.ReasonUnknownKind, fmt.Sprintf("The member does not serve kind %s (%s). Install its "+
 			"CustomResourceDefinition on the member, or use a version that the member serves.",
 			id.Kind, schema.GroupVersion{Group: id.Group, Version: id.Version})
@@ -146,17 +146,12 @@ func otherUID(err error) bool {
 	return invalid && apierrors.IsInvalid(err) && cause.Field == "metadata.uid"
 }
 
-// unserved reports whether the API server does not serve the kind in that version.
-func unserved(err error) bool {
-	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && apierrors.HasStatusCause(err,
-		metav1.CauseTypeUnexpectedServerResponse)
+// newConflict returns the error about an object that has changed since it was observed.
+func newConflict(t *task, cause error) error {
+	return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name, cause)
 }
 
-// newConflict returns the error about an object that has changed since it was observed.
-func newConflict(t *task, why string) error {
-	return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name,
-		errors.New(why))
-}
+var errRecreated = errors.New("the object was recreated")
 
 func anyOf(conflicts []FieldConflict, managers []string) bool {
 	return slices.ContainsFunc(conflicts, func(c FieldConflict) bool { return slices.Contains(managers, c.Manager) })

@@ -13,10 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/muster-sdk/muster/internal/ssa"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
-
-var definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 // resolveNewKinds settles the objects of a wave whose kinds the set defines. It waits only for kinds whose definition
 // was written in this pass. Waiting for others would delay each pass.
@@ -61,7 +60,7 @@ func (e *Engine) awaitKinds(ctx context.Context, wave []task, changes []Change) 
 	defer cancel()
 	for i := range wave {
 		change := &changes[wave[i].index]
-		if change.Object.GroupVersionKind().GroupKind() != definition || !change.written() {
+		if change.Object.GroupVersionKind().GroupKind() != ssa.DefinitionKind || !change.written() {
 			continue
 		}
 		if err := e.awaitEstablished(ctx, &wave[i], change); err != nil {
@@ -74,7 +73,7 @@ func (e *Engine) awaitKinds(ctx context.Context, wave []task, changes []Change) 
 
 func (e *Engine) awaitEstablished(ctx context.Context, t *task, change *Change) error {
 	backoff := newBackoff()
-	for condition(change.Live.Object, "Established")["status"] != "True" {
+	for !ssa.Established(change.Live.Object) {
 		if !pause(ctx, &backoff) {
 			return fmt.Errorf("CustomResourceDefinition %s is applied but was not established within %s: %s",
 				t.id.Name, e.options.EstablishTimeout, unestablished(change.Live.Object))
@@ -96,7 +95,7 @@ func unestablished(live *unstructured.Unstructured) string {
 		{"Terminating", "True"}, {"NonStructuralSchema", "True"}, {"NamesAccepted", "False"},
 		{"KubernetesAPIApprovalPolicyConformant", "False"}, {"Established", "False"},
 	} {
-		found := condition(live, blocking.kind)
+		found := ssa.Condition(live, blocking.kind)
 		if found["status"] != blocking.status {
 			continue
 		}
@@ -106,17 +105,6 @@ func unestablished(live *unstructured.Unstructured) string {
 		return fmt.Sprintf("%s: %v", blocking.kind, found["reason"])
 	}
 	return "condition Established is not set"
-}
-
-// condition returns the condition of a type of an object. Nil: there is none.
-func condition(live *unstructured.Unstructured, name string) map[string]any {
-	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
-	for _, entry := range conditions {
-		if condition, ok := entry.(map[string]any); ok && condition["type"] == name {
-			return condition
-		}
-	}
-	return nil
 }
 
 // servedVersions returns the versions in which a kind is served, without the version with which the object was applied.
@@ -140,15 +128,14 @@ func (e *Engine) servedVersions(ctx context.Context, id v1alpha1.ResourceIdentif
 		return versions, nil // it is a kind of Kubernetes itself
 	}
 	crd, err := e.read(ctx, v1alpha1.ResourceIdentifier{
-		Group: definition.Group, Version: "v1", Kind: definition.Kind, Name: id.Resource + "." + id.Group,
+		Group: ssa.DefinitionKind.Group, Version: "v1", Kind: ssa.DefinitionKind.Kind, Name: id.Resource + "." + id.Group,
 	})
 	switch {
 	case err == nil:
-		defined, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-		for _, entry := range defined {
-			if version, ok := entry.(map[string]any); ok && version["served"] == true && !slices.Contains(versions,
-				fmt.Sprint(version["name"])) {
-				versions = append(versions, fmt.Sprint(version["name"]))
+		_, defined := ssa.DefinedKind(crd)
+		for _, version := range defined {
+			if !slices.Contains(versions, version) {
+				versions = append(versions, version)
 			}
 		}
 		return versions, nil

@@ -10,10 +10,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/muster-sdk/muster/internal/ssa"
 )
 
 // writeManagers replaces the managed fields of an object and returns the object. It changes nothing else, and fails if
@@ -29,10 +30,7 @@ func (e *Engine) writeManagers(
 	if err != nil {
 		return nil, fmt.Errorf("encode the managed fields of %s: %w", identifier(live), err)
 	}
-	written := &unstructured.Unstructured{}
-	written.SetGroupVersionKind(live.GroupVersionKind())
-	written.SetNamespace(live.GetNamespace())
-	written.SetName(live.GetName())
+	written := ssa.New(live.GroupVersionKind(), client.ObjectKeyFromObject(live))
 	err = e.client.Patch(ctx, written, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(owner.FieldOwner))
 	return written, err
 }
@@ -51,8 +49,7 @@ func (e *Engine) repaired(
 		return false, err
 	}
 	if live.GetUID() != t.observed.uid {
-		return false, apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name,
-			cause)
+		return false, newConflict(t, cause)
 	}
 	entries, changed := live.GetManagedFields(), false
 	if stale {

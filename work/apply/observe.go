@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/ssa"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -75,18 +75,14 @@ func (e *Engine) fetchOrWithhold(ctx context.Context, owner Owner, t *task) erro
 func (e *Engine) fetchMetadata(ctx context.Context, owner Owner, t *task) error {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
 	defer cancel()
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(t.id.GroupVersionKind())
-	err := e.client.Get(ctx, objectKey(t.id), object)
-	switch {
-	case err == nil:
-		t.observed = observe(object, owner)
-	case apierrors.IsNotFound(err) && !unserved(err):
-		t.observed = nil
-	default:
+	object, err := ssa.Metadata(ctx, e.client, t.id.GroupVersionKind(), objectKey(t.id))
+	if err != nil {
 		return fmt.Errorf("read the metadata of the object: %w", err)
 	}
-	t.fetched = true
+	t.observed, t.fetched = nil, true
+	if object != nil {
+		t.observed = observe(object, owner)
+	}
 	return nil
 }
 
@@ -94,9 +90,8 @@ func (e *Engine) fetchMetadata(ctx context.Context, owner Owner, t *task) error 
 func (e *Engine) read(ctx context.Context, id v1alpha1.ResourceIdentifier) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
 	defer cancel()
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(id.GroupVersionKind())
-	if err := e.client.Get(ctx, objectKey(id), live); err != nil {
+	live, err := ssa.Read(ctx, e.client, id.GroupVersionKind(), objectKey(id))
+	if err != nil {
 		return nil, fmt.Errorf("read the object: %w", err)
 	}
 	return live, nil
@@ -186,7 +181,7 @@ type comparison struct {
 	rejected error // of the API server, if it rejects the manifest
 }
 
-type memories map[sameObject]memory
+type memories map[ssa.Key]memory
 
 func (e *Engine) recall(owner Owner, t *task) memory {
 	e.mu.Lock()
@@ -211,9 +206,9 @@ func (e *Engine) remember(owner Owner, t *task, m memory) {
 
 // retain drops the cached state of objects that are neither in the inventory nor in the set.
 func (e *Engine) retain(owner Owner, recorded []v1alpha1.AppliedResource, plan tasks) {
-	keep := make(map[sameObject]bool, len(recorded)+len(plan))
+	keep := make(map[ssa.Key]bool, len(recorded)+len(plan))
 	for _, resource := range recorded {
-		keep[keyOf(resource.ResourceIdentifier)] = true
+		keep[entryKey(resource)] = true
 	}
 	for i := range plan {
 		keep[keyOf(plan[i].id)] = true

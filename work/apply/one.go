@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/ssa"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -164,8 +163,7 @@ func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision,
 		rival := before != nil && anyOf(conflicts, before.marks.rivals)
 		switch {
 		case d.move == create: // another client created it first
-			return Change{}, apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name,
-				err)
+			return Change{}, newConflict(t, err)
 		case d.move == applyShared && !t.KeepConflicts && !rival:
 			// The conflict is not with the other owner, unless the object has changed since it was observed.
 			config.SetResourceVersion(before.version)
@@ -233,13 +231,10 @@ func (e *Engine) apply(ctx context.Context, owner Owner, config *unstructured.Un
 	options ...client.ApplyOption) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
 	defer cancel()
-	options = append(options, client.FieldOwner(owner.FieldOwner))
 	if force {
 		options = append(options, client.ForceOwnership)
 	}
-	answer := &unstructured.Unstructured{Object: config.Object} // the answer replaces the map, and does not write into it
-	err := e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), options...)
-	return answer, err
+	return ssa.Apply(ctx, e.client, config, client.FieldOwner(owner.FieldOwner), options...)
 }
 
 // diffOne returns the differences between an object and its manifest. Our own marks are no differences.

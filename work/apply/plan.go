@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/muster-sdk/muster/work/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-sdk/muster/internal/ssa"
+	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 // task is one object of a set while it is applied or pruned.
@@ -53,10 +55,10 @@ func (e *Engine) plan(ctx context.Context, set Set) (tasks, error) {
 	if err := set.check(); err != nil {
 		return nil, err
 	}
-	entries := inventory{set.Inventory}.byKey()
+	entries := inventory(set.Inventory).byKey()
 	defined := definedKinds(set.Objects)
 	plan := make(tasks, len(set.Objects))
-	first := map[sameObject]int{}
+	first := map[ssa.Key]int{}
 	for i, object := range set.Objects {
 		object.Manifest = prepared(object.Manifest)
 		warning := dropNamespace(&object, defined, resolve)
@@ -186,19 +188,13 @@ func dropNamespace(o *Object, defined map[schema.GroupVersionKind]definedKind, r
 func definedKinds(objects []Object) map[schema.GroupVersionKind]definedKind {
 	kinds := map[schema.GroupVersionKind]definedKind{}
 	for i, object := range objects {
-		if object.Manifest.GroupVersionKind().GroupKind() != definition {
+		if object.Manifest.GroupVersionKind().GroupKind() != ssa.DefinitionKind {
 			continue
 		}
-		group, _, _ := unstructured.NestedString(object.Manifest.Object, "spec", "group")
-		kind, _, _ := unstructured.NestedString(object.Manifest.Object, "spec", "names", "kind")
+		kind, versions := ssa.DefinedKind(object.Manifest)
 		scope, _, _ := unstructured.NestedString(object.Manifest.Object, "spec", "scope")
-		versions, _, _ := unstructured.NestedFieldNoCopy(object.Manifest.Object, "spec", "versions")
-		list, _ := versions.([]any)
-		for _, entry := range list {
-			version, _ := entry.(map[string]any)
-			if name, ok := version["name"].(string); ok && version["served"] == true {
-				kinds[schema.GroupVersionKind{Group: group, Version: name, Kind: kind}] = definedKind{i, scope == "Cluster"}
-			}
+		for _, version := range versions {
+			kinds[kind.WithVersion(version)] = definedKind{i, scope == "Cluster"}
 		}
 	}
 	return kinds

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/muster-sdk/muster/internal/ssa"
 )
 
 // platformWriter is a component that writes fields of certain objects in every cluster.
@@ -159,7 +161,7 @@ func eachCABundle(m *unstructured.Unstructured, visit func(holder map[string]any
 		return value
 	}
 	switch m.GroupVersionKind().GroupKind() {
-	case definition:
+	case ssa.DefinitionKind:
 		check(nested(m.Object, "spec", "conversion", "webhook", "clientConfig"))
 	case schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
 		check(nested(m.Object, "spec"))

@@ -3,18 +3,17 @@ package apply
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/precondition"
+	"github.com/muster-sdk/muster/internal/ssa"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -24,15 +23,15 @@ import (
 // A manifest with a superfluous or missing namespace still refers to the same object as before.
 func Stale(inventory []v1alpha1.AppliedResource, objects []Object) []v1alpha1.AppliedResource {
 	const anywhere = "*"
-	in := func(key sameObject, namespace string) sameObject { key.namespace = namespace; return key }
-	wanted := make(map[sameObject]Object, 2*len(objects))
+	in := func(key ssa.Key, namespace string) ssa.Key { key.Namespace = namespace; return key }
+	wanted := make(map[ssa.Key]Object, 2*len(objects))
 	for _, object := range objects {
 		key := keyOf(identifier(object.Manifest))
 		wanted[key], wanted[in(key, anywhere)] = object, object
 	}
 	var stale []v1alpha1.AppliedResource
 	for _, resource := range inventory {
-		key := keyOf(resource.ResourceIdentifier)
+		key := entryKey(resource)
 		object, is := wanted[key]
 		if !is {
 			object, is = wanted[in(key, "")]
@@ -97,7 +96,7 @@ func (e *Engine) Prune(ctx context.Context, owner Owner, resources []v1alpha1.Ap
 			}
 		}
 	}
-	return ChangeSet{Changes: changes, Inventory: inventory{resources}.after(changes).resources}, nil
+	return ChangeSet{Changes: changes, Inventory: inventory(resources).after(changes)}, nil
 }
 
 // executePrune is the action for an object that the set does not contain any more.
@@ -171,7 +170,7 @@ func (e *Engine) observeAnyVersion(ctx context.Context, owner Owner, t *task) er
 		return nil
 	}
 	err := e.fetchMetadata(ctx, owner, t)
-	if !unserved(err) {
+	if !ssa.Unserved(err) {
 		return err
 	}
 	versions, err := e.servedVersions(ctx, t.id)
@@ -180,7 +179,7 @@ func (e *Engine) observeAnyVersion(ctx context.Context, owner Owner, t *task) er
 	}
 	for _, version := range versions {
 		t.id.Version = version
-		if err := e.fetchMetadata(ctx, owner, t); !unserved(err) {
+		if err := e.fetchMetadata(ctx, owner, t); !ssa.Unserved(err) {
 			return err
 		}
 	}
@@ -229,17 +228,14 @@ func (e *Engine) executePrune(ctx context.Context, owner Owner, t *task, what pr
 func (e *Engine) deleteOne(ctx context.Context, t *task, propagation metav1.DeletionPropagation) error {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
 	defer cancel()
-	// The resourceVersion is a precondition because the metadata has shown that the object has no other owner.
-	preconditions := client.Preconditions{UID: &t.observed.uid, ResourceVersion: &t.observed.version}
-	return e.client.Delete(ctx, t.identityOnly(), preconditions, client.PropagationPolicy(propagation))
+	observed := t.identityOnly()
+	observed.SetResourceVersion(t.observed.version) // in this version, the object has no other owner
+	return ssa.Delete(ctx, e.client, observed, client.PropagationPolicy(propagation))
 }
 
 // identityOnly returns the identity of the observed object. Applying it removes all fields of the owner.
 func (t *task) identityOnly() *unstructured.Unstructured {
-	bare := &unstructured.Unstructured{}
-	bare.SetGroupVersionKind(t.id.GroupVersionKind())
-	bare.SetNamespace(t.id.Namespace)
-	bare.SetName(t.id.Name)
+	bare := ssa.New(t.id.GroupVersionKind(), objectKey(t.id))
 	bare.SetUID(t.observed.uid)
 	return bare
 }
@@ -248,14 +244,12 @@ func (t *task) identityOnly() *unstructured.Unstructured {
 func (e *Engine) orphan(ctx context.Context, owner Owner, t *task) error {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
 	defer cancel()
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(t.id.GroupVersionKind())
-	if err := e.client.Get(ctx, objectKey(t.id), object); err != nil {
+	object, err := ssa.Metadata(ctx, e.client, t.id.GroupVersionKind(), objectKey(t.id))
+	if err != nil {
 		return err
 	}
-	if object.UID != t.observed.uid {
-		return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name,
-			errors.New("the object was recreated"))
+	if object == nil || object.UID != t.observed.uid {
+		return newConflict(t, errRecreated)
 	}
 	before := object.DeepCopy()
 	unmark(object, owner, observe(object, owner).marks.shared)

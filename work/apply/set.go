@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/muster-sdk/muster/internal/ssa"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -145,7 +147,7 @@ func (s Set) check() error {
 	case s.Record == nil:
 		return fmt.Errorf("%w: record must be set: objects cannot be deleted without an inventory", ErrInvalid)
 	}
-	seen := map[sameObject]int{}
+	seen := map[ssa.Key]int{}
 	for i, object := range s.Objects {
 		if object.Manifest == nil {
 			return fmt.Errorf("%w: objects[%d] has no manifest", ErrInvalid, i)
@@ -167,41 +169,35 @@ func identifier(u *unstructured.Unstructured) v1alpha1.ResourceIdentifier {
 	}
 }
 
-// sameObject identifies an object in all versions of its kind.
-type sameObject struct{ group, kind, namespace, name string }
-
-func keyOf(id v1alpha1.ResourceIdentifier) sameObject {
-	return sameObject{id.Group, id.Kind, id.Namespace, id.Name}
+func keyOf(id v1alpha1.ResourceIdentifier) ssa.Key {
+	return ssa.Key{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
 }
 
 // inventory contains the objects that an owner has applied or was about to apply.
-type inventory struct{ resources []v1alpha1.AppliedResource }
+type inventory []v1alpha1.AppliedResource
 
-func (v inventory) byKey() map[sameObject]v1alpha1.AppliedResource {
-	byKey := make(map[sameObject]v1alpha1.AppliedResource, len(v.resources))
-	for _, resource := range v.resources {
-		byKey[keyOf(resource.ResourceIdentifier)] = resource
-	}
-	return byKey
-}
+func entryKey(entry v1alpha1.AppliedResource) ssa.Key { return keyOf(entry.ResourceIdentifier) }
+
+func (v inventory) byKey() map[ssa.Key]v1alpha1.AppliedResource { return ssa.Index(v, entryKey) }
 
 // Ahead returns the inventory that must be recorded before the objects are applied: the previous inventory and the new
 // objects. Objects that can never be applied are not included, as far as that is known without the API server.
 // [Engine.Apply] records it; a caller that creates the owner can create it with this inventory to save a write.
 func Ahead(recorded []v1alpha1.AppliedResource, objects []Object) []v1alpha1.AppliedResource {
-	byKey := inventory{recorded}.byKey()
+	before := inventory(recorded).byKey()
+	desired := make([]v1alpha1.AppliedResource, 0, len(objects))
 	for _, object := range objects {
 		if object.observesOnly() || checkManifest(object.Manifest) != nil {
 			continue
 		}
 		id := identifier(object.Manifest)
-		entry := byKey[keyOf(id)]
+		entry := before[keyOf(id)]
 		id.Resource = entry.Resource
 		entry.ResourceIdentifier, entry.Delete, entry.Wave = id, object.Delete, object.wave()
 		entry.OrphanedTime, entry.Released = nil, false
-		byKey[keyOf(id)] = entry
+		desired = append(desired, entry)
 	}
-	return sorted(byKey).resources
+	return sorted(ssa.Ahead(recorded, desired, entryKey))
 }
 
 // observesOnly reports whether the object is only observed, so that it does not belong to the owner.
@@ -227,20 +223,20 @@ func (v inventory) after(changes []Change) inventory {
 			delete(byKey, key)
 		}
 	}
-	return sorted(byKey)
+	return sorted(slices.AppendSeq(make(inventory, 0, len(byKey)), maps.Values(byKey)))
 }
 
 // ran records the hashes of the manifests of Jobs with a TTL that were created.
 func (v inventory) ran(plan tasks, changes []Change) inventory {
-	hashes := map[sameObject]string{}
+	hashes := map[ssa.Key]string{}
 	for i := range plan {
 		if t := &plan[i]; t.err == nil && removesItself(t.Manifest) && !t.observesOnly() {
 			hashes[keyOf(t.id)] = changes[i].Live.applied
 		}
 	}
-	for i := range v.resources {
-		if hash := hashes[keyOf(v.resources[i].ResourceIdentifier)]; hash != "" {
-			v.resources[i].RanHash = hash
+	for i := range v {
+		if hash := hashes[entryKey(v[i])]; hash != "" {
+			v[i].RanHash = hash
 		}
 	}
 	return v
@@ -253,7 +249,7 @@ func (o Object) Ran(entry v1alpha1.AppliedResource) bool {
 		return false
 	}
 	o.Manifest = prepared(o.Manifest)
-	if keyOf(entry.ResourceIdentifier) != keyOf(identifier(o.Manifest)) {
+	if entryKey(entry) != keyOf(identifier(o.Manifest)) {
 		return false
 	}
 	hash, err := o.hash()
@@ -267,14 +263,10 @@ func removesItself(manifest *unstructured.Unstructured) bool {
 	return found && isKind(manifest, "batch", "Job")
 }
 
-func sorted(byKey map[sameObject]v1alpha1.AppliedResource) inventory {
-	resources := make([]v1alpha1.AppliedResource, 0, len(byKey))
-	for _, resource := range byKey {
-		resources = append(resources, resource)
-	}
+func sorted(resources inventory) inventory {
 	slices.SortFunc(resources, func(a, b v1alpha1.AppliedResource) int {
 		return cmp.Or(cmp.Compare(a.Wave, b.Wave), strings.Compare(a.Group, b.Group), strings.Compare(a.Kind, b.Kind),
 			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
-	return inventory{resources}
+	return resources
 }

@@ -57,7 +57,7 @@ func TestInventoryProperties(t *testing.T) {
 		if !slices.Equal(ahead, Ahead(ahead, objects)) {
 			t.Fatal("Ahead must be idempotent")
 		}
-		after := inventory{ahead}.after(changes).resources
+		after := inventory(ahead).after(changes)
 		if len(after) != len(ahead) || len(Stale(after, objects)) != len(ahead)-len(objects) {
 			t.Fatalf("an apply must not remove entries: %v %v", ahead, after)
 		}
@@ -65,7 +65,7 @@ func TestInventoryProperties(t *testing.T) {
 			changes[i].Action = rapid.SampledFrom([]Action{Deleted, Released, Deleting, Failed}).Draw(t, "end")
 		}
 		kept := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Done() })
-		if left := (inventory{ahead}).after(changes).resources; len(left) != len(ahead)-len(objects)+len(kept) {
+		if left := inventory(ahead).after(changes); len(left) != len(ahead)-len(objects)+len(kept) {
 			t.Fatalf("only deleted and released objects are removed: %v", left)
 		}
 	})

@@ -77,5 +77,5 @@ func (e *Engine) Sync(ctx context.Context, set Set, gate Gate, policy v1alpha1.D
 		return result, err
 	}
 	result.Pruned = pruned.Changes
-	return result, record(inventory{applied.Inventory}.after(pruned.Changes).resources)
+	return result, record(inventory(applied.Inventory).after(pruned.Changes))
 }

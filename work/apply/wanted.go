@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/muster-sdk/muster/work/v1alpha1"
@@ -104,12 +105,7 @@ func pathsOf(set *fieldpath.Set) []v1alpha1.FieldPath {
 // stamp returns a copy of a manifest with the marks of the owner.
 func stamp(manifest *unstructured.Unstructured, owner Owner, hash string) *unstructured.Unstructured {
 	stamped := manifest.DeepCopy()
-	labels := stamped.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[v1alpha1.AppliedLabel] = "true"
-	stamped.SetLabels(labels)
+	stamped.SetLabels(labels.Merge(stamped.GetLabels(), labels.Set{v1alpha1.AppliedLabel: "true"}))
 	annotations := stamped.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}

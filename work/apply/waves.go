@@ -2,6 +2,8 @@ package apply
 
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/muster-sdk/muster/internal/ssa"
 )
 
 // Default waves of kinds. There is room between them for waves that users choose.
@@ -25,8 +27,8 @@ const (
 )
 
 var waves = map[schema.GroupKind]int32{
-	{Kind: "Namespace"}: WaveFoundations,
-	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: WaveFoundations,
+	ssa.NamespaceKind:  WaveFoundations,
+	ssa.DefinitionKind: WaveFoundations,
 
 	{Kind: "ServiceAccount"}: WaveAccounts,
 
