@@ -90,7 +90,8 @@ func isApplied(config, installed *unstructured.Unstructured) bool {
 		contains(installed.Object, config.Object)
 }
 
-// contains reports whether a value has all fields of another one, with the same values. Lists must have the same length.
+// contains reports whether a value has all fields of another one, with the same values. Lists must have the same
+// length.
 func contains(value, other any) bool {
 	switch other := other.(type) {
 	case map[string]any:

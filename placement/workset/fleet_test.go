@@ -17,8 +17,13 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// fleetSize is the number of members in TestFleet.
-var fleetSize = testkit.WithoutRace(200, 40)
+// fleetSize is the number of members in TestFleet: 200 in the step models of .ci/run.
+var fleetSize = func() int {
+	if testkit.Exhaustive() {
+		return 200
+	}
+	return testkit.WithoutRace(60, 40)
+}()
 
 // fleetTest is the lifecycle of a fleet, step by step.
 type fleetTest struct {
