@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/yaml"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership/crds"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
@@ -36,24 +37,18 @@ func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 // hub is a hub with a namespace of Clusters. All tests share the definition of Clusters of the plane, so they run one
 // after the other.
 type hub struct {
-	client.Client
-
-	t         *testing.T
-	config    *rest.Config
-	namespace string
-	options   Options
+	*testkit.Hub
+	options Options
 }
 
 func newHub(t *testing.T) *hub {
-	config := plane.ForTest(t).Config()
-	c := mustertest.Client(t, config, scheme, crds.Install)
-	h := &hub{Client: c, t: t, config: config, namespace: mustertest.Namespace(t, c)}
-	h.options.Namespaces = []string{h.namespace}
+	h := &hub{Hub: testkit.NewHub(t, plane.ForTest(t).Config(), scheme, crds.Install)}
+	h.options.Namespaces = []string{h.Namespace}
 	h.define()
 	return h
 }
 
-func definition(t *testing.T) *unstructured.Unstructured {
+func definition(t testing.TB) *unstructured.Unstructured {
 	file, err := os.ReadFile("testdata/clusters.yaml")
 	require.NoError(t, err)
 	d := &unstructured.Unstructured{}
@@ -62,34 +57,34 @@ func definition(t *testing.T) *unstructured.Unstructured {
 }
 
 func (h *hub) define() {
-	h.t.Helper()
-	require.NoError(h.t, client.IgnoreAlreadyExists(h.Create(h.t.Context(), definition(h.t))))
-	h.eventually("Clusters are served", func() bool {
+	h.T.Helper()
+	require.NoError(h.T, client.IgnoreAlreadyExists(h.Client.Create(h.T.Context(), definition(h.T))))
+	h.Holds("Clusters are served", func() bool {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion("cluster.x-k8s.io/v1beta2")
 		list.SetKind("ClusterList")
-		return h.List(h.t.Context(), list) == nil
+		return h.Client.List(h.T.Context(), list) == nil
 	})
 }
 
 // undefine removes the definition of Clusters, and all Clusters with it.
 func (h *hub) undefine() {
-	h.t.Helper()
-	d := definition(h.t)
-	require.NoError(h.t, client.IgnoreNotFound(h.Delete(h.t.Context(), d)))
-	h.eventually("the definition is deleted", func() bool {
-		return apierrors.IsNotFound(h.Get(h.t.Context(), client.ObjectKeyFromObject(d), d))
+	h.T.Helper()
+	d := definition(h.T)
+	require.NoError(h.T, client.IgnoreNotFound(h.Client.Delete(h.T.Context(), d)))
+	h.Holds("the definition is deleted", func() bool {
+		return apierrors.IsNotFound(h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(d), d))
 	})
 }
 
 // start runs an importer as a user. The zero user is the administrator.
 func (h *hub) start(as ...*rest.Config) (stop func()) {
-	h.t.Helper()
-	config := h.config
+	h.T.Helper()
+	config := h.Config
 	if len(as) > 0 {
 		config = as[0]
 	}
-	return mustertest.StartManager(h.t, config, manager.Options{Scheme: scheme}, func(mgr manager.Manager) error {
+	return mustertest.StartManager(h.T, config, manager.Options{Scheme: scheme}, func(mgr manager.Manager) error {
 		i, err := newImporter(mgr, h.options.withDefaults())
 		if err != nil {
 			return err
@@ -101,19 +96,19 @@ func (h *hub) start(as ...*rest.Config) (stop func()) {
 
 // cluster creates a Cluster that Cluster API would keep until its infrastructure is removed.
 func (h *hub) cluster(name string, labels map[string]string) *unstructured.Unstructured {
-	h.t.Helper()
+	h.T.Helper()
 	c := &unstructured.Unstructured{}
 	c.SetAPIVersion("cluster.x-k8s.io/v1beta2")
 	c.SetKind("Cluster")
-	c.SetNamespace(h.namespace)
+	c.SetNamespace(h.Namespace)
 	c.SetName(name)
 	c.SetLabels(labels)
 	c.SetFinalizers([]string{"cluster.cluster.x-k8s.io/infrastructure"})
-	require.NoError(h.t, h.Create(h.t.Context(), c))
-	h.t.Cleanup(func() {
-		_ = h.Patch(context.Background(), c, withoutFinalizers)
-		_ = h.Delete(context.Background(), c)
-		_ = h.Delete(context.Background(), h.member(name))
+	require.NoError(h.T, h.Client.Create(h.T.Context(), c))
+	h.T.Cleanup(func() {
+		_ = h.Client.Patch(context.Background(), c, withoutFinalizers)
+		_ = h.Client.Delete(context.Background(), c)
+		_ = h.Client.Delete(context.Background(), h.member(name))
 	})
 	return c
 }
@@ -121,35 +116,30 @@ func (h *hub) cluster(name string, labels map[string]string) *unstructured.Unstr
 var imported = map[string]string{ImportLabel: "true"}
 
 func (h *hub) member(cluster string) *v1alpha1.MemberCluster {
-	return &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: memberName(h.namespace, cluster)}}
+	return &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: memberName(h.Namespace, cluster)}}
 }
 
 // find returns the MemberCluster of a Cluster. Nil: it does not exist.
 func (h *hub) find(cluster string) *v1alpha1.MemberCluster {
-	h.t.Helper()
+	h.T.Helper()
 	m := h.member(cluster)
-	err := h.Get(h.t.Context(), client.ObjectKeyFromObject(m), m)
+	err := h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(m), m)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	return m
 }
 
 func (h *hub) waitForMember(cluster string) (m *v1alpha1.MemberCluster) {
-	h.t.Helper()
-	h.eventually("Cluster "+cluster+" has a MemberCluster", func() bool { m = h.find(cluster); return m != nil })
+	h.T.Helper()
+	h.Holds("Cluster "+cluster+" has a MemberCluster", func() bool { m = h.find(cluster); return m != nil })
 	return m
-}
-
-func (h *hub) eventually(expected string, condition func() bool) {
-	h.t.Helper()
-	mustertest.Holds(h.t, time.Minute, expected, condition)
 }
 
 // waitForImporter waits until the importer has processed a new Cluster, and therefore all earlier ones.
 func (h *hub) waitForImporter(marker string) {
-	h.t.Helper()
+	h.T.Helper()
 	h.cluster(marker, imported)
 	h.waitForMember(marker)
 }
@@ -165,32 +155,33 @@ func TestImport_CreatesMembers(t *testing.T) {
 	m := h.waitForMember("east")
 	require.Nil(t, m.Spec.Accepted, "an administrator must accept the member")
 	require.Equal(t, v1alpha1.JoinPush, m.Spec.JoinMode)
-	require.Equal(t, &v1alpha1.KubeConfigSecretRef{Namespace: h.namespace, Name: "east-kubeconfig", Key: "value"},
+	require.Equal(t, &v1alpha1.KubeConfigSecretRef{Namespace: h.Namespace, Name: "east-kubeconfig", Key: "value"},
 		m.Spec.KubeConfigSecretRef)
-	require.Equal(t, h.namespace+"/east/"+string(c.GetUID()), m.Annotations[ClusterAnnotation])
+	require.Equal(t, h.Namespace+"/east/"+string(c.GetUID()), m.Annotations[ClusterAnnotation])
 	require.Empty(t, m.Labels)
 	h.waitForImporter("marker")
 	require.Nil(t, h.find("west"))
 	require.Nil(t, h.find("north"))
 
-	require.NoError(t, h.Patch(t.Context(), h.get("west"), merge(`{"metadata":{"labels":{"`+ImportLabel+`":"true"}}}`)))
+	labeled := merge(`{"metadata":{"labels":{"` + ImportLabel + `":"true"}}}`)
+	require.NoError(t, h.Client.Patch(t.Context(), h.get("west"), labeled))
 	h.waitForMember("west")
 }
 
 func (h *hub) get(cluster string) *unstructured.Unstructured {
-	h.t.Helper()
+	h.T.Helper()
 	c := &unstructured.Unstructured{}
 	c.SetAPIVersion("cluster.x-k8s.io/v1beta2")
 	c.SetKind("Cluster")
-	require.NoError(h.t, h.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: cluster}, c))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Namespace: h.Namespace, Name: cluster}, c))
 	return c
 }
 
 // remove removes a Cluster with its finalizers, like the end of its deletion.
 func (h *hub) remove(c *unstructured.Unstructured) {
-	h.t.Helper()
+	h.T.Helper()
 	h.release(c)
-	require.NoError(h.t, client.IgnoreNotFound(h.Delete(h.t.Context(), c)))
+	require.NoError(h.T, client.IgnoreNotFound(h.Client.Delete(h.T.Context(), c)))
 }
 
 // TestImport_AbsenceChangesNothing checks with LeaveDeleted that a member stays when its label, its Cluster or the
@@ -203,7 +194,7 @@ func TestImport_AbsenceChangesNothing(t *testing.T) {
 	before := h.waitForMember("east")
 	h.waitForMember("west")
 
-	require.NoError(t, h.Patch(t.Context(), west, merge(`{"metadata":{"labels":null}}`)))
+	require.NoError(t, h.Client.Patch(t.Context(), west, merge(`{"metadata":{"labels":null}}`)))
 	stop()
 	h.remove(east) // while the importer does not run
 	stop = h.start()
@@ -212,8 +203,8 @@ func TestImport_AbsenceChangesNothing(t *testing.T) {
 	require.Nil(t, h.find("east").DeletionTimestamp)
 
 	other := h.cluster("east", imported)
-	h.eventually("the new Cluster has an Event", func() bool { return h.hasEvent(other) })
-	require.NoError(t, h.Delete(t.Context(), other))
+	h.Holds("the new Cluster has an Event", func() bool { return h.hasEvent(other) })
+	require.NoError(t, h.Client.Delete(t.Context(), other))
 	h.waitForImporter("second-marker")
 	require.Equal(t, before.ResourceVersion, h.find("east").ResourceVersion, "another Cluster changes nothing")
 
@@ -236,14 +227,14 @@ func merge(patch string) client.Patch { return client.RawPatch(types.MergePatchT
 
 // release removes the finalizers of a Cluster.
 func (h *hub) release(c *unstructured.Unstructured) {
-	h.t.Helper()
-	require.NoError(h.t, h.Patch(h.t.Context(), c, withoutFinalizers))
+	h.T.Helper()
+	require.NoError(h.T, h.Client.Patch(h.T.Context(), c, withoutFinalizers))
 }
 
 func (h *hub) hasEvent(c *unstructured.Unstructured) bool {
-	h.t.Helper()
+	h.T.Helper()
 	var list eventsv1.EventList
-	require.NoError(h.t, h.List(h.t.Context(), &list, client.InNamespace(h.namespace)))
+	require.NoError(h.T, h.Client.List(h.T.Context(), &list, client.InNamespace(h.Namespace)))
 	return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
 		return e.Reason == reasonNameTaken && e.Type == corev1.EventTypeWarning && e.Regarding.UID == c.GetUID() &&
 			e.Regarding.Kind == "Cluster"
@@ -256,14 +247,14 @@ func TestLeave_OnRequest(t *testing.T) {
 	stop := h.start()
 	c := h.cluster("east", imported)
 	h.waitForMember("east")
-	require.NoError(t, h.Delete(t.Context(), c))
+	require.NoError(t, h.Client.Delete(t.Context(), c))
 	h.waitForImporter("marker")
 	require.Nil(t, h.find("east").DeletionTimestamp, "LeaveDeleted is false")
 	stop()
 
 	h.options.LeaveDeleted = true
 	h.start()
-	h.eventually("the member leaves", func() bool {
+	h.Holds("the member leaves", func() bool {
 		m := h.find("east")
 		return m == nil || m.DeletionTimestamp != nil
 	})
@@ -276,13 +267,13 @@ func TestImport_ExistingMemberClusterStays(t *testing.T) {
 	h := newHub(t)
 	h.options.LeaveDeleted = true
 	existing := h.member("east")
-	require.NoError(t, h.Create(t.Context(), existing))
+	require.NoError(t, h.Client.Create(t.Context(), existing))
 	h.start()
 	c := h.cluster("east", imported)
-	h.eventually("the Cluster has an Event", func() bool { return h.hasEvent(c) })
+	h.Holds("the Cluster has an Event", func() bool { return h.hasEvent(c) })
 	require.Equal(t, existing.ResourceVersion, h.find("east").ResourceVersion)
-	require.NoError(t, h.Delete(t.Context(), existing))
-	h.eventually("the Cluster is imported", func() bool {
+	require.NoError(t, h.Client.Delete(t.Context(), existing))
+	h.Holds("the Cluster is imported", func() bool {
 		m := h.find("east")
 		return m != nil && m.UID != existing.UID && m.Annotations[ClusterAnnotation] != ""
 	})
@@ -293,26 +284,26 @@ func TestRoles(t *testing.T) {
 	h := newHub(t)
 	h.options.LeaveDeleted = true
 	const user = "importer"
-	require.NoError(t, mustertest.GrantFiles(t.Context(), h, user, "rbac/role.yaml"))
+	require.NoError(t, mustertest.GrantFiles(t.Context(), h.Client, user, "rbac/role.yaml"))
 	sources := mustertest.ClusterRole(t, "internal/source/rbac/role.yaml")
-	require.NoError(t, client.IgnoreAlreadyExists(h.Create(t.Context(), sources)))
+	require.NoError(t, client.IgnoreAlreadyExists(h.Client.Create(t.Context(), sources)))
 	h.bind(sources.Name, user)
 	config := plane.ForTest(t).User(user)
 	h.start(config)
 	c := h.cluster("east", imported)
 	h.waitForMember("east")
 	existing := h.member("west")
-	require.NoError(t, h.Create(t.Context(), existing))
+	require.NoError(t, h.Client.Create(t.Context(), existing))
 	foreign := h.cluster("west", imported)
-	h.eventually("an Event is created", func() bool { return h.hasEvent(foreign) })
-	require.NoError(t, h.Delete(t.Context(), c))
-	h.eventually("the member leaves", func() bool {
+	h.Holds("an Event is created", func() bool { return h.hasEvent(foreign) })
+	require.NoError(t, h.Client.Delete(t.Context(), c))
+	h.Holds("the member leaves", func() bool {
 		m := h.find("east")
 		return m == nil || m.DeletionTimestamp != nil
 	})
 
 	as := mustertest.Client(t, config, scheme)
-	kubeconfig := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "east-kubeconfig"}}
+	kubeconfig := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "east-kubeconfig"}}
 	for operation, err := range map[string]error{
 		"accept a member":  as.Patch(t.Context(), existing, merge(`{"spec":{"accepted":true}}`)),
 		"read a Secret":    as.Get(t.Context(), client.ObjectKeyFromObject(kubeconfig), kubeconfig),
@@ -330,9 +321,9 @@ func TestRoles(t *testing.T) {
 
 // bind grants a ClusterRole in the namespace of Clusters.
 func (h *hub) bind(role, user string) {
-	h.t.Helper()
-	require.NoError(h.t, h.Create(h.t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: role},
+	h.T.Helper()
+	require.NoError(h.T, h.Client.Create(h.T.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: role},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}))

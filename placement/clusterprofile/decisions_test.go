@@ -51,12 +51,12 @@ func testExportDecisions(t *testing.T) {
 	h.requireObject(profiles, "east", complete)
 
 	decision.Decisions = decision.Decisions[1:]
-	require.NoError(t, h.client.Update(t.Context(), decision))
+	require.NoError(t, h.Client.Update(t.Context(), decision))
 	h.requireObject(decisions, "web-decision-0", hasClusters("east"))
 	h.patch(exported, `{"decisions":[]}`)
 	h.requireObject(decisions, "web-decision-0", hasClusters("east"))
 	decision.Decisions = nil
-	require.NoError(t, h.client.Update(t.Context(), decision))
+	require.NoError(t, h.Client.Update(t.Context(), decision))
 	h.requireObject(decisions, "web-decision-0", hasClusters())
 
 	first.awaitQuiet(t)
@@ -67,7 +67,7 @@ func testExportDecisions(t *testing.T) {
 	// The finalizer is removed after the export has observed that the source is deleted. Otherwise the export may observe
 	// the deletion of the exported decision first, and create it once more.
 	h.patch(exported, `{"metadata":{"finalizers":["example.com/test"]}}`)
-	require.NoError(t, h.client.Delete(t.Context(), decision))
+	require.NoError(t, h.Client.Delete(t.Context(), decision))
 	h.requireObject(decisions, "web-decision-0", func(u *unstructured.Unstructured) bool {
 		return u.GetDeletionTimestamp() != nil
 	})
@@ -92,13 +92,13 @@ func testExportForeignObjects(t *testing.T) {
 			map[string]any{"spec": map[string]any{"clusterManager": map[string]any{"name": "muster"}}}),
 		object(profiles, h.options.ProfileNamespace, "unrelated",
 			map[string]any{"spec": map[string]any{"clusterManager": map[string]any{"name": "other"}}}),
-		object(decisions, h.namespace, "web-decision-1", map[string]any{"decisions": []any{}}),
-		object(decisions, h.namespace, "unrelated", map[string]any{"decisions": []any{}}),
+		object(decisions, h.Namespace, "web-decision-1", map[string]any{"decisions": []any{}}),
+		object(decisions, h.Namespace, "unrelated", map[string]any{"decisions": []any{}}),
 	}
 	require.NoError(t,
-		h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.options.ProfileNamespace}}))
+		h.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.options.ProfileNamespace}}))
 	for _, u := range foreign {
-		require.NoError(t, h.client.Create(t.Context(), u))
+		require.NoError(t, h.Client.Create(t.Context(), u))
 	}
 	h.member("east")
 	h.member("west")
@@ -108,9 +108,9 @@ func testExportForeignObjects(t *testing.T) {
 	r := h.start()
 	h.requireObject(profiles, "north", complete)
 	h.requireObject(decisions, "web-decision-0", hasClusters("west", "north"))
-	h.eventually("Events report the foreign objects", func() bool {
+	h.Holds("Events report the foreign objects", func() bool {
 		var events eventsv1.EventList
-		require.NoError(t, h.client.List(t.Context(), &events))
+		require.NoError(t, h.Client.List(t.Context(), &events))
 		reported := map[string]bool{}
 		for _, e := range events.Items {
 			if e.Reason == "NameTaken" {
@@ -122,7 +122,7 @@ func testExportForeignObjects(t *testing.T) {
 			`/east is managed by cluster manager "other", or belongs to another member`+next] &&
 			reported["ClusterProfile "+h.options.ProfileNamespace+
 				`/west is managed by cluster manager "muster", or belongs to another member`+next] &&
-			reported["PlacementDecision "+h.namespace+"/web-decision-1 is not managed by muster"+next]
+			reported["PlacementDecision "+h.Namespace+"/web-decision-1 is not managed by muster"+next]
 	})
 	require.ElementsMatch(t, []string{
 		"create multicluster.x-k8s.io/clusterprofiles", "patch multicluster.x-k8s.io/clusterprofiles/status",
@@ -130,16 +130,16 @@ func testExportForeignObjects(t *testing.T) {
 	}, r.awaitQuiet(t))
 	h.property("east", "1")
 	h.patch(foreign[0], `{"spec":{"displayName":"Not the East"}}`)
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(foreign[0]), foreign[0]))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(foreign[0]), foreign[0]))
 	r.awaitQuiet(t)
 	require.Equal(t, 3, r.recorder.times("create events.k8s.io/events"), "each object is reported once")
 	for _, u := range foreign {
 		now := u.DeepCopy()
-		require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(u), now))
+		require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(u), now))
 		require.Equal(t, u.GetResourceVersion(), now.GetResourceVersion(), u.GetName())
 	}
 	for _, u := range foreign {
-		require.NoError(t, h.client.Delete(t.Context(), u))
+		require.NoError(t, h.Client.Delete(t.Context(), u))
 	}
 	h.requireObject(profiles, "east", complete)
 	h.requireObject(profiles, "west", complete)
@@ -148,13 +148,13 @@ func testExportForeignObjects(t *testing.T) {
 
 	// A foreign object that is created later is not changed either.
 	r.awaitQuiet(t)
-	require.NoError(t, h.client.Delete(t.Context(), north))
+	require.NoError(t, h.Client.Delete(t.Context(), north))
 	h.requireGone(profiles, "north")
 	other := object(profiles, h.options.ProfileNamespace, "north",
 		map[string]any{"spec": map[string]any{"clusterManager": map[string]any{"name": "other"}}})
-	h.eventually("another client creates the profile", func() bool {
+	h.Holds("another client creates the profile", func() bool {
 		// A reconcile with an older cache may create the profile once more.
-		return h.client.Create(t.Context(), other.DeepCopy()) == nil
+		return h.Client.Create(t.Context(), other.DeepCopy()) == nil
 	})
 	h.requireObject(decisions, "web-decision-1", hasClusters())
 }

@@ -19,7 +19,7 @@ func testExportDefinitions(t *testing.T) {
 	r := h.start()
 	h.member("east")
 	h.createDecision("web-decision-0", "east")
-	h.eventually("the requests for the definitions are sent", func() bool { return r.recorder.count() > 0 })
+	h.Holds("the requests for the definitions are sent", func() bool { return r.recorder.count() > 0 })
 	r.awaitQuiet(t)
 	require.Subset(t, []string{
 		"list apiextensions.k8s.io/customresourcedefinitions", "watch apiextensions.k8s.io/customresourcedefinitions",
@@ -37,7 +37,7 @@ func testExportDefinitions(t *testing.T) {
 	// The definition exists, but the version is not served.
 	r.awaitQuiet(t)
 	h.serve(profiles, "false")
-	h.eventually("the profiles are not served", func() bool { return h.client.List(t.Context(), listOf(profiles)) != nil })
+	h.Holds("the profiles are not served", func() bool { return h.Client.List(t.Context(), listOf(profiles)) != nil })
 	writes := len(r.awaitQuiet(t))
 	h.property("east", "1")
 	h.createDecision("web-decision-1", "east")
@@ -65,13 +65,13 @@ func testExportDefinitions(t *testing.T) {
 
 // serve changes whether the API server serves the version.
 func (h *hub) serve(name, served string) {
-	h.t.Helper()
+	h.T.Helper()
 	d := definition(name)
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKeyFromObject(d), d))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(d), d))
 	versions, _, err := unstructured.NestedSlice(d.Object, "spec", "versions")
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	first := versions[0].(map[string]any)
 	first["served"] = served == "true"
-	require.NoError(h.t, unstructured.SetNestedSlice(d.Object, versions, "spec", "versions"))
-	require.NoError(h.t, h.client.Update(h.t.Context(), d))
+	require.NoError(h.T, unstructured.SetNestedSlice(d.Object, versions, "spec", "versions"))
+	require.NoError(h.T, h.Client.Update(h.T.Context(), d))
 }

@@ -22,9 +22,9 @@ func TestPermissions(t *testing.T) {
 	h := newHubOnPlane(t, profiles)
 	_, team := h.withSets(t)
 	role := mustertest.ClusterRole(t, "rbac/role.yaml")
-	role.Name = h.namespace
-	require.NoError(t, mustertest.Grant(t.Context(), h.client, h.namespace, role))
-	user := plane.ForTest(t).User(h.namespace)
+	role.Name = h.Namespace
+	require.NoError(t, mustertest.Grant(t.Context(), h.Client, h.Namespace, role))
+	user := plane.ForTest(t).User(h.Namespace)
 	r := h.start(func(config *rest.Config, _ *manager.Options) {
 		config.TLSClientConfig, config.BearerToken = user.TLSClientConfig, user.BearerToken
 	})
@@ -47,14 +47,14 @@ func TestPermissions(t *testing.T) {
 		return u.GetLabels()["x-k8s.io/cluster-manager"] != ""
 	})
 	decision.Decisions = nil
-	require.NoError(t, h.client.Update(t.Context(), decision))
+	require.NoError(t, h.Client.Update(t.Context(), decision))
 	h.requireObject(decisions, "web-decision-0", hasClusters())
-	require.NoError(t, h.client.Create(t.Context(), object(profiles, h.options.ProfileNamespace, "west",
+	require.NoError(t, h.Client.Create(t.Context(), object(profiles, h.options.ProfileNamespace, "west",
 		map[string]any{"spec": map[string]any{"clusterManager": map[string]any{"name": "other"}}})))
 	h.member("west")
-	require.NoError(t, h.client.Delete(t.Context(), east))
+	require.NoError(t, h.Client.Delete(t.Context(), east))
 	h.requireGone(profiles, "east")
-	h.eventually("events are created", func() bool {
+	h.Holds("events are created", func() bool {
 		return slices.Contains(r.recorder.all(), "create events.k8s.io/events")
 	})
 
@@ -79,7 +79,7 @@ func TestPermissions(t *testing.T) {
 		"list all definitions": c.List(t.Context(), definitions),
 		"change members": c.Patch(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "west"}},
 			client.RawPatch("application/merge-patch+json", []byte("{}"))),
-		"delete decisions": c.Delete(t.Context(), object(decisions, h.namespace, "web-decision-0", map[string]any{})),
+		"delete decisions": c.Delete(t.Context(), object(decisions, h.Namespace, "web-decision-0", map[string]any{})),
 	} {
 		require.True(t, apierrors.IsForbidden(err), "%s: %v", request, err)
 	}

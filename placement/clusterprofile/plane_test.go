@@ -43,13 +43,10 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // hub is a namespace of an API server for decisions, and the name of another namespace for profiles.
 type hub struct {
-	t         *testing.T
-	client    client.Client
-	config    *rest.Config
-	namespace string
-	options   clusterprofile.Options
-	clock     *clocktesting.FakeClock
-	settle    func() // waits before a manager stops
+	*testkit.Hub
+	options clusterprofile.Options
+	clock   *clocktesting.FakeClock
+	settle  func() // waits before a manager stops
 }
 
 var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme)
@@ -60,25 +57,21 @@ var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToSch
 // stops while an event is pending, and a test in virtual time fails if a goroutine is left.
 func newHub(t *testing.T, defined ...string) *hub {
 	t.Helper()
-	config := testkit.Memory(t, scheme, crds.Install, membershipcrds.Install).Admin()
-	return newHubOn(t, config, mustertest.Client(t, config, scheme), synctest.Wait, defined...)
+	return newHubOn(testkit.NewMemoryHub(t, scheme, crds.Install, membershipcrds.Install), synctest.Wait, defined...)
 }
 
 // newHubOnPlane returns a hub on the control plane with the given definitions, and no other definitions of the exported
 // kinds.
 func newHubOnPlane(t *testing.T, defined ...string) *hub {
 	t.Helper()
-	config := plane.ForTest(t).Config()
-	config.QPS, config.Burst = 1000, 1000
-	c := mustertest.Client(t, config, scheme, crds.Install, membershipcrds.Install)
-	return newHubOn(t, config, c, func() {}, defined...)
+	on := testkit.NewHub(t, plane.ForTest(t).Config(), scheme, crds.Install, membershipcrds.Install)
+	return newHubOn(on, func() {}, defined...)
 }
 
-func newHubOn(t *testing.T, config *rest.Config, c client.Client, settle func(), defined ...string) *hub {
-	t.Helper()
-	h := &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c),
-		clock: clocktesting.NewFakeClock(start), settle: settle}
-	h.options = clusterprofile.Options{ProfileNamespace: h.namespace + "-profiles", Clock: h.clock}
+func newHubOn(on *testkit.Hub, settle func(), defined ...string) *hub {
+	on.T.Helper()
+	h := &hub{Hub: on, clock: clocktesting.NewFakeClock(start), settle: settle}
+	h.options = clusterprofile.Options{ProfileNamespace: h.Namespace + "-profiles", Clock: h.clock}
 	for _, name := range []string{profiles, decisions} {
 		if slices.Contains(defined, name) {
 			h.define(name)
@@ -99,22 +92,22 @@ func definition(name string) *unstructured.Unstructured {
 
 // define installs a definition, and waits until it is served.
 func (h *hub) define(name string) {
-	h.t.Helper()
+	h.T.Helper()
 	file, err := os.ReadFile("testdata/" + name + ".yaml")
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	d := definition(name)
-	require.NoError(h.t, yaml.Unmarshal(file, &d.Object))
-	require.NoError(h.t, client.IgnoreAlreadyExists(h.client.Create(h.t.Context(), d)))
-	h.eventually(name+" are served", func() bool {
-		return h.client.List(h.t.Context(), listOf(name)) == nil
+	require.NoError(h.T, yaml.Unmarshal(file, &d.Object))
+	require.NoError(h.T, client.IgnoreAlreadyExists(h.Client.Create(h.T.Context(), d)))
+	h.Holds(name+" are served", func() bool {
+		return h.Client.List(h.T.Context(), listOf(name)) == nil
 	})
 }
 
 func (h *hub) undefine(name string) {
-	h.t.Helper()
-	require.NoError(h.t, client.IgnoreNotFound(h.client.Delete(h.t.Context(), definition(name))))
-	h.eventually(name+" are gone", func() bool {
-		return apierrors.IsNotFound(h.client.Get(h.t.Context(), client.ObjectKey{Name: definition(name).GetName()},
+	h.T.Helper()
+	require.NoError(h.T, client.IgnoreNotFound(h.Client.Delete(h.T.Context(), definition(name))))
+	h.Holds(name+" are gone", func() bool {
+		return apierrors.IsNotFound(h.Client.Get(h.T.Context(), client.ObjectKey{Name: definition(name).GetName()},
 			definition(name)))
 	})
 }
@@ -138,19 +131,19 @@ type running struct {
 
 // start runs a manager whose own cache contains the namespace only. The manager stops at the latest when the test ends.
 func (h *hub) start(change ...func(*rest.Config, *manager.Options)) *running {
-	h.t.Helper()
-	config, r := rest.CopyConfig(h.config), &running{recorder: &recorder{}}
+	h.T.Helper()
+	config, r := rest.CopyConfig(h.Config), &running{recorder: &recorder{}}
 	options := manager.Options{
-		Scheme: scheme, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{h.namespace: {}}},
+		Scheme: scheme, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{h.Namespace: {}}},
 	}
 	for _, f := range change {
 		f(config, &options)
 	}
 	config.Wrap(r.recorder.wrap)
-	stop := mustertest.StartManager(h.t, config, options, func(mgr manager.Manager) error {
+	stop := mustertest.StartManager(h.T, config, options, func(mgr manager.Manager) error {
 		return clusterprofile.SetupWithManager(mgr, h.options)
 	})
-	h.t.Cleanup(h.settle)
+	h.T.Cleanup(h.settle)
 	r.stop = func() {
 		h.settle()
 		stop()
@@ -160,14 +153,14 @@ func (h *hub) start(change ...func(*rest.Config, *manager.Options)) *running {
 
 // member creates an accepted MemberCluster. It is deleted when the test ends.
 func (h *hub) member(name string, change ...func(*membershipv1alpha1.MemberCluster)) *membershipv1alpha1.MemberCluster {
-	h.t.Helper()
+	h.T.Helper()
 	m := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	m.Spec.Accepted = new(true)
 	for _, f := range change {
 		f(m)
 	}
-	require.NoError(h.t, h.client.Create(h.t.Context(), m))
-	h.t.Cleanup(func() { require.NoError(h.t, client.IgnoreNotFound(h.client.Delete(context.Background(), m))) })
+	require.NoError(h.T, h.Client.Create(h.T.Context(), m))
+	h.T.Cleanup(func() { require.NoError(h.T, client.IgnoreNotFound(h.Client.Delete(context.Background(), m))) })
 	h.status(name, func(s *membershipv1alpha1.MemberClusterStatus) {
 		s.Version.Kubernetes = "v1.36.3"
 		s.Conditions = []metav1.Condition{
@@ -181,17 +174,17 @@ func (h *hub) member(name string, change ...func(*membershipv1alpha1.MemberClust
 }
 
 func (h *hub) status(name string, change func(*membershipv1alpha1.MemberClusterStatus)) {
-	h.t.Helper()
+	h.T.Helper()
 	m := &membershipv1alpha1.MemberCluster{}
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, m))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, m))
 	before := m.DeepCopy()
 	change(&m.Status)
-	require.NoError(h.t, h.client.Status().Patch(h.t.Context(), m, client.MergeFrom(before)))
+	require.NoError(h.T, h.Client.Status().Patch(h.T.Context(), m, client.MergeFrom(before)))
 }
 
 // property sets the only property of a member.
 func (h *hub) property(name, value string) {
-	h.t.Helper()
+	h.T.Helper()
 	h.status(name, func(s *membershipv1alpha1.MemberClusterStatus) {
 		s.Properties = []membershipv1alpha1.Property{{Name: "p", Value: value}}
 	})
@@ -199,43 +192,38 @@ func (h *hub) property(name, value string) {
 
 // createDecision creates a PlacementDecision of muster.
 func (h *hub) createDecision(name string, clusters ...string) *v1alpha1.PlacementDecision {
-	h.t.Helper()
+	h.T.Helper()
 	d := &v1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
-		Namespace: h.namespace, Name: name, Labels: map[string]string{v1alpha1.PlacementLabel: "web",
+		Namespace: h.Namespace, Name: name, Labels: map[string]string{v1alpha1.PlacementLabel: "web",
 			v1alpha1.DecisionIndexLabel: "0"},
 	}}
 	for _, cluster := range clusters {
 		d.Decisions = append(d.Decisions, v1alpha1.ClusterDecision{ClusterName: cluster, Reason: "Scheduled"})
 	}
-	require.NoError(h.t, h.client.Create(h.t.Context(), d))
+	require.NoError(h.T, h.Client.Create(h.T.Context(), d))
 	return d
 }
 
 // get returns an exported object, or nil if it does not exist.
 func (h *hub) get(resource, name string) *unstructured.Unstructured {
-	h.t.Helper()
+	h.T.Helper()
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kindOf(resource))
-	namespace := map[string]string{profiles: h.options.ProfileNamespace, decisions: h.namespace}[resource]
-	err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, u)
+	namespace := map[string]string{profiles: h.options.ProfileNamespace, decisions: h.Namespace}[resource]
+	err := h.Client.Get(h.T.Context(), client.ObjectKey{Namespace: namespace, Name: name}, u)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	return u
-}
-
-func (h *hub) eventually(description string, condition func() bool) {
-	h.t.Helper()
-	mustertest.Holds(h.t, time.Minute, description, condition)
 }
 
 // requireObject waits until an exported object exists that satisfies a condition.
 func (h *hub) requireObject(resource, name string,
 	condition func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
-	h.t.Helper()
+	h.T.Helper()
 	var u *unstructured.Unstructured
-	h.eventually(resource+" "+name, func() bool {
+	h.Holds(resource+" "+name, func() bool {
 		u = h.get(resource, name)
 		return u != nil && condition(u)
 	})
@@ -243,6 +231,6 @@ func (h *hub) requireObject(resource, name string,
 }
 
 func (h *hub) requireGone(resource, name string) {
-	h.t.Helper()
-	h.eventually(resource+" "+name+" is gone", func() bool { return h.get(resource, name) == nil })
+	h.T.Helper()
+	h.Holds(resource+" "+name+" is gone", func() bool { return h.get(resource, name) == nil })
 }

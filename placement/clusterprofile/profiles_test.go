@@ -50,13 +50,13 @@ func hasProperty(value string) func(*unstructured.Unstructured) bool {
 }
 
 func (h *hub) patch(u *unstructured.Unstructured, patch string, subresources ...string) {
-	h.t.Helper()
+	h.T.Helper()
 	u = u.DeepCopy()
 	if len(subresources) > 0 {
-		require.NoError(h.t, h.client.Status().Patch(h.t.Context(), u, client.RawPatch(types.MergePatchType, []byte(patch))))
+		require.NoError(h.T, h.Client.Status().Patch(h.T.Context(), u, client.RawPatch(types.MergePatchType, []byte(patch))))
 		return
 	}
-	require.NoError(h.t, h.client.Patch(h.t.Context(), u, client.RawPatch(types.MergePatchType, []byte(patch))))
+	require.NoError(h.T, h.Client.Patch(h.T.Context(), u, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
 // TestExport_Profiles checks that a member has a profile from its acceptance until its deletion, and that a member that
@@ -70,7 +70,7 @@ func testExportProfiles(t *testing.T) {
 	r := h.start() // after the status of the member is set
 	profile := h.requireObject(profiles, "east", complete)
 
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(east), east))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(east), east))
 	want := clusterprofile.ProfileOf(east, h.options)
 	for _, field := range []string{"spec", "status"} {
 		if diff := cmp.Diff(want.Object[field], profile.Object[field]); diff != "" {
@@ -85,11 +85,11 @@ func testExportProfiles(t *testing.T) {
 	require.Nil(t, h.get(profiles, "nobody"))
 
 	east.Spec.Accepted = new(false)
-	require.NoError(t, h.client.Update(t.Context(), east))
+	require.NoError(t, h.Client.Update(t.Context(), east))
 	h.status("east", func(s *membershipv1alpha1.MemberClusterStatus) { s.Conditions[0].Status = metav1.ConditionFalse })
 	h.requireObject(profiles, "east", func(u *unstructured.Unstructured) bool { return status(u, "Joined") == "False" })
 
-	require.NoError(t, h.client.Delete(t.Context(), east))
+	require.NoError(t, h.Client.Delete(t.Context(), east))
 	h.requireGone(profiles, "east")
 	second := h.member("east")
 	profile = h.requireObject(profiles, "east", complete)
@@ -190,7 +190,7 @@ func testExportChangesOfOtherClients(t *testing.T) {
 	name, _, _ := unstructured.NestedString(profile.Object, "spec", "displayName")
 	require.Equal(t, "The East", name)
 
-	require.NoError(t, h.client.Delete(t.Context(), profile))
+	require.NoError(t, h.Client.Delete(t.Context(), profile))
 	h.requireObject(profiles, "east", func(u *unstructured.Unstructured) bool {
 		return u.GetUID() != profile.GetUID() && complete(u)
 	})
@@ -217,13 +217,13 @@ func testExportMissingMembers(t *testing.T) {
 		o.Cache.ByObject = map[client.Object]cache.ByObject{
 			&membershipv1alpha1.MemberCluster{}: {Label: labels.SelectorFromSet(labels.Set{"no": "one"})}}
 	})
-	h.eventually("the controller reads the member from the API server", func() bool {
+	h.Holds("the controller reads the member from the API server", func() bool {
 		all := withoutMembers.recorder.all()
 		return len(all) > 0 && slices.Contains(all, "get membership.muster.dev/memberclusters")
 	})
 	require.Empty(t, withoutMembers.awaitQuiet(t))
 	withoutMembers.stop()
-	require.NoError(t, h.client.Delete(context.Background(), east))
+	require.NoError(t, h.Client.Delete(context.Background(), east))
 	last := h.start()
 	h.requireGone(profiles, "east")
 
@@ -231,7 +231,7 @@ func testExportMissingMembers(t *testing.T) {
 	h.requireObject(profiles, "east", complete)
 	last.awaitQuiet(t)
 	last.stop()
-	require.NoError(t, h.client.Delete(t.Context(), old))
+	require.NoError(t, h.Client.Delete(t.Context(), old))
 	again := h.member("east")
 	h.start()
 	h.requireObject(profiles, "east", func(u *unstructured.Unstructured) bool {

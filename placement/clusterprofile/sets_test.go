@@ -68,12 +68,12 @@ func hubWithSets(t *testing.T) (h *hub, r *rules, team string) {
 
 // withSets creates the namespace team, which belongs to the ClusterSet prod and is bound to it.
 func (h *hub) withSets(t *testing.T) (r *rules, team string) {
-	team = h.namespace + "-team"
+	team = h.Namespace + "-team"
 	r = &rules{byNamespace: map[string]*tenancy.Rules{}}
 	h.options.Tenancy = r
 	namespace := &corev1.Namespace{}
 	namespace.Name, namespace.Labels = team, map[string]string{setLabel: "prod"}
-	require.NoError(t, h.client.Create(t.Context(), namespace))
+	require.NoError(t, h.Client.Create(t.Context(), namespace))
 	r.set(team, []tenancy.Set{environment("prod")}, tenancy.Binding{Name: "ours", Set: "prod"})
 	return r, team
 }
@@ -85,22 +85,22 @@ func inEnvironment(name string) func(*membershipv1alpha1.MemberCluster) {
 
 // profileIn returns the profile of a member in a namespace, or nil if it does not exist.
 func (h *hub) profileIn(namespace, name string) *unstructured.Unstructured {
-	h.t.Helper()
+	h.T.Helper()
 	profile := object(profiles, namespace, name, map[string]any{})
-	err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, profile)
+	err := h.Client.Get(h.T.Context(), client.ObjectKey{Namespace: namespace, Name: name}, profile)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	return profile
 }
 
 // profilesIn waits until a namespace contains exactly the profiles of these members, complete and for this set.
 func (h *hub) profilesIn(namespace, set string, members ...string) {
-	h.t.Helper()
-	h.eventually("the profiles of ClusterSet "+set, func() bool {
+	h.T.Helper()
+	h.Holds("the profiles of ClusterSet "+set, func() bool {
 		list := listOf(profiles)
-		require.NoError(h.t, h.client.List(h.t.Context(), list, client.InNamespace(namespace)))
+		require.NoError(h.T, h.Client.List(h.T.Context(), list, client.InNamespace(namespace)))
 		if len(list.Items) != len(members) {
 			return false
 		}
@@ -115,21 +115,21 @@ func (h *hub) profilesIn(namespace, set string, members ...string) {
 }
 
 func (h *hub) relabel(name, environment string) {
-	h.t.Helper()
+	h.T.Helper()
 	m := &membershipv1alpha1.MemberCluster{}
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, m))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, m))
 	m.Labels = map[string]string{"env": environment}
-	require.NoError(h.t, h.client.Update(h.t.Context(), m))
+	require.NoError(h.T, h.Client.Update(h.T.Context(), m))
 }
 
 func (h *hub) labelNamespace(name, set string) {
-	h.t.Helper()
+	h.T.Helper()
 	namespace := &corev1.Namespace{}
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, namespace))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, namespace))
 	if namespace.Labels[setLabel] = set; set == "" {
 		delete(namespace.Labels, setLabel)
 	}
-	require.NoError(h.t, h.client.Update(h.t.Context(), namespace))
+	require.NoError(h.T, h.Client.Update(h.T.Context(), namespace))
 }
 
 // TestSets_ProfilesFollowTheSet checks that the namespace of a ClusterSet has the profiles of the accepted members of
@@ -182,7 +182,7 @@ func testSetsAbsenceRemovesNothing(t *testing.T) {
 		running.awaitQuiet(t)
 		h.clock.Step(time.Hour)
 		h.property("east", name)
-		h.eventually(name, func() bool {
+		h.Holds(name, func() bool {
 			profile := h.profileIn(team, "east")
 			require.NotNil(t, profile, name)
 			return property(profile) == name
@@ -233,13 +233,13 @@ func testSetsOtherExportsStay(t *testing.T) {
 	running := h.start()
 	h.profilesIn(team, "prod", "east")
 	h.requireObject(profiles, "east", complete)
-	other := object(profiles, h.namespace, "east", map[string]any{
+	other := object(profiles, h.Namespace, "east", map[string]any{
 		"spec": map[string]any{"clusterManager": map[string]any{"name": clusterprofile.DefaultClusterManager}}})
 	other.SetOwnerReferences(h.get(profiles, "east").GetOwnerReferences())
 	require.Equal(t, member.UID, other.GetOwnerReferences()[0].UID)
-	require.NoError(t, h.client.Create(t.Context(), other))
+	require.NoError(t, h.Client.Create(t.Context(), other))
 	h.labelNamespace(team, "")
 	h.profilesIn(team, "")
 	running.awaitQuiet(t)
-	require.Equal(t, other.GetResourceVersion(), h.profileIn(h.namespace, "east").GetResourceVersion())
+	require.Equal(t, other.GetResourceVersion(), h.profileIn(h.Namespace, "east").GetResourceVersion())
 }
