@@ -50,7 +50,7 @@ spec:
 // failover checks an empty spec.failover. The copy of a workload on an unreachable member stays while the replacement
 // is not ready, also when the member returns meanwhile. When the replacement is ready, the hub removes the Work of the
 // copy, and a member that returns after that deletes the copy.
-func (w *world) failover(t *testing.T) {
+func (w *system) failover(t *testing.T) {
 	ctx := t.Context()
 	for _, o := range []client.Object{
 		object(t, replaceablePlacementYAML, &placementv1alpha1.Placement{}),
@@ -93,7 +93,7 @@ func (w *world) failover(t *testing.T) {
 }
 
 // loseMember stops the agent of a member, and waits until another member is selected in its place and has the workload.
-func (w *world) loseMember(old, other *member) {
+func (w *system) loseMember(old, other *member) {
 	w.t.Helper()
 	old.stop()
 	w.eventually(other.name+" is selected as well", func() error { return w.checkSelected(old.name, other.name) })
@@ -104,7 +104,7 @@ func (w *world) loseMember(old, other *member) {
 }
 
 // checkSelected returns an error unless the Placement has selected exactly these members.
-func (w *world) checkSelected(names ...string) error {
+func (w *system) checkSelected(names ...string) error {
 	got := slices.Sorted(slices.Values(w.decisions()["replaceable"]))
 	if slices.Sort(names); !slices.Equal(got, names) {
 		return fmt.Errorf("selected: %v", got)
@@ -114,7 +114,7 @@ func (w *world) checkSelected(names ...string) error {
 
 // requireCopyKeptFor checks for a duration that a member has its copy of the workload, and that its deletion is not
 // requested.
-func (w *world) requireCopyKeptFor(m *member, uid types.UID, while time.Duration) {
+func (w *system) requireCopyKeptFor(m *member, uid types.UID, while time.Duration) {
 	w.t.Helper()
 	for end := time.Now().Add(while); time.Now().Before(end); <-time.After(500 * time.Millisecond) {
 		d := deploymentOf(w.t, m)

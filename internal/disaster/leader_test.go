@@ -27,7 +27,7 @@ import (
 func TestLeader_Paused(t *testing.T) {
 	inParallel(t, planeCount{hubs: 1, members: 1}, 120)
 	const works = "/apis/work.muster.dev/v1alpha1/namespaces/member-east/works/apps.extra"
-	w := prepareWorld(t)
+	w := prepareSystem(t)
 	stop := w.runHub("the first hub", electionOptions(w.plane.Config()))
 	w.join("east")
 	w.deploy()
@@ -100,13 +100,13 @@ spec:
   - {apiVersion: v1, kind: ConfigMap, metadata: {name: extra, namespace: default}}
 `
 
-func (w *world) extraWorkSet() client.Object {
+func (w *system) extraWorkSet() client.Object {
 	return object(w.t, extraWorkSetYAML, &placementv1alpha1.WorkSet{})
 }
 
 // extraDelivered returns an error until the member has the object of the extra WorkSet, and neither the Work nor the
 // object is being deleted.
-func (w *world) extraDelivered() error {
+func (w *system) extraDelivered() error {
 	work, err := w.extraWork()
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (w *world) extraDelivered() error {
 	return nil
 }
 
-func (w *world) extraWork() (*workv1alpha1.Work, error) {
+func (w *system) extraWork() (*workv1alpha1.Work, error) {
 	var list workv1alpha1.WorkList
 	err := w.client.List(w.t.Context(), &list, client.InNamespace("member-east"), client.MatchingLabels{
 		placementv1alpha1.WorkSetLabel: "extra",
@@ -139,20 +139,20 @@ func (w *world) extraWork() (*workv1alpha1.Work, error) {
 	return &list.Items[0], nil
 }
 
-func (w *world) uidOfExtraWork() types.UID {
+func (w *system) uidOfExtraWork() types.UID {
 	work, err := w.extraWork()
 	require.NoError(w.t, err)
 	return work.UID
 }
 
 // ghost is a MemberCluster that an administrator creates before its agent exists.
-func (w *world) ghost() client.Object {
+func (w *system) ghost() client.Object {
 	return &membershipv1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "ghost"}, Spec: membershipv1alpha1.MemberClusterSpec{Accepted: new(true)},
 	}
 }
 
-func (w *world) ghostPrepared() error {
+func (w *system) ghostPrepared() error {
 	namespace, err := w.ghostNamespace()
 	if err != nil {
 		return err
@@ -163,19 +163,19 @@ func (w *world) ghostPrepared() error {
 	return nil
 }
 
-func (w *world) ghostNamespace() (*corev1.Namespace, error) {
+func (w *system) ghostNamespace() (*corev1.Namespace, error) {
 	namespace := &corev1.Namespace{}
 	return namespace, w.client.Get(w.t.Context(), client.ObjectKey{Name: "member-ghost"}, namespace)
 }
 
-func (w *world) uidOfGhostNamespace() types.UID {
+func (w *system) uidOfGhostNamespace() types.UID {
 	namespace, err := w.ghostNamespace()
 	require.NoError(w.t, err)
 	return namespace.UID
 }
 
 // tombstones returns the names of the records of members that left.
-func (w *world) tombstones() []string {
+func (w *system) tombstones() []string {
 	w.t.Helper()
 	var list corev1.ConfigMapList
 	require.NoError(w.t, w.client.List(w.t.Context(), &list, client.HasLabels{membership.TombstoneLabel}))

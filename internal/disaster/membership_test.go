@@ -27,7 +27,7 @@ import (
 // TestMembership checks that one member survives the loss of its objects on the hub, until a user requests its leave.
 func TestMembership(t *testing.T) {
 	inParallel(t, planeCount{hubs: 1, members: 1}, 150)
-	w := newWorld(t, hub.Options{}, "east")
+	w := newSystem(t, hub.Options{}, "east")
 	w.deploy()
 	w.step("NamespaceDeletedByHand", w.namespaceDeletedByHand)
 	w.step("RecreatedWithAnotherUID", w.recreatedWithAnotherUID)
@@ -38,7 +38,7 @@ func TestMembership(t *testing.T) {
 
 // namespaceDeletedByHand checks that the hub creates the member's namespace and its Works again, and that the member
 // does not change.
-func (w *world) namespaceDeletedByHand(t *testing.T) {
+func (w *system) namespaceDeletedByHand(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	before := m.uids(t)
 
@@ -70,7 +70,7 @@ func (w *world) namespaceDeletedByHand(t *testing.T) {
 
 // recreatedWithAnotherUID checks that a MemberCluster which a backup tool deletes and creates again from
 // YAML, without its status, is adopted by the agent that has its claim.
-func (w *world) recreatedWithAnotherUID(t *testing.T) {
+func (w *system) recreatedWithAnotherUID(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	before := m.uids(t)
 
@@ -104,7 +104,7 @@ func (w *world) recreatedWithAnotherUID(t *testing.T) {
 
 // membershipDefinitionsRemoved checks that a member keeps everything when the definition of Memberships or of
 // MemberClusters is removed from the hub, and is joined again when the definition and the MemberCluster are back.
-func (w *world) membershipDefinitionsRemoved(t *testing.T) {
+func (w *system) membershipDefinitionsRemoved(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	before := m.uids(t)
 
@@ -140,7 +140,7 @@ func (w *world) membershipDefinitionsRemoved(t *testing.T) {
 
 // unknownToRestoredHub checks that a member which the hub does not know keeps everything, waits for an
 // administrator, and is re-adopted when it is accepted.
-func (w *world) unknownToRestoredHub(t *testing.T) {
+func (w *system) unknownToRestoredHub(t *testing.T) {
 	m := w.members[0]
 	before := m.uids(t)
 
@@ -160,7 +160,7 @@ func (w *world) unknownToRestoredHub(t *testing.T) {
 
 // otherHubsCredential checks that another hub's join.yaml changes nothing on a member whose own hub
 // rejects it.
-func (w *world) otherHubsCredential(t *testing.T, other *world) {
+func (w *system) otherHubsCredential(t *testing.T, other *system) {
 	m := w.members[0]
 	before := m.uids(t)
 	credential := other.token(m.name)
@@ -180,7 +180,7 @@ func (w *world) otherHubsCredential(t *testing.T, other *world) {
 // clonedWithItsSecrets checks a cluster that is cloned completely, with its ID and the Secrets of its
 // agent: both clusters are one member. The MemberCluster names both agents, hub and agents stop writing, and nothing is
 // deleted on either cluster, also when the clone ends.
-func (w *world) clonedWithItsSecrets(t *testing.T) {
+func (w *system) clonedWithItsSecrets(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	before := m.uids(t)
 	clone := w.newMember(m.name)
@@ -227,7 +227,7 @@ func (w *world) clonedWithItsSecrets(t *testing.T) {
 }
 
 // userRequestsLeave checks the opposite: a member whose MemberCluster a user deletes is cleaned up.
-func (w *world) userRequestsLeave(t *testing.T) {
+func (w *system) userRequestsLeave(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
 	require.NoError(t, w.client.Delete(ctx, cluster))
@@ -246,7 +246,7 @@ func (w *world) userRequestsLeave(t *testing.T) {
 
 // removeMember removes a MemberCluster without its finalizers, as if it had never existed, and returns the removed
 // object. The hub must not run.
-func (w *world) removeMember(name string) *membershipv1alpha1.MemberCluster {
+func (w *system) removeMember(name string) *membershipv1alpha1.MemberCluster {
 	w.t.Helper()
 	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	require.NoError(w.t, w.client.Get(w.t.Context(), client.ObjectKeyFromObject(cluster), cluster))
@@ -259,7 +259,7 @@ func (w *world) removeMember(name string) *membershipv1alpha1.MemberCluster {
 
 // removeNamespace removes a namespace of the hub with all its objects, also those with finalizers. The hub must not
 // run.
-func (w *world) removeNamespace(name string) {
+func (w *system) removeNamespace(name string) {
 	w.t.Helper()
 	ctx := w.t.Context()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -287,7 +287,7 @@ func (w *world) removeNamespace(name string) {
 
 // accept accepts a member that waits for an administrator, with or without an existing MemberCluster. An API server
 // that was restarted can deny this for half a minute, until it has found the kind that an admission policy refers to.
-func (w *world) accept(m *member) {
+func (w *system) accept(m *member) {
 	w.t.Helper()
 	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
 	cluster.Spec.Accepted, cluster.Spec.HeartbeatPeriodSeconds = new(true), period

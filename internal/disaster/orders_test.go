@@ -68,7 +68,7 @@ func TestRestore_FromYAML(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inParallel(t, planeCount{hubs: 1, members: 1}, 125)
-			w := newWorld(t, hub.Options{}, "east")
+			w := newSystem(t, hub.Options{}, "east")
 			w.deploy()
 			for _, backup := range backups {
 				w.step(backup.name, func(t *testing.T) { w.restoreFromYAML(t, backup) })
@@ -85,7 +85,7 @@ type restoredBackup struct {
 	lost  string // the kind that is not in the backup
 }
 
-func (w *world) restoreFromYAML(t *testing.T, test restoredBackup) {
+func (w *system) restoreFromYAML(t *testing.T, test restoredBackup) {
 	m := w.members[0]
 	before := m.uids(t)
 
@@ -131,7 +131,7 @@ func restoreOrder(first string) []string {
 }
 
 // backup returns the objects that a backup tool saves of the hub, by plural name.
-func (w *world) backup() map[string][]unstructured.Unstructured {
+func (w *system) backup() map[string][]unstructured.Unstructured {
 	w.t.Helper()
 	out := map[string][]unstructured.Unstructured{}
 	for kind, gvk := range backupKinds() {
@@ -141,7 +141,7 @@ func (w *world) backup() map[string][]unstructured.Unstructured {
 }
 
 // restorable returns the objects of a kind that belong to muster or to users, and not to Kubernetes.
-func (w *world) restorable(ctx context.Context, gvk schema.GroupVersionKind) []unstructured.Unstructured {
+func (w *system) restorable(ctx context.Context, gvk schema.GroupVersionKind) []unstructured.Unstructured {
 	w.t.Helper()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk)
@@ -157,7 +157,7 @@ func (w *world) restorable(ctx context.Context, gvk schema.GroupVersionKind) []u
 }
 
 // restore creates an object from a backup, unless a controller has created it meanwhile, and reads its UID.
-func (w *world) restore(o *unstructured.Unstructured, owned bool) {
+func (w *system) restore(o *unstructured.Unstructured, owned bool) {
 	w.t.Helper()
 	metadata := o.Object["metadata"].(map[string]any)
 	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {
@@ -177,7 +177,7 @@ func (w *world) restore(o *unstructured.Unstructured, owned bool) {
 }
 
 // wipe removes all objects from the hub that backup saves, also those with finalizers. The hub must not run.
-func (w *world) wipe() {
+func (w *system) wipe() {
 	w.t.Helper()
 	ctx := context.WithoutCancel(w.t.Context())
 	w.eventually("the hub is empty", func() error {

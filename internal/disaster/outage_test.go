@@ -27,7 +27,7 @@ var outage = atFullLength(5*time.Minute, 4*heartbeat.DefaultGrace(time.Duration(
 // nothing, not even with spec.failover: neither during the outage nor when the members return one after the other.
 func TestOutage_HubUnreachable(t *testing.T) {
 	inParallel(t, planeCount{hubs: 1, members: 5}, 170)
-	w := prepareWorld(t)
+	w := prepareSystem(t)
 	w.startHub()
 	proxies := map[string]*localplane.Proxy{}
 	for _, joining := range [][]string{{"a"}, {"b"}, {"c", "d", "e"}} {
@@ -50,7 +50,7 @@ func TestOutage_HubUnreachable(t *testing.T) {
 }
 
 // hubUnreachable cuts all members off from the hub, each by its proxy.
-func (w *world) hubUnreachable(proxies map[string]*localplane.Proxy) {
+func (w *system) hubUnreachable(proxies map[string]*localplane.Proxy) {
 	before := w.observePlaced()
 	for _, m := range w.members {
 		proxies[m.name].Stall()
@@ -81,7 +81,7 @@ type placed struct {
 	objects   map[string]map[string]types.UID // by member
 }
 
-func (w *world) observePlaced() placed {
+func (w *system) observePlaced() placed {
 	w.t.Helper()
 	p := placed{decisions: w.decisions(), works: w.uidsOfWorks(), objects: map[string]map[string]types.UID{}}
 	for _, m := range w.members {
@@ -91,7 +91,7 @@ func (w *world) observePlaced() placed {
 }
 
 // uidsOfWorks returns the UID of each Work on the hub.
-func (w *world) uidsOfWorks() map[string]types.UID {
+func (w *system) uidsOfWorks() map[string]types.UID {
 	w.t.Helper()
 	var works workv1alpha1.WorkList
 	require.NoError(w.t, w.client.List(context.WithoutCancel(w.t.Context()), &works))
@@ -103,7 +103,7 @@ func (w *world) uidsOfWorks() map[string]types.UID {
 }
 
 // decisions returns the clusters that each Placement has selected.
-func (w *world) decisions() map[string][]string {
+func (w *system) decisions() map[string][]string {
 	w.t.Helper()
 	var list placementv1alpha1.PlacementDecisionList
 	require.NoError(w.t, w.client.List(context.WithoutCancel(w.t.Context()), &list))
@@ -119,7 +119,7 @@ func (w *world) decisions() map[string][]string {
 
 // requirePlacedFor checks for a duration that nothing is moved, deleted or re-created, on the hub and on all members.
 // The hub may create further Works. The members record each deletion, so their UIDs are compared at the end only.
-func (w *world) requirePlacedFor(before placed, while time.Duration) {
+func (w *system) requirePlacedFor(before placed, while time.Duration) {
 	w.t.Helper()
 	for end := time.Now().Add(while); ; <-time.After(500 * time.Millisecond) {
 		over := time.Now().After(end)
@@ -143,7 +143,7 @@ func (w *world) requirePlacedFor(before placed, while time.Duration) {
 }
 
 // health returns the condition Healthy of a MemberCluster.
-func (w *world) health(name string) metav1.ConditionStatus {
+func (w *system) health(name string) metav1.ConditionStatus {
 	w.t.Helper()
 	cluster := &membershipv1alpha1.MemberCluster{}
 	require.NoError(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster))

@@ -35,7 +35,7 @@ spec:
 // TestPlacement checks that workloads stay on two members while Placements are created again and members are lost.
 func TestPlacement(t *testing.T) {
 	inParallel(t, planeCount{hubs: 1, members: 2}, 140)
-	w := newWorld(t, hub.Options{}, "east", "west")
+	w := newSystem(t, hub.Options{}, "east", "west")
 	w.deploy()
 	w.step("CreatedAgain", w.placementsCreatedAgain)
 	w.step("Failover", w.failover)
@@ -44,7 +44,7 @@ func TestPlacement(t *testing.T) {
 // placementsCreatedAgain checks that Placements which are deleted and created again select the same members: as
 // with kubectl replace --force, and after the removal of their definition. One of the members is unreachable meanwhile,
 // so that a new Placement would not select it. It has a workload of which there is one copy.
-func (w *world) placementsCreatedAgain(t *testing.T) {
+func (w *system) placementsCreatedAgain(t *testing.T) {
 	ctx := t.Context()
 	createSingle := func() {
 		for _, o := range []client.Object{

@@ -167,7 +167,7 @@ type replica struct {
 }
 
 // startReplica starts a hub that suspends itself before a request. It ends with the test.
-func (w *world) startReplica(method, path string) *replica {
+func (w *system) startReplica(method, path string) *replica {
 	t := w.t
 	t.Helper()
 	options, err := json.Marshal(replicaOptions{

@@ -94,7 +94,7 @@ func TestPush(t *testing.T) {
 
 // pushRecreatedWithAnotherUID checks that a MemberCluster with joinMode Push which a backup tool deletes and
 // creates again from YAML adopts its member. The record of the agent on the hub is lost with the former MemberCluster.
-func (w *world) pushRecreatedWithAnotherUID(t *testing.T) {
+func (w *system) pushRecreatedWithAnotherUID(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	before := m.uids(t)
 
@@ -136,7 +136,7 @@ func (w *world) pushRecreatedWithAnotherUID(t *testing.T) {
 
 // pushRestoreUnderRunningProcesses puts the hub's etcd back to an earlier state while the hub and its agent for
 // the member run. The member does not change, and changes reach it again afterwards.
-func (w *world) pushRestoreUnderRunningProcesses(t *testing.T) {
+func (w *system) pushRestoreUnderRunningProcesses(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	snapshot, err := w.plane.Snapshot(ctx)
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func (w *world) pushRestoreUnderRunningProcesses(t *testing.T) {
 
 // pushRestoreOlderThanTheMember puts the hub's etcd back to a state before the member was connected. The member
 // keeps everything. When an administrator connects it again, the hub adopts it.
-func (w *world) pushRestoreOlderThanTheMember(t *testing.T, snapshot *localplane.Snapshot) {
+func (w *system) pushRestoreOlderThanTheMember(t *testing.T, snapshot *localplane.Snapshot) {
 	m := w.members[0]
 	before := m.uids(t)
 	w.churn()
@@ -172,9 +172,9 @@ func (w *world) pushRestoreOlderThanTheMember(t *testing.T, snapshot *localplane
 }
 
 // preparePush starts a hub that runs the agents of members with joinMode Push.
-func preparePush(t *testing.T) *world {
+func preparePush(t *testing.T) *system {
 	t.Helper()
-	w := prepareWorld(t)
+	w := prepareSystem(t)
 	w.options.Connections = &assembly.Connections{Push: &push.Options{}}
 	if !fullLength {
 		w.options.Connections.Fleet = fleet.Options{ProbeInterval: time.Second, ProbeTimeout: time.Second}
@@ -187,7 +187,7 @@ func preparePush(t *testing.T) *world {
 }
 
 // connect stores a configuration by which the hub reaches a member, and accepts the member with joinMode Push.
-func (w *world) connect(m *member, config *rest.Config) {
+func (w *system) connect(m *member, config *rest.Config) {
 	w.t.Helper()
 	kubeconfig, err := clientcmd.Write(kubeconfigOf(config))
 	require.NoError(w.t, err)
@@ -241,7 +241,7 @@ spec:
 `
 
 // deployMobile places a ConfigMap on one member, from which failover may move it, and waits until it exists there.
-func (w *world) deployMobile() {
+func (w *system) deployMobile() {
 	w.t.Helper()
 	for _, o := range []client.Object{
 		object(w.t, mobilePlacementYAML, &placementv1alpha1.Placement{}), object(w.t, mobileWorkSetYAML,

@@ -19,7 +19,7 @@ import (
 // again adopt the objects that the lost hub had applied.
 func TestRebuild_LostHub(t *testing.T) {
 	inParallel(t, planeCount{hubs: 2, members: 1}, 30)
-	w := newWorld(t, hub.Options{}, "east")
+	w := newSystem(t, hub.Options{}, "east")
 	w.deploy()
 	m := w.members[0]
 	before := m.uids(t)
@@ -55,16 +55,16 @@ func TestRebuild_LostHub(t *testing.T) {
 // other hub.
 func TestHubs(t *testing.T) {
 	inParallel(t, planeCount{hubs: 2, members: 2}, 160)
-	w := newWorld(t, hub.Options{}, "east")
+	w := newSystem(t, hub.Options{}, "east")
 	w.deploy()
-	other := newWorld(t, hub.Options{})
+	other := newSystem(t, hub.Options{})
 	w.step("OtherHubsCredential", func(t *testing.T) { w.otherHubsCredential(t, other) }, other)
 	w.step("ClonedWithItsSecrets", w.clonedWithItsSecrets)
 	w.step("MoveToAnotherHub", func(t *testing.T) { w.moveTo(t, other) }, other)
 }
 
 // moveTo moves the member while its hub runs. Workloads keep their UIDs, and the former hub deletes nothing.
-func (w *world) moveTo(t *testing.T, other *world) {
+func (w *system) moveTo(t *testing.T, other *system) {
 	m := w.members[0]
 	before := m.uids(t)
 	other.members = w.members

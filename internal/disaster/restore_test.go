@@ -34,7 +34,7 @@ import (
 // earlier state, and to a state whose restore later writes hide.
 func TestRestore(t *testing.T) {
 	inParallel(t, planeCount{hubs: 1, members: 1}, 110)
-	w := newWorld(t, hub.Options{})
+	w := newSystem(t, hub.Options{})
 	w.token("early") // A JoinToken has a credential only after the hub has created its own objects.
 	empty, err := w.plane.Snapshot(t.Context())
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestRestore(t *testing.T) {
 
 // restoreUnderRunningProcesses puts the hub's etcd back to an earlier state while the hub and the agent run. The
 // member does not change, hub and agent stop writing within a minute, and changes reach the member again afterwards.
-func (w *world) restoreUnderRunningProcesses(t *testing.T) {
+func (w *system) restoreUnderRunningProcesses(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	snapshot, err := w.plane.Snapshot(ctx)
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func (w *world) restoreUnderRunningProcesses(t *testing.T) {
 // that its resourceVersion is soon higher than before. The agent detects the restore by its Lease. Hub and agent stop
 // writing within a minute and nothing on the member is deleted. The hub detects that its caches do not follow after
 // three minutes only, which internal/simulation tests: at the latest after its next start, changes reach the member.
-func (w *world) restoreHiddenByWrites(t *testing.T) {
+func (w *system) restoreHiddenByWrites(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	snapshot, err := w.plane.Snapshot(ctx)
 	require.NoError(t, err)
@@ -220,10 +220,10 @@ func TestRestore_TwiceBeforeTheHubConfirms(t *testing.T) {
 	m.requireUnchangedFor(t, before, quiet)
 }
 
-// behindProxy returns a world with the member east, whose agent reaches the hub through a proxy alone.
-func behindProxy(t *testing.T) (*world, *member, *localplane.Proxy) {
+// behindProxy returns a system with the member east, whose agent reaches the hub through a proxy alone.
+func behindProxy(t *testing.T) (*system, *member, *localplane.Proxy) {
 	t.Helper()
-	w := prepareWorld(t)
+	w := prepareSystem(t)
 	w.startHub()
 	proxy, err := localplane.NewProxy(w.plane.Config().Host)
 	require.NoError(t, err)
@@ -239,7 +239,7 @@ func behindProxy(t *testing.T) (*world, *member, *localplane.Proxy) {
 // waitForHeartbeats waits until the agent of a member has sent two heartbeats. The agent then has the response to the
 // first one, with a resourceVersion of the hub that is later than all writes before. With an earlier resourceVersion,
 // the writes during the disconnection of the agent would hide the restore.
-func (w *world) waitForHeartbeats(m *member) {
+func (w *system) waitForHeartbeats(m *member) {
 	w.t.Helper()
 	key := client.ObjectKey{Namespace: "member-" + m.name, Name: membership.LeaseName}
 	version := func() (string, error) {
@@ -272,7 +272,7 @@ func (m *member) restoreRecord(t testing.TB) (hub struct{ Epoch, Required, Resto
 }
 
 // waitForRestoreRecord waits until an agent has recorded a restore after the one with this epoch.
-func (w *world) waitForRestoreRecord(m *member, after int64) {
+func (w *system) waitForRestoreRecord(m *member, after int64) {
 	w.t.Helper()
 	w.eventually("the agent records the restore", func() error {
 		if record := m.restoreRecord(w.t); record.Restored <= after {
@@ -283,7 +283,7 @@ func (w *world) waitForRestoreRecord(m *member, after int64) {
 }
 
 // waitForOrphans waits until the hub reports this number of orphaned objects on a member.
-func (w *world) waitForOrphans(m *member, objects int64) {
+func (w *system) waitForOrphans(m *member, objects int64) {
 	w.t.Helper()
 	w.eventually("the hub reports the orphans", func() error {
 		cluster := &membershipv1alpha1.MemberCluster{}
@@ -299,7 +299,7 @@ func (w *world) waitForOrphans(m *member, objects int64) {
 
 // waitUntilWritesEnd waits until hub and agents have sent no write for the duration quiet, and fails if the last write
 // was later than the limit. Leases and Events are not counted.
-func (w *world) waitUntilWritesEnd(limit time.Duration) {
+func (w *system) waitUntilWritesEnd(limit time.Duration) {
 	w.t.Helper()
 	began := time.Now()
 	last, writes := began, w.writes()
@@ -325,7 +325,7 @@ func (w *world) waitUntilWritesEnd(limit time.Duration) {
 }
 
 // writes returns the number of requests that write, by method and resource.
-func (w *world) writes() map[string]int {
+func (w *system) writes() map[string]int {
 	writes := w.wire.Writes()
 	maps.DeleteFunc(writes, func(request string, _ int) bool { return strings.HasSuffix(request, " leases") })
 	return writes
@@ -349,7 +349,7 @@ func (m *member) hasEvent(ctx context.Context, reason string) error {
 
 // restoreOlderThanTheMember restores a backup that was taken before the member joined. The member keeps all objects,
 // waits for an administrator, and is re-adopted.
-func (w *world) restoreOlderThanTheMember(t *testing.T, snapshot *localplane.Snapshot) {
+func (w *system) restoreOlderThanTheMember(t *testing.T, snapshot *localplane.Snapshot) {
 	m := w.members[0]
 	before := m.uids(t)
 	w.churn()
@@ -367,7 +367,7 @@ func (w *world) restoreOlderThanTheMember(t *testing.T, snapshot *localplane.Sna
 
 // churn writes to the hub, so that the resourceVersion of a snapshot is so far behind that a watch from before the
 // restore stays silent for longer than any test waits. The restored hub has fewer than 1000 writes a minute.
-func (w *world) churn() {
+func (w *system) churn() {
 	w.t.Helper()
 	const writers = 16
 	each := atFullLength(250, 60)

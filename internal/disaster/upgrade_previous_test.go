@@ -41,7 +41,7 @@ func TestUpgrade_PreviousState(t *testing.T) {
 	}{{"new hub with old agent", true}, {"old hub with new agent", false}} {
 		t.Run(test.name, func(t *testing.T) {
 			inParallel(t, planeCount{hubs: 1, members: 1}, 60)
-			w := &world{t: t, whole: t, plane: localplane.ForTest(t, localplane.Options{Name: "hub"})}
+			w := &system{t: t, whole: t, plane: localplane.ForTest(t, localplane.Options{Name: "hub"})}
 			w.client = mustertest.Client(t, w.plane.Config(), newScheme())
 			stopHub := runProgram(t, before, "hub", w.plane)
 			m := w.newMemberOn("east", localplane.ForTest(t, memberOptions))
@@ -184,7 +184,7 @@ func runProgram(t *testing.T, folder, name string, plane *localplane.Plane, args
 }
 
 // bind creates a namespace whose Placements may select all clusters.
-func (w *world) bind(namespace string) {
+func (w *system) bind(namespace string) {
 	w.t.Helper()
 	for _, o := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
@@ -198,7 +198,7 @@ func (w *world) bind(namespace string) {
 }
 
 // createAddonTemplate creates the add-on of the tests as a template, for hubs without add-ons in Go.
-func (w *world) createAddonTemplate() {
+func (w *system) createAddonTemplate() {
 	w.t.Helper()
 	deployment := strings.ReplaceAll(deploymentYAML, "web", "greeter")
 	deployment = strings.ReplaceAll(deployment, ", namespace: shop", "")

@@ -33,7 +33,7 @@ func TestUpgrade_EarlierPrograms(t *testing.T) {
 	for _, hubFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("hub first=%v", hubFirst), func(t *testing.T) {
 			inParallel(t, planeCount{hubs: 1, members: 1}, 60)
-			w := prepareWorldOn(t, localplane.ForTest(t, hubOptions))
+			w := prepareSystemOn(t, localplane.ForTest(t, hubOptions))
 			stopHub := start(t, program, "hub", w.plane.Kubeconfig())
 			m := w.newMemberOn("east", localplane.ForTest(t, memberOptions))
 			w.members = append(w.members, m)
@@ -118,7 +118,7 @@ func (m *member) hubID(t testing.TB) string {
 }
 
 // hubID returns the identity that the hub has stored.
-func (w *world) hubID() string {
+func (w *system) hubID() string {
 	w.t.Helper()
 	config := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: membership.HubConfigMap}

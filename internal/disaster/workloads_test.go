@@ -102,14 +102,14 @@ func workSet(t testing.TB) *placementv1alpha1.WorkSet {
 }
 
 // userObjects returns the objects that users create on the hub, in the order of their creation.
-func (w *world) userObjects() []client.Object {
+func (w *system) userObjects() []client.Object {
 	t := w.t
 	return []client.Object{
 		object(t, placementYAML, &placementv1alpha1.Placement{}), workSet(t), object(t, addonYAML, &addonv1alpha1.Addon{}),
 	}
 }
 
-func (w *world) handWritten(m *member) *workv1alpha1.Work {
+func (w *system) handWritten(m *member) *workv1alpha1.Work {
 	work := object(w.t, workYAML, &workv1alpha1.Work{})
 	work.Namespace = "member-" + m.name
 	return work
@@ -117,7 +117,7 @@ func (w *world) handWritten(m *member) *workv1alpha1.Work {
 
 // deploy creates the workloads on the hub, and waits until each member runs them. It may be called again when members
 // have joined.
-func (w *world) deploy() {
+func (w *system) deploy() {
 	w.t.Helper()
 	ctx := w.t.Context()
 	create := func(m *member, o client.Object) {
@@ -148,7 +148,7 @@ func (w *world) deploy() {
 }
 
 // apply creates the objects of users on the hub that do not exist.
-func (w *world) apply() {
+func (w *system) apply() {
 	w.t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "apps"}}
 	objects := append([]client.Object{namespace}, w.userObjects()...)
@@ -163,7 +163,7 @@ func (w *world) apply() {
 }
 
 // waitForWorkloads waits until a member runs all workloads, with the current version of the ConfigMap.
-func (w *world) waitForWorkloads(m *member) {
+func (w *system) waitForWorkloads(m *member) {
 	w.t.Helper()
 	ctx, version := w.t.Context(), w.version
 	w.eventually(fmt.Sprintf("%s runs version %s", m.name, version), func() error {
@@ -193,7 +193,7 @@ func (w *world) waitForWorkloads(m *member) {
 }
 
 // update changes the ConfigMap of the WorkSet, and waits until each member has the change.
-func (w *world) update() {
+func (w *system) update() {
 	w.t.Helper()
 	w.write()
 	for _, m := range w.members {
@@ -205,7 +205,7 @@ func (w *world) update() {
 var versions atomic.Int64
 
 // write changes the WorkSet, and does not wait for its delivery.
-func (w *world) write() {
+func (w *system) write() {
 	w.t.Helper()
 	w.version = fmt.Sprint(1 + versions.Add(1))
 	set := &placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "shop"}}

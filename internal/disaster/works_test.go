@@ -27,7 +27,7 @@ const quiet = 10 * time.Second
 // deletes them.
 func TestWorks(t *testing.T) {
 	inParallel(t, planeCount{hubs: 1, members: 1}, 130)
-	w := newWorld(t, hub.Options{}, "east")
+	w := newSystem(t, hub.Options{}, "east")
 	w.deploy()
 	w.step("DeletedByHand", w.worksDeletedByHand)
 	w.step("DefinitionsRemoved", w.workDefinitionsRemoved)
@@ -36,7 +36,7 @@ func TestWorks(t *testing.T) {
 
 // worksDeletedByHand checks that the hub creates generated Works again that a user deletes, without any change on the
 // member, and that a Work without its finalizer, whose deletion no agent observes, deletes nothing either.
-func (w *world) worksDeletedByHand(t *testing.T) {
+func (w *system) worksDeletedByHand(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	before := m.uids(t)
 
@@ -66,7 +66,7 @@ func (w *world) worksDeletedByHand(t *testing.T) {
 
 // workDefinitionsRemoved checks that workloads survive the removal of the definitions of muster's kinds, on the
 // hub and on the member, and that they are adopted when definitions and objects are back.
-func (w *world) workDefinitionsRemoved(t *testing.T) {
+func (w *system) workDefinitionsRemoved(t *testing.T) {
 	m := w.members[0]
 	before := m.uids(t)
 
@@ -103,7 +103,7 @@ func removeDefinition(t *testing.T, c client.Client, name string) {
 }
 
 // userDeletes checks the opposite: the objects of a WorkSet and a Work that a user deletes are deleted.
-func (w *world) userDeletes(t *testing.T) {
+func (w *system) userDeletes(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	require.NoError(t, w.client.Delete(ctx, w.handWritten(m)))
 	require.NoError(t, w.client.Delete(ctx, workSet(t)))

@@ -67,15 +67,15 @@ type hubState struct {
 	member, deleting, withDefinition, wantLeave, finalizer, joined, gatesClosed, abandoned bool
 
 	accepted, claim, credential, clock, namespace, access uint8
-	leave                                                 leaveWorld
-	membership                                            membershipWorld
-	requests                                              [2]requestWorld
+	leave                                                 leavePart
+	membership                                            membershipPart
+	requests                                              [2]requestPart
 	tombstones                                            tombstoneSet
 
 	same bool // its MemberCluster is the current one
 }
 
-func (w *world) state() hubState {
+func (w *modelState) state() hubState {
 	return hubState{
 		member:         w.member,
 		deleting:       w.deleting,
@@ -99,7 +99,7 @@ func (w *world) state() hubState {
 	}
 }
 
-// backups numbers the backups, so that a world stays small.
+// backups numbers the backups, so that a state stays small.
 type backups struct {
 	of  map[hubState]uint16
 	all []hubState
@@ -118,7 +118,7 @@ func (b *backups) number(s hubState) uint16 {
 }
 
 // relabel changes a backup, decoded with its current names.
-func (m *machine) relabel(w *world, change func(*hubState)) {
+func (m *machine) relabel(w *modelState, change func(*hubState)) {
 	if w.backup == 0 {
 		return
 	}
@@ -129,7 +129,7 @@ func (m *machine) relabel(w *world, change func(*hubState)) {
 
 // outdate records in the backup that its MemberCluster is not the current one any more, and returns the new name of
 // its UID.
-func (m *machine) outdate(w *world) uint8 {
+func (m *machine) outdate(w *modelState) uint8 {
 	called := goneUID
 	m.relabel(w, func(s *hubState) {
 		if s.same {
@@ -141,7 +141,7 @@ func (m *machine) outdate(w *world) uint8 {
 }
 
 // restore restores the hub from the backup. Its leader is another one afterwards, with separate caches.
-func (m *machine) restore(w *world) {
+func (m *machine) restore(w *modelState) {
 	s := m.backups.all[w.backup]
 	rename := func(uid *uint8) {
 		switch {
@@ -165,29 +165,29 @@ func (m *machine) restore(w *world) {
 		w.objects = dirty // the leave is undone
 	}
 	w.removalRequested = w.removalRequested || w.stable()
-	w.hub, w.stale, w.paused, w.pausedOld, w.lag, w.backup = planWorld{}, false, planWorld{}, 0, lagWorld{}, 0
+	w.hub, w.stale, w.paused, w.pausedOld, w.lag, w.backup = planPart{}, false, planPart{}, 0, lagPart{}, 0
 }
 
 // stable reports whether a user's request to remove the member still exists.
-func (w *world) stable() bool {
+func (w *modelState) stable() bool {
 	return w.member && (w.leaveRequested() || w.leave.there && !w.leave.ended)
 }
 
 // leaveRequested reports whether a user has requested that the member leaves.
-func (w *world) leaveRequested() bool { return w.wantLeave || w.deleting && !w.withDefinition }
+func (w *modelState) leaveRequested() bool { return w.wantLeave || w.deleting && !w.withDefinition }
 
 // uidChanges replaces the MemberCluster by another one with the same spec.
-func (m *machine) uidChanges(w *world) {
+func (m *machine) uidChanges(w *modelState) {
 	called := m.outdate(w)
 	m.gone(w, called)
-	w.deleting, w.withDefinition, w.finalizer, w.leave, w.joined, w.clock = false, false, false, leaveWorld{}, false,
+	w.deleting, w.withDefinition, w.finalizer, w.leave, w.joined, w.clock = false, false, false, leavePart{}, false,
 		inTime
-	w.membership, w.lag.membership = membershipWorld{}, membershipWorld{} // they belong to another UID
-	w.hub, w.stale = planWorld{}, false
+	w.membership, w.lag.membership = membershipPart{}, membershipPart{} // they belong to another UID
+	w.hub, w.stale = planPart{}, false
 }
 
 // gone renames the UID of the former MemberCluster.
-func (m *machine) gone(w *world, called uint8) {
+func (m *machine) gone(w *modelState, called uint8) {
 	if w.paused.step != 0 {
 		w.pausedOld |= pausedUID
 	}
@@ -207,51 +207,51 @@ func (m *machine) gone(w *world, called uint8) {
 }
 
 // lost removes all state of the member from the hub, without a record.
-func (m *machine) lost(w *world) {
+func (m *machine) lost(w *modelState) {
 	called := m.outdate(w)
 	m.gone(w, called)
 	w.withDefinition = false
 	w.member, w.deleting, w.wantLeave, w.finalizer, w.joined, w.gatesClosed, w.abandoned = false, false, false, false,
 		false,
 		false, false
-	w.accepted, w.claim, w.leave, w.clock, w.namespace, w.access = undecided, noAgent, leaveWorld{}, inTime, uint8(
+	w.accepted, w.claim, w.leave, w.clock, w.namespace, w.access = undecided, noAgent, leavePart{}, inTime, uint8(
 		Absent), noAgent
-	w.membership, w.lag, w.requests, w.tombstones = membershipWorld{}, lagWorld{}, [2]requestWorld{}, 0
-	w.hub, w.stale, w.paused, w.pausedOld = planWorld{}, false, planWorld{}, 0
+	w.membership, w.lag, w.requests, w.tombstones = membershipPart{}, lagPart{}, [2]requestPart{}, 0
+	w.hub, w.stale, w.paused, w.pausedOld = planPart{}, false, planPart{}, 0
 }
 
-func (m *machine) disasterEdges(w world, visit func(edge)) {
-	do := func(what string, change func(*world)) {
+func (m *machine) disasterEdges(w modelState, visit func(edge)) {
+	do := func(what string, change func(*modelState)) {
 		to := w
 		change(&to)
 		visit(edge{step{"disaster", what}, to, ""})
 	}
 	d := m.disasters
 	if d.restores && w.backup == 0 {
-		do("a backup is created", func(w *world) { w.backup = m.backups.number(w.state()) })
+		do("a backup is created", func(w *modelState) { w.backup = m.backups.number(w.state()) })
 	}
 	if d.restores && w.backup != 0 {
-		do("the hub is restored", func(w *world) { m.restore(w) })
+		do("the hub is restored", func(w *modelState) { m.restore(w) })
 		do("the hub is restored and refuses credentials issued after the backup",
-			func(w *world) { m.restore(w); w.agent.credential = false })
+			func(w *modelState) { m.restore(w); w.agent.credential = false })
 	}
 	if d.reapplied && w.member {
-		do("the MemberCluster is created again", func(w *world) { m.uidChanges(w) })
-		do("the hub is lost and a MemberCluster of the name is created", func(w *world) {
+		do("the MemberCluster is created again", func(w *modelState) { m.uidChanges(w) })
+		do("the hub is lost and a MemberCluster of the name is created", func(w *modelState) {
 			accepted := w.accepted
 			m.lost(w)
 			w.member, w.accepted = true, accepted
 		})
-		do("the hub is lost", func(w *world) { m.lost(w) })
+		do("the hub is lost", func(w *modelState) { m.lost(w) })
 	}
 	if d.expiry && w.tombstones != 0 && !w.requests[1].there {
-		do("the tombstones are lost", func(w *world) { w.tombstones = 0 })
+		do("the tombstones are lost", func(w *modelState) { w.tombstones = 0 })
 	}
 	if d.otherHub && w.agent.bootstrap == bootstrapWorks {
-		do("the bootstrap credential of another hub is installed", func(w *world) { w.agent.bootstrap = bootstrapOther })
+		do("the bootstrap credential of another hub is installed", func(w *modelState) { w.agent.bootstrap = bootstrapOther })
 	}
 	if d.definitions && w.member && !w.deleting {
-		do("the CustomResourceDefinition of MemberClusters is deleted", func(w *world) {
+		do("the CustomResourceDefinition of MemberClusters is deleted", func(w *modelState) {
 			w.deleting, w.withDefinition = true, true
 			if w.changed(); !w.finalizer {
 				m.memberGone(w)
@@ -259,8 +259,8 @@ func (m *machine) disasterEdges(w world, visit func(edge)) {
 		})
 	}
 	if d.leaders && w.hub.step != 0 && w.paused.step == 0 {
-		do("the leader is paused and another one leads", func(w *world) {
-			w.paused, w.pausedOld, w.hub = w.hub, 0, planWorld{}
+		do("the leader is paused and another one leads", func(w *modelState) {
+			w.paused, w.pausedOld, w.hub = w.hub, 0, planPart{}
 			if w.stale {
 				w.pausedOld = pausedMember
 			}
@@ -279,7 +279,7 @@ const (
 )
 
 // resumePaused continues the paused leader with its decision.
-func (m *machine) resumePaused(w *world) (HubAction, fault) {
+func (m *machine) resumePaused(w *modelState) (HubAction, fault) {
 	leads, stale := w.hub, w.stale
 	before := w.state()
 	w.hub, w.stale = w.paused, w.pausedOld&pausedMember != 0
@@ -289,7 +289,7 @@ func (m *machine) resumePaused(w *world) (HubAction, fault) {
 		return action, unrequestedTombstone // its creation has no precondition
 	}
 	if !m.noPreconditions && w.refusesPaused(action) {
-		w.paused, w.pausedOld, w.hub, w.stale = planWorld{}, 0, leads, stale
+		w.paused, w.pausedOld, w.hub, w.stale = planPart{}, 0, leads, stale
 		return action + " (conflict)", ""
 	}
 	_, wrong := m.hubContinue(w)
@@ -304,7 +304,7 @@ func (m *machine) resumePaused(w *world) (HubAction, fault) {
 }
 
 // refusesPaused reports whether the API server rejects a write because of its precondition.
-func (w *world) refusesPaused(action HubAction) bool {
+func (w *modelState) refusesPaused(action HubAction) bool {
 	switch action {
 	case DeleteNamespace:
 		return w.pausedOld&pausedNamespace != 0
@@ -319,7 +319,7 @@ func (w *world) refusesPaused(action HubAction) bool {
 	}
 }
 
-func (w *world) memberWritten(before, after hubState) bool {
+func (w *modelState) memberWritten(before, after hubState) bool {
 	a, b := before, after
 	return a.member != b.member || a.deleting != b.deleting || a.wantLeave != b.wantLeave || a.finalizer != b.finalizer ||
 		a.accepted != b.accepted || a.claim != b.claim || a.credential != b.credential || a.leave != b.leave ||
@@ -327,7 +327,7 @@ func (w *world) memberWritten(before, after hubState) bool {
 }
 
 // recordForPaused records the changes since the leader was paused.
-func (w *world) recordForPaused(earlier *world) {
+func (w *modelState) recordForPaused(earlier *modelState) {
 	if w.paused.step == 0 {
 		return
 	}
@@ -349,7 +349,7 @@ func (w *world) recordForPaused(earlier *world) {
 // otherHubAnswer returns the agent's observation of its request at another hub, which accepts all requests and has a
 // record that this member has left. The agent does not check which hub answers: the answer of the hub must be
 // sufficient.
-func (m *machine) otherHubAnswer(w *world) JoinRequestState {
+func (m *machine) otherHubAnswer(w *modelState) JoinRequestState {
 	a := &w.agent
 	key := bit(a.registered) | uint64(a.requestedUID)<<1
 	if _, state := m.others.get(key); state != nil {
@@ -359,7 +359,7 @@ func (m *machine) otherHubAnswer(w *world) JoinRequestState {
 	return *state
 }
 
-func (m *machine) decideOtherHub(a *agentWorld) JoinRequestState {
+func (m *machine) decideOtherHub(a *agentPart) JoinRequestState {
 	o := JoinRequestObserved{
 		ClusterID: "id",
 		Name:      "east",

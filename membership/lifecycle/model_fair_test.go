@@ -7,12 +7,12 @@ type fairness struct {
 	untilLeft           bool // the run ends when the member has left
 }
 
-// run computes the final worlds of fair steps from the worlds of a walk.
+// run computes the final states of fair steps from the states of a walk.
 type run struct {
 	k    *walk
 	fair fairness
-	ends []int32         // by the number of the world: the number of its end plus 1; otherwise one of the following
-	next []int32         // the number plus 1 of the world after the next round; 0: not known
+	ends []int32         // by the number of the state: the number of its end plus 1; otherwise one of the following
+	next []int32         // the number plus 1 of the state after the next round; 0: not known
 	idle map[int32]fault // the ends that were checked by machine.checkIdle
 	path []int32
 }
@@ -24,19 +24,19 @@ const (
 
 var nextRound = step{"all components", "next round"}
 
-// extend adds the worlds that were numbered since.
+// extend adds the states that were numbered since.
 func (r *run) extend() {
-	if missing := int(r.k.worlds.count) - len(r.ends); missing > 0 {
+	if missing := int(r.k.states.count) - len(r.ends); missing > 0 {
 		r.ends, r.next = append(r.ends, make([]int32, missing)...), append(r.next, make([]int32, missing)...)
 	}
 }
 
-// prepare performs the next round of the worlds whose ends are needed. It only saves time: end performs the rounds that
+// prepare performs the next round of the states whose ends are needed. It only saves time: end performs the rounds that
 // are missing.
-func (r *run) prepare(first, last int32, needed func(*world) bool) {
+func (r *run) prepare(first, last int32, needed func(*modelState) bool) {
 	r.extend()
 	for i := first; i < last; i++ {
-		if w := r.k.worlds.at(i); r.ends[i] == notKnown && r.next[i] == 0 && needed(w) {
+		if w := r.k.states.at(i); r.ends[i] == notKnown && r.next[i] == 0 && needed(w) {
 			next := r.k.m.round(*w, r.fair)
 			r.k.batch.add(&next, i, nextRound)
 		}
@@ -44,7 +44,7 @@ func (r *run) prepare(first, last int32, needed func(*world) bool) {
 	r.k.numberBatch(func(i, next int32) { r.next[i] = next + 1 })
 }
 
-// end returns the number of the world in which fair steps end. It returns false if they repeat in a loop.
+// end returns the number of the state in which fair steps end. It returns false if they repeat in a loop.
 func (r *run) end(i int32) (int32, bool) {
 	r.path = r.path[:0]
 	converges := true
@@ -60,7 +60,7 @@ func (r *run) end(i int32) (int32, bool) {
 		r.path, r.ends[i] = append(r.path, i), underWay
 		n := r.next[i] - 1
 		if n < 0 {
-			next := r.k.m.round(*r.k.worlds.at(i), r.fair)
+			next := r.k.m.round(*r.k.states.at(i), r.fair)
 			n = r.k.number(&next, i, nextRound)
 		}
 		if n == i {
@@ -76,18 +76,18 @@ func (r *run) end(i int32) (int32, bool) {
 	return i, converges
 }
 
-// checkEnd returns the result of machine.checkIdle for an end. Many worlds have the same end.
+// checkEnd returns the result of machine.checkIdle for an end. Many states have the same end.
 func (r *run) checkEnd(end int32) fault {
 	wrong, known := r.idle[end]
 	if !known {
-		wrong = r.k.m.checkIdle(r.k.worlds.at(end))
+		wrong = r.k.m.checkIdle(r.k.states.at(end))
 		r.idle[end] = wrong
 	}
 	return wrong
 }
 
 // round performs one step of each component. Timeouts pass only when no component acts.
-func (m *machine) round(w world, f fairness) world {
+func (m *machine) round(w modelState, f fairness) modelState {
 	if f.untilLeft && m.left(&w) {
 		return w
 	}
@@ -116,12 +116,12 @@ func (m *machine) round(w world, f fairness) world {
 	if w == before {
 		for i := range w.requests {
 			if !w.requests[i].fresh {
-				w.requests[i] = requestWorld{}
+				w.requests[i] = requestPart{}
 			}
 		}
 	}
 	if w == before {
-		w.lag = lagWorld{}
+		w.lag = lagPart{}
 	}
 	if w == before && f.clock && w.leave.there && !w.leave.ended && w.clock < timedOut {
 		w.clock++
@@ -129,7 +129,7 @@ func (m *machine) round(w world, f fairness) world {
 	return w
 }
 
-func (m *machine) hubRound(w *world) {
+func (m *machine) hubRound(w *modelState) {
 	for w.hub.step != 0 {
 		m.hubContinue(w)
 	}
@@ -145,13 +145,13 @@ func (m *machine) hubRound(w *world) {
 	}
 }
 
-func (m *machine) joinRequestRound(w *world, i int) {
+func (m *machine) joinRequestRound(w *modelState, i int) {
 	if w.requests[i].there {
 		m.joinRequestAct(w, i, m.joinRequestStep(w, i), true)
 	}
 }
 
-func (m *machine) agentRound(w *world, f fairness) {
+func (m *machine) agentRound(w *modelState, f fairness) {
 	if !f.agent || w.agent.dead {
 		return
 	}

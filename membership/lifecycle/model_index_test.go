@@ -156,16 +156,16 @@ const (
 	requestBits    = 18
 )
 
-func (l leaveWorld) bits() uint64 {
+func (l leavePart) bits() uint64 {
 	return bit(l.there) | bit(l.awaitsAgent)<<1 | bit(l.forced)<<2 | bit(l.ended)<<3 | bit(l.awaitsNamespace)<<4 |
 		bit(l.late)<<5
 }
 
-func (m membershipWorld) bits() uint64 {
+func (m membershipPart) bits() uint64 {
 	return bit(m.there) | bit(m.leave)<<1 | bit(m.rejoin)<<2 | bit(m.clean)<<3 | uint64(m.report)<<4
 }
 
-func (r requestWorld) bits() uint64 {
+func (r requestPart) bits() uint64 {
 	return bit(r.there) | bit(r.fresh)<<1 | uint64(r.requestedUID)<<2 | uint64(r.bound)<<6 | uint64(r.answer)<<10 |
 		uint64(r.reason)<<14
 }
@@ -190,9 +190,9 @@ func TestKeysOfMemos(t *testing.T) {
 		width int
 		bits  func(any) uint64
 	}{
-		{&leaveWorld{}, leaveBits, func(of any) uint64 { return of.(*leaveWorld).bits() }},
-		{&membershipWorld{}, membershipBits, func(of any) uint64 { return of.(*membershipWorld).bits() }},
-		{&requestWorld{}, requestBits, func(of any) uint64 { return of.(*requestWorld).bits() }},
+		{&leavePart{}, leaveBits, func(of any) uint64 { return of.(*leavePart).bits() }},
+		{&membershipPart{}, membershipBits, func(of any) uint64 { return of.(*membershipPart).bits() }},
+		{&requestPart{}, requestBits, func(of any) uint64 { return of.(*requestPart).bits() }},
 	} {
 		fields, used := reflect.ValueOf(tc.of).Elem(), uint64(0)
 		for i := range fields.NumField() {

@@ -41,10 +41,10 @@ type machine struct {
 type hubPlan struct {
 	actions    []HubAction
 	phase      v1alpha1.Phase
-	leave      leaveWorld
+	leave      leavePart
 	joined     bool
 	accepted   uint8 // at the time of the decision
-	notified   membershipWorld
+	notified   membershipPart
 	after      time.Duration
 	leaving    bool
 	writesBack bool // the status would change
@@ -56,15 +56,15 @@ type hubPlan struct {
 // report is the action that writes the status.
 const report HubAction = "ReportStatus"
 
-// hubKey contains everything of a world that planHub uses.
-func (w *world) hubKey() uint64 {
+// hubKey contains everything of a state that planHub uses.
+func (w *modelState) hubKey() uint64 {
 	return bit(w.member) | bit(w.deleting)<<1 | bit(w.withDefinition)<<2 | bit(w.wantLeave)<<3 | bit(w.finalizer)<<4 |
 		bit(w.gatesClosed)<<5 | bit(w.joined)<<6 | uint64(w.accepted)<<7 | uint64(w.claim)<<11 | uint64(w.subject())<<15 |
 		uint64(w.clock)<<19 | uint64(w.namespace)<<23 | uint64(w.access)<<27 | w.leave.bits()<<31 |
 		w.membership.bits()<<(31+leaveBits)
 }
 
-func (m *machine) hubStep(w *world) (uint16, *hubPlan) {
+func (m *machine) hubStep(w *modelState) (uint16, *hubPlan) {
 	key := w.hubKey()
 	if n, plan := m.hubs.get(key); plan != nil {
 		return n, plan
@@ -72,7 +72,7 @@ func (m *machine) hubStep(w *world) (uint16, *hubPlan) {
 	return m.hubs.put(key, m.planHub(w))
 }
 
-func (m *machine) planHub(w *world) hubPlan {
+func (m *machine) planHub(w *modelState) hubPlan {
 	o := w.hubObserved()
 	gates := o.Gates
 	o.Gates = nil
@@ -85,7 +85,7 @@ func (m *machine) planHub(w *world) hubPlan {
 	if step.Leave != nil {
 		l := step.Leave
 		late := l.ForcedAt != nil && !l.ForcedAt.Before(new(metav1.NewTime(epoch.Add(deadline+NamespaceTimeout))))
-		p.leave = leaveWorld{
+		p.leave = leavePart{
 			there:       true,
 			awaitsAgent: l.Waiting == waitingForAgent && !l.Forced,
 			awaitsNamespace: l.Waiting == waitingForNamespace && !l.Forced &&
@@ -95,7 +95,7 @@ func (m *machine) planHub(w *world) hubPlan {
 			late:   late,
 		}
 	}
-	p.notified = membershipWorld{
+	p.notified = membershipPart{
 		leave:  step.Membership.State == v1alpha1.StateLeave,
 		rejoin: step.Membership.Rejoin,
 		clean:  step.Membership.Clean,
@@ -123,10 +123,10 @@ func (m *machine) planHub(w *world) hubPlan {
 
 // hubReconcile returns the step of the hub, decided on its caches, or on the current state if the step is final or
 // would create a Membership that already exists.
-func (m *machine) hubReconcile(w *world) (planWorld, *hubPlan) {
+func (m *machine) hubReconcile(w *modelState) (planPart, *hubPlan) {
 	if w.lag.kinds == 0 {
 		n, plan := m.hubStep(w)
-		return planWorld{step: n}, plan
+		return planPart{step: n}, plan
 	}
 	shown, blind := w.cached()
 	n, plan := m.hubStep(&shown)
@@ -135,7 +135,7 @@ func (m *machine) hubReconcile(w *world) (planWorld, *hubPlan) {
 		blind = 0
 		n, plan = m.hubStep(w)
 	}
-	return planWorld{step: n, blind: blind}, plan
+	return planPart{step: n, blind: blind}, plan
 }
 
 // joinRequestPlan is a JoinRequestStep in the encoding of the model, and its name.
@@ -148,8 +148,8 @@ type joinRequestPlan struct {
 	deregisters bool // a member whose MemberCluster exists
 }
 
-// joinRequestKey contains everything of a world that NextJoinRequest uses for a request.
-func (w *world) joinRequestKey(i int) uint64 {
+// joinRequestKey contains everything of a state that NextJoinRequest uses for a request.
+func (w *modelState) joinRequestKey(i int) uint64 {
 	r := w.requests[i]
 	r.fresh = false
 	key := r.bits() | uint64(i)<<requestBits | uint64(w.tombstones)<<(requestBits+1)
@@ -162,7 +162,7 @@ func (w *world) joinRequestKey(i int) uint64 {
 	return key | more<<(requestBits+1+tombstoneBits)
 }
 
-func (m *machine) joinRequestStep(w *world, i int) *joinRequestPlan {
+func (m *machine) joinRequestStep(w *modelState, i int) *joinRequestPlan {
 	key := w.joinRequestKey(i)
 	if _, plan := m.joinRequests.get(key); plan != nil {
 		return plan
@@ -184,13 +184,13 @@ func (m *machine) joinRequestStep(w *world, i int) *joinRequestPlan {
 }
 
 // key contains everything of an agent that NextAgent uses.
-func (a *agentWorld) key() uint64 {
+func (a *agentPart) key() uint64 {
 	return bit(a.request) | bit(a.registered)<<1 | bit(a.deregistered)<<2 | bit(a.kept)<<3 | bit(a.out)<<4 |
 		bit(a.policy)<<5 | bit(a.beating)<<6 | bit(a.refusedTooLong)<<7 | uint64(a.joinRequest)<<8 | uint64(a.hub)<<12 |
 		uint64(a.memberState)<<16 | a.seen.bits()<<20
 }
 
-func (m *machine) agentStep(a *agentWorld) (uint16, *AgentStep) {
+func (m *machine) agentStep(a *agentPart) (uint16, *AgentStep) {
 	key := a.key()
 	if n, step := m.agents.get(key); step != nil {
 		return n, step

@@ -4,7 +4,7 @@ package lifecycle
 type fault string
 
 // hubAct carries out one action of the hub. A failure ends the round, and the hub observes again.
-func (m *machine) hubAct(w *world, plan *hubPlan, action HubAction) (wrong fault) {
+func (m *machine) hubAct(w *modelState, plan *hubPlan, action HubAction) (wrong fault) {
 	failed := false
 	switch action {
 	case AddFinalizer:
@@ -113,16 +113,16 @@ func (m *machine) hubAct(w *world, plan *hubPlan, action HubAction) (wrong fault
 		w.leave, w.joined = plan.leave, plan.joined
 	}
 	if failed {
-		w.hub, w.stale = planWorld{}, false
+		w.hub, w.stale = planPart{}, false
 	}
 	return wrong
 }
 
 // changed records that a client other than the hub has written the MemberCluster.
-func (w *world) changed() { w.stale = w.hub.step != 0 }
+func (w *modelState) changed() { w.stale = w.hub.step != 0 }
 
-// memberGone changes the world after the last finalizer of a MemberCluster is removed.
-func (m *machine) memberGone(w *world) (wrong fault) {
+// memberGone changes the state after the last finalizer of a MemberCluster is removed.
+func (m *machine) memberGone(w *modelState) (wrong fault) {
 	if w.clock == timedOut && w.leave.forced && w.namespace == uint8(Terminating) {
 		w.abandoned = true
 	}
@@ -139,15 +139,15 @@ func (m *machine) memberGone(w *world) (wrong fault) {
 	m.gone(w, m.outdate(w))
 	w.withDefinition = false
 	w.member, w.deleting, w.wantLeave, w.accepted, w.claim, w.leave, w.joined, w.clock = false, false, false, undecided,
-		noAgent, leaveWorld{}, false, inTime
-	w.membership, w.gatesClosed = membershipWorld{}, false
-	w.lag.membership = membershipWorld{} // it belongs to another member from now on
-	w.hub, w.stale = planWorld{}, false
+		noAgent, leavePart{}, false, inTime
+	w.membership, w.gatesClosed = membershipPart{}, false
+	w.lag.membership = membershipPart{} // it belongs to another member from now on
+	w.hub, w.stale = planPart{}, false
 	return wrong
 }
 
 // joinRequestAct carries out the step of a request. The status is not written if the hub ends before.
-func (m *machine) joinRequestAct(w *world, i int, plan *joinRequestPlan, andReports bool) (wrong fault) {
+func (m *machine) joinRequestAct(w *modelState, i int, plan *joinRequestPlan, andReports bool) (wrong fault) {
 	r := &w.requests[i]
 	for _, action := range plan.actions {
 		switch action {
@@ -206,7 +206,7 @@ func (m *machine) joinRequestAct(w *world, i int, plan *joinRequestPlan, andRepo
 
 // agentAct carries out one action of the agent. If lost is true, the hub receives the request, and the agent does not
 // receive the response.
-func (m *machine) agentAct(w *world, action AgentAction, lost bool) (wrong fault) {
+func (m *machine) agentAct(w *modelState, action AgentAction, lost bool) (wrong fault) {
 	a := &w.agent
 	failed := false
 	switch action {
@@ -224,7 +224,7 @@ func (m *machine) agentAct(w *world, action AgentAction, lost bool) (wrong fault
 			w.updateObservation()
 			break
 		}
-		a.uid, a.hub, a.seen = currentUID, uint8(HubNotAsked), membershipWorld{}
+		a.uid, a.hub, a.seen = currentUID, uint8(HubNotAsked), membershipPart{}
 		a.request, w.requests[0].fresh = false, false
 		m.relabel(w, func(s *hubState) { s.requests[0].fresh = false })
 	case CheckJoinRequest:
@@ -245,7 +245,7 @@ func (m *machine) agentAct(w *world, action AgentAction, lost bool) (wrong fault
 		a.uid = a.issuedUID
 		a.request, w.requests[0].fresh = false, false
 		a.joinRequest, a.issuedUID, a.hub, a.seen, a.refusedTooLong = uint8(JoinRequestNotAsked), noUID, uint8(HubNotAsked),
-			membershipWorld{}, false
+			membershipPart{}, false
 	case ReadMembership:
 		w.updateObservation()
 	case SavePolicy:
@@ -273,7 +273,7 @@ func (m *machine) agentAct(w *world, action AgentAction, lost bool) (wrong fault
 		}
 		w.updateObservation()
 		if lost {
-			a.hub, a.seen, a.refusedTooLong = uint8(HubUnreachable), membershipWorld{}, false
+			a.hub, a.seen, a.refusedTooLong = uint8(HubUnreachable), membershipPart{}, false
 		}
 	case RecordDeregistered:
 		a.deregistered, a.kept = true, a.joinRequest == uint8(JoinRequestDeregisteredKept)
@@ -307,7 +307,7 @@ func (m *machine) agentAct(w *world, action AgentAction, lost bool) (wrong fault
 		m.relabel(w, func(s *hubState) { s.givesUpClaim() })
 		w.removalRequested = false
 		kept := action == StartOver && (a.kept || a.registered)
-		*a = agentWorld{
+		*a = agentPart{
 			bootstrap: a.bootstrap,
 			kept:      kept,
 			plan:      a.plan,
@@ -318,13 +318,13 @@ func (m *machine) agentAct(w *world, action AgentAction, lost bool) (wrong fault
 		wrong = fault("unknown action " + action)
 	}
 	if failed {
-		a.plan = planWorld{}
+		a.plan = planPart{}
 	}
 	return wrong
 }
 
 // checkJoinRequest performs CheckJoinRequest: it creates the request, or reads the answer.
-func (m *machine) checkJoinRequest(w *world, wrong *fault) JoinRequestState {
+func (m *machine) checkJoinRequest(w *modelState, wrong *fault) JoinRequestState {
 	a, r := &w.agent, &w.requests[0]
 	switch {
 	case !w.net:
@@ -340,7 +340,7 @@ func (m *machine) checkJoinRequest(w *world, wrong *fault) JoinRequestState {
 		if a.registered && a.requestedUID == noUID {
 			*wrong = "a registered agent sends a request without a member UID"
 		}
-		*r = requestWorld{there: true, fresh: true, requestedUID: a.requestedUID}
+		*r = requestPart{there: true, fresh: true, requestedUID: a.requestedUID}
 		return JoinRequestPending
 	}
 	switch r.answer {
@@ -365,8 +365,8 @@ func (m *machine) checkJoinRequest(w *world, wrong *fault) JoinRequestState {
 }
 
 // updateObservation updates the agent's observation of its Membership, by a read or a watch.
-func (w *world) updateObservation() {
-	w.agent.hub, w.agent.seen = uint8(w.readMembership()), membershipWorld{}
+func (w *modelState) updateObservation() {
+	w.agent.hub, w.agent.seen = uint8(w.readMembership()), membershipPart{}
 	switch HubState(w.agent.hub) {
 	case HubSeen:
 		w.agent.seen, w.agent.refusedTooLong = w.membership, false
@@ -376,7 +376,7 @@ func (w *world) updateObservation() {
 }
 
 // givesUpClaim makes the agent's current claim a former one.
-func (w *world) givesUpClaim() {
+func (w *modelState) givesUpClaim() {
 	for _, claim := range []*uint8{&w.claim, &w.access, &w.lag.access} {
 		if *claim == mine {
 			*claim = older
@@ -393,7 +393,7 @@ func (w *world) givesUpClaim() {
 		w.requests[1] = w.requests[0]
 		w.requests[1].fresh = false
 	}
-	w.requests[0] = requestWorld{}
+	w.requests[0] = requestPart{}
 }
 
 // givesUpClaim changes a backup in the same way.
@@ -414,5 +414,5 @@ func (s *hubState) givesUpClaim() {
 		s.requests[1] = s.requests[0]
 		s.requests[1].fresh = false
 	}
-	s.requests[0] = requestWorld{}
+	s.requests[0] = requestPart{}
 }

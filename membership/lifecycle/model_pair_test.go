@@ -8,11 +8,11 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// pair is a world with two agents that report the same cluster ID. The world is that of one of them, and its older
+// pair is a state with two agents that report the same cluster ID. The state is that of one of them, and its older
 // claim is that of the other.
 type pair struct {
-	world
-	other agentWorld
+	modelState
+	other agentPart
 }
 
 // swapped returns the same pair from the view of the other agent.
@@ -26,16 +26,16 @@ func (p pair) swapped() pair {
 
 func (p pair) edges(m *machine, visit func(step, pair, fault)) {
 	same := func(e edge) { visit(e.step, pair{e.to, p.other}, e.wrong) }
-	m.hubEdges(p.world, same)
-	m.joinRequestEdges(p.world, same)
-	m.agentEdges(p.world, same)
+	m.hubEdges(p.modelState, same)
+	m.joinRequestEdges(p.modelState, same)
+	m.agentEdges(p.modelState, same)
 	other := p.swapped()
-	m.agentEdges(other.world, func(e edge) {
+	m.agentEdges(other.modelState, func(e edge) {
 		visit(step{"other " + e.by, e.what}, pair{e.to, other.other}.swapped(), e.wrong)
 	})
 	for i, source := range []string{"agent", "other agent"} {
 		to := p
-		[]*agentWorld{&to.agent, &to.other}[i].timesOut()
+		[]*agentPart{&to.agent, &to.other}[i].timesOut()
 		if to != p {
 			visit(step{source, "is refused for ShutOutTimeout"}, to, "")
 		}
@@ -53,8 +53,8 @@ func (p pair) edges(m *machine, visit func(step, pair, fault)) {
 	}
 	for i := range p.requests {
 		if to := p; p.requests[i].there {
-			to.requests[i] = requestWorld{}
-			visit(step{"world", "an old request is removed"}, to, "")
+			to.requests[i] = requestPart{}
+			visit(step{"state", "an old request is removed"}, to, "")
 		}
 	}
 	if p.adminSteps == m.adminSteps {
@@ -81,21 +81,21 @@ func (p pair) edges(m *machine, visit func(step, pair, fault)) {
 func (p pair) rest(m *machine) (pair, bool) {
 	for range 200 {
 		before := p
-		m.joinRequestRound(&p.world, 0)
-		m.joinRequestRound(&p.world, 1)
-		m.hubRound(&p.world)
-		m.agentRound(&p.world, fairness{agent: true})
+		m.joinRequestRound(&p.modelState, 0)
+		m.joinRequestRound(&p.modelState, 1)
+		m.hubRound(&p.modelState)
+		m.agentRound(&p.modelState, fairness{agent: true})
 		p = p.swapped()
-		m.agentRound(&p.world, fairness{agent: true})
+		m.agentRound(&p.modelState, fairness{agent: true})
 		p = p.swapped()
 		if p == before {
 			p.agent.timesOut()
 			p.other.timesOut()
 		}
 		if p == before { // the hub removes the requests that were answered
-			for i, agent := range []agentWorld{p.agent, p.other} {
+			for i, agent := range []agentPart{p.agent, p.other} {
 				if !p.requests[i].fresh && (agent.request || agent.registered) {
-					p.requests[i] = requestWorld{}
+					p.requests[i] = requestPart{}
 				}
 			}
 		}
@@ -131,7 +131,9 @@ func TestModelOfTwoAgents(t *testing.T) {
 }
 
 func (m *machine) verifyPair() (int, string) {
-	start := pair{world: world{net: true, member: true, finalizer: true, accepted: stateAccepted, twoTypes: m.twoTypes}}
+	start := pair{modelState: modelState{
+		net: true, member: true, finalizer: true, accepted: stateAccepted, twoTypes: m.twoTypes,
+	}}
 	seen, from, by := map[pair]int{start: 0}, []int{-1}, []step{{}}
 	trace := func(i int) (out string) {
 		for ; from[i] >= 0; i = from[i] {
@@ -173,21 +175,21 @@ func (p pair) check(m *machine) fault {
 	switch phase := m.phaseOf(&loser.agent); {
 	case phase == Joined || phase == Joining || loser.agent.beating:
 		return "two agents have joined as one member"
-	case p.accepted == stateAccepted && !m.bothJoined(&winner.world):
+	case p.accepted == stateAccepted && !m.bothJoined(&winner.modelState):
 		return "neither of two agents has joined"
 	case p.accepted == stateAccepted && loser.requests[0].answer != answerBlocked:
 		return "the request of the second agent is not blocked"
 	case p.accepted != stateAccepted && end.access != noAgent:
 		return "a member that is not accepted has access"
 	}
-	_, plan := m.hubStep(&end.world)
+	_, plan := m.hubStep(&end.modelState)
 	if p.accepted == stateAccepted && plan.phase != v1alpha1.PhaseJoined {
 		return "the member has not joined"
 	}
 	return ""
 }
 
-func (m *machine) phaseOf(a *agentWorld) AgentPhase {
+func (m *machine) phaseOf(a *agentPart) AgentPhase {
 	_, step := m.agentStep(a)
 	return step.Phase
 }

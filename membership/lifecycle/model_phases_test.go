@@ -8,14 +8,14 @@ import (
 // phaseChanges are the changes of phase that a walk observed, with the cause of the first of each.
 type phaseChanges struct {
 	hub, agent         map[[2]string]string
-	fromHub, fromAgent string // the phases of the world whose edges are visited
+	fromHub, fromAgent string // the phases of the state whose edges are visited
 }
 
 func newPhaseChanges() *phaseChanges {
 	return &phaseChanges{hub: map[[2]string]string{}, agent: map[[2]string]string{}}
 }
 
-func (m *machine) hubPhase(w *world) string {
+func (m *machine) hubPhase(w *modelState) string {
 	if !w.member {
 		return outside
 	}
@@ -23,7 +23,7 @@ func (m *machine) hubPhase(w *world) string {
 	return string(plan.phase)
 }
 
-func (m *machine) agentPhase(a *agentWorld) string {
+func (m *machine) agentPhase(a *agentPart) string {
 	if a.done {
 		return string(Left)
 	}
@@ -31,13 +31,13 @@ func (m *machine) agentPhase(a *agentWorld) string {
 	return string(plan.Phase)
 }
 
-// recordStart records the world whose edges follow.
+// recordStart records the state whose edges follow.
 func (k *walk) recordStart(i int32) {
 	c := k.changes
 	if c == nil {
 		return
 	}
-	w := k.worlds.at(i)
+	w := k.states.at(i)
 	c.fromHub, c.fromAgent = k.m.hubPhase(w), k.m.agentPhase(&w.agent)
 	if i < 2 { // the others are not initial states
 		k.add(c.hub, outside, c.fromHub, i, step{})
@@ -45,7 +45,7 @@ func (k *walk) recordStart(i int32) {
 	}
 }
 
-// recordEdge records an edge of the world with the number i.
+// recordEdge records an edge of the state with the number i.
 func (k *walk) recordEdge(i int32, e *edge) {
 	c := k.changes
 	if c == nil {

@@ -12,17 +12,17 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-var starts = []world{
+var starts = []modelState{
 	{net: true},
 	{net: true, member: true, accepted: stateAccepted},
-	// These worlds are not initial. They save administrators some steps.
+	// These states are not initial. They save administrators some steps.
 	{
 		net:       true,
 		member:    true,
 		accepted:  stateAccepted,
 		finalizer: true,
 		wantLeave: true,
-		leave:     leaveWorld{there: true, ended: true},
+		leave:     leavePart{there: true, ended: true},
 	},
 	{
 		net:        true,
@@ -30,7 +30,7 @@ var starts = []world{
 		accepted:   stateDenied,
 		finalizer:  true,
 		namespace:  uint8(Present),
-		membership: membershipWorld{there: true, rejoin: true},
+		membership: membershipPart{there: true, rejoin: true},
 	},
 	{
 		net:        true,
@@ -38,12 +38,12 @@ var starts = []world{
 		accepted:   undecided,
 		finalizer:  true,
 		namespace:  uint8(Present),
-		membership: membershipWorld{there: true, rejoin: true},
+		membership: membershipPart{there: true, rejoin: true},
 	},
 }
 
-// checkInvariants checks the guarantees of every reachable world.
-func (m *machine) checkInvariants(w *world) fault {
+// checkInvariants checks the guarantees of every reachable state.
+func (m *machine) checkInvariants(w *modelState) fault {
 	if !w.member {
 		return ""
 	}
@@ -58,7 +58,7 @@ func (m *machine) checkInvariants(w *world) fault {
 	return ""
 }
 
-// outcomes checks the final worlds of fair steps from the worlds of a walk.
+// outcomes checks the final states of fair steps from the states of a walk.
 type outcomes struct {
 	k                     *walk
 	all, inTime, hubAlone *run
@@ -76,32 +76,32 @@ func (k *walk) newOutcomes(agentFirst bool, hubAlone *run) *outcomes {
 
 const circle fault = "fair steps never end"
 
-// prepare performs the rounds that the checks of several worlds need, which is faster than one by one.
+// prepare performs the rounds that the checks of several states need, which is faster than one by one.
 func (c *outcomes) prepare(first, last int32) {
 	m := c.k.m
-	c.all.prepare(first, last, func(*world) bool { return true })
+	c.all.prepare(first, last, func(*modelState) bool { return true })
 	c.hubAlone.prepare(first, last, m.mustLeave)
 	c.inTime.prepare(first, last, m.mustLeaveInTime)
 }
 
 // canRequest reports whether the agent can make requests.
-func (w *world) canRequest() bool {
+func (w *modelState) canRequest() bool {
 	return !w.agent.dead && w.net && w.agent.bootstrap == bootstrapWorks
 }
 
 // mustLeave reports whether the member must leave even if its agent never acts.
-func (m *machine) mustLeave(w *world) bool { return w.member && w.leaveRequested() }
+func (m *machine) mustLeave(w *modelState) bool { return w.member && w.leaveRequested() }
 
 // mustLeaveInTime reports whether the member must leave before the deadline, with its agent.
-func (m *machine) mustLeaveInTime(w *world) bool {
+func (m *machine) mustLeaveInTime(w *modelState) bool {
 	return m.mustLeave(w) && w.canRequest() && !m.namespaceStuck && w.accepted == stateAccepted &&
 		w.clock == inTime && !w.leave.forced
 }
 
-func (c *outcomes) check(i int32) (fault, *world) {
-	m, w := c.k.m, c.k.worlds.at(i)
+func (c *outcomes) check(i int32) (fault, *modelState) {
+	m, w := c.k.m, c.k.states.at(i)
 	n, converges := c.all.end(i)
-	end := c.k.worlds.at(n)
+	end := c.k.states.at(n)
 	if !converges {
 		return circle, end
 	}
@@ -110,7 +110,7 @@ func (c *outcomes) check(i int32) (fault, *world) {
 	}
 	if m.mustLeave(w) {
 		n, converges := c.hubAlone.end(i)
-		switch end := c.k.worlds.at(n); {
+		switch end := c.k.states.at(n); {
 		case !converges:
 			return circle, end
 		case !m.left(end):
@@ -120,7 +120,7 @@ func (c *outcomes) check(i int32) (fault, *world) {
 	a, able := &w.agent, w.canRequest()
 	if m.mustLeaveInTime(w) {
 		n, converges := c.inTime.end(i)
-		switch end := c.k.worlds.at(n); {
+		switch end := c.k.states.at(n); {
 		case !converges:
 			return circle, end
 		case !m.left(end) || end.leave.forced:
@@ -160,18 +160,18 @@ func (c *outcomes) check(i int32) (fault, *world) {
 }
 
 // deregisters reports whether the hub has a record that the agent's member left.
-func (w *world) deregisters() bool {
+func (w *modelState) deregisters() bool {
 	return w.agent.registered && w.tombstones&(tombstoneOf(mine, w.agent.uid)|tombstoneOf(noAgent, w.agent.uid)) != 0
 }
 
 // awaitsAcceptance reports whether a MemberCluster with the agent's claim waits for an administrator to accept it.
 // The cause is an old request that was restored, and whose agent had not been bound yet.
-func (w *world) awaitsAcceptance() bool {
+func (w *modelState) awaitsAcceptance() bool {
 	return w.member && w.claim == mine && w.accepted == undecided
 }
 
 // left reports whether the hub has no objects of a member, except possibly its MemberCluster.
-func (m *machine) left(w *world) bool {
+func (m *machine) left(w *modelState) bool {
 	if w.member {
 		_, plan := m.hubStep(w)
 		if w.deleting || plan.phase != v1alpha1.PhaseLeft || w.claim != noAgent || w.leave.there && !w.leave.ended {
@@ -182,7 +182,7 @@ func (m *machine) left(w *world) bool {
 		w.access == noAgent
 }
 
-func (m *machine) bothJoined(w *world) bool {
+func (m *machine) bothJoined(w *modelState) bool {
 	if !w.member || !w.joined || w.access != mine {
 		return false
 	}
@@ -191,9 +191,9 @@ func (m *machine) bothJoined(w *world) bool {
 	return hub.phase == v1alpha1.PhaseJoined && agent.Phase == Joined && w.agent.beating
 }
 
-// checkIdle checks that no component acts in a world in which nothing changes any more, except for periodic
+// checkIdle checks that no component acts in a state in which nothing changes any more, except for periodic
 // observations.
-func (m *machine) checkIdle(w *world) fault {
+func (m *machine) checkIdle(w *modelState) fault {
 	if w.member {
 		if _, plan := m.hubStep(w); len(plan.actions) > 0 || plan.after != 0 && !m.namespaceStuck {
 			return fault(fmt.Sprintf("the hub never becomes idle: actions %v, requeue after %s", plan.actions, plan.after))
@@ -357,7 +357,7 @@ func (m *machine) configure(whole *bool) {
 	}
 }
 
-// verify visits all reachable worlds, and their final worlds, and returns the violated guarantees. It records the
+// verify visits all reachable states, and their final states, and returns the violated guarantees. It records the
 // changes of phase unless changes is nil.
 func (m *machine) verify(changes *phaseChanges) (*walk, map[fault]string) {
 	k, broken := m.explore(starts, changes)
@@ -370,7 +370,7 @@ func (m *machine) verify(changes *phaseChanges) (*walk, map[fault]string) {
 				c.prepare(i, min(i+batchSize, k.reached))
 			}
 			if wrong, end := c.check(i); wrong != "" && m.isFault(wrong) && broken[wrong] == "" {
-				broken[wrong] = fmt.Sprintf("%swhich is\n  %+v\nand ends in\n  %+v", k.trace(i), *k.worlds.at(i), *end)
+				broken[wrong] = fmt.Sprintf("%swhich is\n  %+v\nand ends in\n  %+v", k.trace(i), *k.states.at(i), *end)
 			}
 		}
 	}

@@ -69,7 +69,7 @@ func anyStrategy(t *rapid.T) v1alpha1.RolloutStrategy {
 	return s
 }
 
-// anyGroups returns the groups of the world or, rarely, all but one.
+// anyGroups returns the groups of the rollout or, rarely, all but one.
 func anyGroups(t *rapid.T) []Group {
 	all := []Group{{}, {Name: "g1", Index: 1}, {Index: 2}, {Index: 3}}
 	switch rapid.IntRange(0, 5).Draw(t, "declared") {
@@ -84,7 +84,7 @@ func anyGroups(t *rapid.T) []Group {
 }
 
 // join adds a cluster without a revision, or with one from before the rollout.
-func (w *world) join(t *rapid.T) {
+func (w *simulatedRollout) join(t *rapid.T) {
 	w.names++
 	c := &cluster{Target: Target{
 		Name:   fmt.Sprintf("c%d", w.names),
@@ -102,7 +102,7 @@ func (w *world) join(t *rapid.T) {
 	w.clusters = append(w.clusters, c)
 }
 
-func (w *world) newRevision(t *rapid.T) {
+func (w *simulatedRollout) newRevision(t *rapid.T) {
 	w.revisions++
 	w.revision = fmt.Sprintf("r%d", w.revisions)
 	if w.revisions > 2 && rapid.IntRange(0, 2).Draw(t, "old revision") == 0 {
@@ -110,14 +110,14 @@ func (w *world) newRevision(t *rapid.T) {
 	}
 }
 
-func (w *world) approve(stage string) {
+func (w *simulatedRollout) approve(stage string) {
 	for _, gate := range []v1alpha1.GatePosition{v1alpha1.GateBefore, v1alpha1.GateAfter} {
 		w.approvals = append(w.approvals, v1alpha1.RolloutApproval{Revision: w.revision, Stage: stage, Gate: gate})
 	}
 }
 
 // event makes a random change outside of the rollout.
-func (w *world) event(t *rapid.T) {
+func (w *simulatedRollout) event(t *rapid.T) {
 	some := func() *cluster { return rapid.SampledFrom(w.clusters).Draw(t, "cluster") }
 	switch event := rapid.IntRange(0, 16).Draw(t, "event"); {
 	case event == 0:
@@ -163,7 +163,7 @@ func (w *world) event(t *rapid.T) {
 }
 
 // runToEnd executes all events that the rollout waits for, until nothing changes any more.
-func (w *world) runToEnd(t *rapid.T) Plan {
+func (w *simulatedRollout) runToEnd(t *rapid.T) Plan {
 	w.strategy.State = v1alpha1.RolloutRun
 	for range 100 + 30*len(w.clusters) {
 		plan := w.nextPlan(t)
@@ -188,7 +188,7 @@ func (w *world) runToEnd(t *rapid.T) Plan {
 	return Plan{}
 }
 
-func (w *world) checkEnd(t *rapid.T, plan Plan) {
+func (w *simulatedRollout) checkEnd(t *rapid.T, plan Plan) {
 	switch phase := plan.Status.Phase; phase {
 	case v1alpha1.PhaseFailed:
 		must, may := w.failures()
@@ -232,7 +232,7 @@ func (w *world) checkEnd(t *rapid.T, plan Plan) {
 // more events.
 func TestNext_RandomEvents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{now: epoch.Add(700 * time.Millisecond), strategy: anyStrategy(t), groups: anyGroups(t)}
+		w := &simulatedRollout{now: epoch.Add(700 * time.Millisecond), strategy: anyStrategy(t), groups: anyGroups(t)}
 		for range rapid.IntRange(0, 12).Draw(t, "clusters") {
 			w.join(t)
 		}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// world is a state of an add-on that is being removed.
-type world struct {
+// modelState is a state of an add-on that is being removed.
+type modelState struct {
 	clock    uint8 // inTime, overdue, afterGracePeriod
 	member   Member
 	forceNow bool
@@ -33,7 +33,7 @@ var (
 	nows    = [...]time.Time{started.Add(time.Minute), started.Add(10 * time.Minute), started.Add(11 * time.Minute)}
 )
 
-func (w world) String() string {
+func (w modelState) String() string {
 	return strings.NewReplacer("main.", "").Replace(fmt.Sprintf("{clock %d, %s, forceNow %t, forced %t, jobs "+
 		"%q/%t, func %q/%t, works %q, credentials %q, stuck %t, on %t}",
 		w.clock, w.member, w.forceNow, w.forced, w.jobs, w.jobsPaused, w.fun, w.funcPaused, w.works, w.credentials, w.stuck,
@@ -41,7 +41,7 @@ func (w world) String() string {
 }
 
 // observed returns the state that the controller observes.
-func (w world) observed() Observed {
+func (w modelState) observed() Observed {
 	now := nows[w.clock]
 	hook := func(state HookState, paused bool) Hook {
 		since := now
@@ -57,10 +57,10 @@ func (w world) observed() Observed {
 	}
 }
 
-func (w world) hooksThere() bool { return w.jobs != NoHook && w.jobs != NotStarted }
+func (w modelState) hooksThere() bool { return w.jobs != NoHook && w.jobs != NotStarted }
 
 // gone returns the state of objects that only finalizers of other clients protect.
-func (w world) gone() Presence {
+func (w modelState) gone() Presence {
 	if w.stuck {
 		return Terminating
 	}
@@ -68,7 +68,7 @@ func (w world) gone() Presence {
 }
 
 // do executes an action and returns all possible results.
-func (w world) do(action Action) []world {
+func (w modelState) do(action Action) []modelState {
 	switch action {
 	case RunHooks:
 		if w.jobs == NotStarted {
@@ -76,7 +76,7 @@ func (w world) do(action Action) []world {
 		}
 	case AskFunc:
 		w.funcPaused = false
-		var all []world
+		var all []modelState
 		for _, w.fun = range []HookState{Running, Failed, Succeeded} {
 			all = append(all, w)
 		}
@@ -106,22 +106,22 @@ func (w world) do(action Action) []world {
 	case RemoveFinalizer:
 		w.on = false
 	}
-	return []world{w}
+	return []modelState{w}
 }
 
 // machine is the decision function of the walk: Next, or a broken one.
 type machine func(Observed) Step
 
-// reconcile returns the worlds that the controller can produce: it may stop before, between and after its actions.
-func (m machine) reconcile(w world) (all []world) {
+// reconcile returns the states that the controller can produce: it may stop before, between and after its actions.
+func (m machine) reconcile(w modelState) (all []modelState) {
 	step := m(w.observed())
 	if step.Forced && !w.forced {
 		w.forced = true
 		return append(all, w)
 	}
-	reached := []world{w}
+	reached := []modelState{w}
 	for _, action := range step.Actions {
-		var next []world
+		var next []modelState
 		for _, v := range reached {
 			next = append(next, v.do(action)...)
 		}
@@ -131,39 +131,39 @@ func (m machine) reconcile(w world) (all []world) {
 	return all
 }
 
-// events returns the worlds that can follow without the controller.
-func (w world) events() (all []world) {
-	to := func(change func(*world)) {
+// events returns the states that can follow without the controller.
+func (w modelState) events() (all []modelState) {
+	to := func(change func(*modelState)) {
 		v := w
 		if change(&v); v != w {
 			all = append(all, v)
 		}
 	}
-	to(func(v *world) { v.clock = min(v.clock+1, afterGracePeriod) })
+	to(func(v *modelState) { v.clock = min(v.clock+1, afterGracePeriod) })
 	for _, member := range []Member{Reachable, Unreachable, Gone} {
-		to(func(v *world) { v.member = member })
+		to(func(v *modelState) { v.member = member })
 	}
-	to(func(v *world) { v.forceNow = true })
-	to(func(v *world) { v.jobsPaused = true })
-	to(func(v *world) { v.funcPaused = true })
+	to(func(v *modelState) { v.forceNow = true })
+	to(func(v *modelState) { v.jobsPaused = true })
+	to(func(v *modelState) { v.funcPaused = true })
 	if w.fun != NoHook {
-		to(func(v *world) { v.fun = NotStarted }) // the controller restarts
+		to(func(v *modelState) { v.fun = NotStarted }) // the controller restarts
 	}
 	if w.works == Present { // a user deletes the existing objects
-		to(func(v *world) { v.works = Terminating })
+		to(func(v *modelState) { v.works = Terminating })
 	}
 	if w.hooksThere() {
-		to(func(v *world) { v.jobs = Removing })
+		to(func(v *modelState) { v.jobs = Removing })
 	}
 	if w.credentials == Present {
-		to(func(v *world) { v.credentials = v.gone() })
+		to(func(v *modelState) { v.credentials = v.gone() })
 	}
 	return append(all, w.memberEvents()...)
 }
 
-// memberEvents returns the worlds after the reaction of a reachable member, and of the API server for objects without
+// memberEvents returns the states after the reaction of a reachable member, and of the API server for objects without
 // finalizers.
-func (w world) memberEvents() (all []world) {
+func (w modelState) memberEvents() (all []modelState) {
 	if !w.stuck && w.credentials == Terminating {
 		w.credentials = Absent
 		all = append(all, w)
@@ -171,26 +171,26 @@ func (w world) memberEvents() (all []world) {
 	if w.member != Reachable {
 		return all
 	}
-	to := func(change func(*world)) {
+	to := func(change func(*modelState)) {
 		v := w
 		change(&v)
 		all = append(all, v)
 	}
 	switch {
 	case w.jobs == Running:
-		to(func(v *world) { v.jobs = Succeeded })
-		to(func(v *world) { v.jobs, v.jobsPaused = Failed, false })
+		to(func(v *modelState) { v.jobs = Succeeded })
+		to(func(v *modelState) { v.jobs, v.jobsPaused = Failed, false })
 	case w.jobs == Removing && !w.stuck:
-		to(func(v *world) { v.jobs = NotStarted })
+		to(func(v *modelState) { v.jobs = NotStarted })
 	}
 	if w.works == Terminating && !w.stuck {
-		to(func(v *world) { v.works = Absent })
+		to(func(v *modelState) { v.works = Absent })
 	}
 	return all
 }
 
-// permitted returns the reason why an action violates a guarantee in a world. Empty: it does not.
-func (w world) permitted(action Action) string {
+// permitted returns the reason why an action violates a guarantee in a state. Empty: it does not.
+func (w modelState) permitted(action Action) string {
 	late := w.clock != inTime || w.forceNow
 	blocked := w.forced && w.stuck // by others
 	switch {
@@ -215,8 +215,8 @@ func (w world) permitted(action Action) string {
 	return ""
 }
 
-// check returns the violation of a step in a world. Empty: there is none.
-func (m machine) check(w world) string {
+// check returns the violation of a step in a state. Empty: there is none.
+func (m machine) check(w modelState) string {
 	step := m(w.observed())
 	if !w.on {
 		if len(step.Actions) > 0 || step.After != 0 || step.Forced {
@@ -250,9 +250,9 @@ func (m machine) check(w world) string {
 	if step.After > max(nows[limit].Sub(nows[w.clock]), time.Nanosecond) {
 		return "the deadline passes without a reconcile"
 	}
-	reached := []world{w}
+	reached := []modelState{w}
 	for _, action := range step.Actions {
-		var next []world
+		var next []modelState
 		for _, v := range reached {
 			if violation := v.permitted(action); violation != "" {
 				return violation
@@ -268,7 +268,7 @@ func (m machine) check(w world) string {
 }
 
 // alone runs only the controller and the clock, with hooks that never succeed, and reports whether the removal ends.
-func (m machine) alone(w world) bool {
+func (m machine) alone(w modelState) bool {
 	for range 100 {
 		if !w.on {
 			return true
@@ -289,7 +289,7 @@ func (m machine) alone(w world) bool {
 }
 
 // fair runs a responsive member and hooks, and reports whether the removal ends without force.
-func (m machine) fair(w world) bool {
+func (m machine) fair(w modelState) bool {
 	w.member = Reachable
 	for range 100 {
 		if !w.on {
@@ -306,22 +306,23 @@ func (m machine) fair(w world) bool {
 	return false
 }
 
-// walk visits all reachable worlds and returns their number and the first violation.
-func (m machine) walk() (worlds int, violation string) {
-	var queue []world
+// walk visits all reachable states and returns their number and the first violation.
+func (m machine) walk() (states int, violation string) {
+	var queue []modelState
 	for _, stuck := range []bool{false, true} {
 		for _, jobs := range []HookState{NoHook, NotStarted} {
 			for _, fun := range []HookState{NoHook, NotStarted} {
 				for _, works := range []Presence{Absent, Present} {
 					for _, credentials := range []Presence{Absent, Present} {
 						queue = append(queue,
-							world{member: Reachable, on: true, jobs: jobs, fun: fun, works: works, credentials: credentials, stuck: stuck})
+							modelState{member: Reachable, on: true, jobs: jobs, fun: fun, works: works,
+								credentials: credentials, stuck: stuck})
 					}
 				}
 			}
 		}
 	}
-	visited := map[world]bool{}
+	visited := map[modelState]bool{}
 	for _, w := range queue {
 		visited[w] = true
 	}
@@ -351,12 +352,12 @@ func (m machine) walk() (worlds int, violation string) {
 }
 
 func TestNext_AllReachableStates(t *testing.T) {
-	worlds, violation := machine(Next).walk()
+	states, violation := machine(Next).walk()
 	if violation != "" {
 		t.Fatal(violation)
 	}
-	t.Logf("%d worlds", worlds)
-	if worlds < 10000 {
-		t.Fatal("want at least 10000 worlds")
+	t.Logf("%d states", states)
+	if states < 10000 {
+		t.Fatal("want at least 10000 states")
 	}
 }

@@ -84,8 +84,8 @@ func newScheme() *runtime.Scheme {
 	return mustertest.Scheme(assembly.AddToScheme, apiextensionsv1.AddToScheme)
 }
 
-// world is a hub and its members.
-type world struct {
+// system is a hub and its members.
+type system struct {
 	t       *testing.T // the test, or its step that runs
 	whole   *testing.T // the test: planes, hub and agents run until its end
 	version string     // of the ConfigMap in the WorkSet, as written last
@@ -113,10 +113,10 @@ type member struct {
 	noted   chan struct{} // receives a value when deleted becomes longer
 }
 
-// newWorld starts a hub and its members, and lets the members join. It is a parallel test from then on.
-func newWorld(t *testing.T, options hub.Options, names ...string) *world {
+// newSystem starts a hub and its members, and lets the members join. It is a parallel test from then on.
+func newSystem(t *testing.T, options hub.Options, names ...string) *system {
 	t.Helper()
-	w := prepareWorld(t)
+	w := prepareSystem(t)
 	w.options.Membership = options
 	w.startHub()
 	for _, name := range names {
@@ -132,15 +132,15 @@ func newWorld(t *testing.T, options hub.Options, names ...string) *world {
 	return w
 }
 
-// prepareWorld returns a world with the plane of a hub that does not run yet.
-func prepareWorld(t *testing.T) *world {
+// prepareSystem returns a system with the plane of a hub that does not run yet.
+func prepareSystem(t *testing.T) *system {
 	t.Helper()
-	return prepareWorldOn(t, hubPlanes.borrow(t))
+	return prepareSystemOn(t, hubPlanes.borrow(t))
 }
 
-func prepareWorldOn(t *testing.T, plane *localplane.Plane) *world {
+func prepareSystemOn(t *testing.T, plane *localplane.Plane) *system {
 	t.Helper()
-	w := &world{t: t, whole: t, options: assembly.HubOptions{
+	w := &system{t: t, whole: t, options: assembly.HubOptions{
 		Addons: addon.Options{Agents: []addon.Agent{greeter{}}}, SkipDefinitions: true,
 		Without: []assembly.Part{assembly.PartTenancy}, // The hub has one user.
 	}}
@@ -149,8 +149,8 @@ func prepareWorldOn(t *testing.T, plane *localplane.Plane) *world {
 }
 
 // step runs a part of the test with the same hub and members as the steps before, because their start takes seconds.
-// others are the other worlds that the step uses. A step that fails ends the test.
-func (w *world) step(name string, do func(t *testing.T), others ...*world) {
+// others are the other systems that the step uses. A step that fails ends the test.
+func (w *system) step(name string, do func(t *testing.T), others ...*system) {
 	w.whole.Helper()
 	passed := w.whole.Run(name, func(t *testing.T) {
 		for _, used := range append(others, w) {
@@ -170,7 +170,7 @@ func (w *world) step(name string, do func(t *testing.T), others ...*world) {
 
 // waitForMemberAdmission waits until the hub's API server admits changes of MemberClusters. After a start it denies
 // them, for half a minute at most, until it has found the definition of ClusterSets, to which a policy refers.
-func (w *world) waitForMemberAdmission() {
+func (w *system) waitForMemberAdmission() {
 	w.t.Helper()
 	w.eventually("the API server admits changes of MemberClusters", func() error {
 		var clusters membershipv1alpha1.MemberClusterList
@@ -189,7 +189,7 @@ func (w *world) waitForMemberAdmission() {
 }
 
 // join starts a member and waits until it has joined.
-func (w *world) join(name string) {
+func (w *system) join(name string) {
 	w.t.Helper()
 	m := w.newMember(name)
 	w.members = append(w.members, m)
@@ -198,14 +198,14 @@ func (w *world) join(name string) {
 }
 
 // register starts the agent of a member, and sets its heartbeat period.
-func (w *world) register(m *member) {
+func (w *system) register(m *member) {
 	w.t.Helper()
 	m.install(w.t, w.token(m.name))
 	w.start(m)
 	w.setPeriod(m.name)
 }
 
-func (w *world) prepareHub(plane *localplane.Plane) {
+func (w *system) prepareHub(plane *localplane.Plane) {
 	t := w.t
 	w.plane, w.client = plane, mustertest.Client(t, plane.Config(), newScheme())
 	for _, name := range []string{membership.RegistrationNamespace, membership.ConnectionNamespace} {
@@ -224,12 +224,12 @@ func (w *world) prepareHub(plane *localplane.Plane) {
 }
 
 // startHub runs a complete hub until stopHub is called, or the test ends.
-func (w *world) startHub() {
+func (w *system) startHub() {
 	w.stopHub = w.runHub("hub", manager.Options{})
 }
 
 // runHub runs a complete hub, and starts it again when it ends because its store was restored, as a Deployment would.
-func (w *world) runHub(name string, options manager.Options) (stop func()) {
+func (w *system) runHub(name string, options manager.Options) (stop func()) {
 	config := rest.CopyConfig(w.config)
 	config.Wrap(w.count)
 	options.Logger = logger(w.whole, name)
@@ -266,7 +266,7 @@ func serveHub(ctx context.Context, config *rest.Config, options manager.Options,
 }
 
 // count counts the requests of a client.
-func (w *world) count(next http.RoundTripper) http.RoundTripper {
+func (w *system) count(next http.RoundTripper) http.RoundTripper {
 	return counted{RoundTripper: w.wire.Wrap(next), next: next}
 }
 
@@ -279,12 +279,12 @@ type counted struct {
 // WrappedRoundTripper implements the interface of package net of apimachinery.
 func (c counted) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-func (w *world) newMember(name string) *member {
+func (w *system) newMember(name string) *member {
 	w.t.Helper()
 	return w.newMemberOn(name, memberPlanes.borrow(w.t))
 }
 
-func (w *world) newMemberOn(name string, plane *localplane.Plane) *member {
+func (w *system) newMemberOn(name string, plane *localplane.Plane) *member {
 	t := w.t
 	m := &member{name: name, plane: plane, hub: func(*rest.Config) {}, noted: make(chan struct{}, 1)}
 	m.client = mustertest.Client(t, m.plane.Config(), newScheme())
@@ -295,7 +295,7 @@ func (w *world) newMemberOn(name string, plane *localplane.Plane) *member {
 }
 
 // token returns the join.yaml of a JoinToken with automatic acceptance.
-func (w *world) token(name string) []byte {
+func (w *system) token(name string) []byte {
 	token := &membershipv1alpha1.JoinToken{
 		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: name},
 		Spec:       membershipv1alpha1.JoinTokenSpec{AutoAccept: true},
@@ -327,7 +327,7 @@ func (m *member) install(t testing.TB, joinYAML []byte) {
 }
 
 // start runs the complete agent of a member until its stop is called, or the test ends.
-func (w *world) start(m *member) {
+func (w *system) start(m *member) {
 	options := assembly.AgentOptions{Membership: agent.Options{
 		Name: m.name, ClusterID: m.id, Log: logger(w.whole, m.name), HubConfig: func(config *rest.Config) {
 			m.hub(config)
@@ -342,7 +342,7 @@ func (w *world) start(m *member) {
 	}, func(mgr manager.Manager) error { return assembly.SetupAgent(w.whole.Context(), mgr, options) })
 }
 
-func (w *world) setPeriod(name string) {
+func (w *system) setPeriod(name string) {
 	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	w.eventually("MemberCluster "+name+" exists", func() error {
 		return w.client.Get(w.t.Context(), client.ObjectKeyFromObject(cluster), cluster)
@@ -353,12 +353,12 @@ func (w *world) setPeriod(name string) {
 }
 
 // waitUntilJoined waits until the hub reports the member as joined and healthy.
-func (w *world) waitUntilJoined(name string) {
+func (w *system) waitUntilJoined(name string) {
 	w.t.Helper()
 	w.eventually(name+" is joined and healthy", func() error { return w.conditions(name, metav1.ConditionTrue) })
 }
 
-func (w *world) conditions(name string, healthy metav1.ConditionStatus) error {
+func (w *system) conditions(name string, healthy metav1.ConditionStatus) error {
 	var cluster membershipv1alpha1.MemberCluster
 	if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, &cluster); err != nil {
 		return err
@@ -375,7 +375,7 @@ func (w *world) conditions(name string, healthy metav1.ConditionStatus) error {
 	return fmt.Errorf("phase %s: %s", cluster.Status.Phase, strings.Join(all, "; "))
 }
 
-func (w *world) eventually(expected string, check func() error) {
+func (w *system) eventually(expected string, check func() error) {
 	w.t.Helper()
 	mustertest.Eventually(w.t, timeout, expected, check)
 }

@@ -17,9 +17,9 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// world simulates clusters that react at random to the revisions that are assigned to them. It records the effects of
-// the rollout on each cluster, and checks every plan against them.
-type world struct {
+// simulatedRollout simulates clusters that react at random to the revisions that are assigned to them. It records the
+// effects of the rollout on each cluster, and checks every plan against them.
+type simulatedRollout struct {
 	now       time.Time
 	strategy  v1alpha1.RolloutStrategy
 	revision  string
@@ -41,7 +41,7 @@ type cluster struct {
 	next     Health // at due
 }
 
-func (w *world) observed() Observed {
+func (w *simulatedRollout) observed() Observed {
 	o := Observed{Now: w.now, Strategy: w.strategy, Revision: w.revision, Groups: w.groups, Approvals: w.approvals,
 		Status: w.status}
 	for _, c := range w.clusters {
@@ -50,25 +50,25 @@ func (w *world) observed() Observed {
 	return o
 }
 
-// underWay, soaks and isFailure compute the states of the package documentation from the data of the world.
-func (w *world) underWay(c *cluster) bool {
+// underWay, soaks and isFailure compute the states of the package documentation from the data of the rollout.
+func (w *simulatedRollout) underWay(c *cluster) bool {
 	return c.assigned && !w.released(c) && c.Health != Succeeded && c.Health != Failed &&
 		w.now.Before(c.since().Add(deadlineOf(w.strategy)))
 }
 
-func (w *world) soaks(c *cluster) bool {
+func (w *simulatedRollout) soaks(c *cluster) bool {
 	return c.moved && !w.released(c) && c.Health == Succeeded &&
 		w.now.Before(c.since().Add(seconds(w.strategy.MinSuccessSeconds)))
 }
 
 // released reports whether the stage of a cluster that is at the revision was done after the revision was assigned.
-func (w *world) released(c *cluster) bool {
+func (w *simulatedRollout) released(c *cluster) bool {
 	row := w.row(c)
 	return c.Revision == w.revision && w.status.Revision == w.revision && row != nil && row.FinishedAt != nil &&
 		c.Since.Before(row.FinishedAt.Time) && !c.HealthSince.Before(row.FinishedAt.Time)
 }
 
-func (w *world) row(c *cluster) *v1alpha1.RolloutStageStatus {
+func (w *simulatedRollout) row(c *cluster) *v1alpha1.RolloutStageStatus {
 	name := "All"
 	switch w.strategy.Type {
 	case v1alpha1.RolloutProgressivePerGroup:
@@ -87,7 +87,7 @@ func (w *world) row(c *cluster) *v1alpha1.RolloutStageStatus {
 	return nil
 }
 
-func (w *world) isFailure(c *cluster) bool {
+func (w *simulatedRollout) isFailure(c *cluster) bool {
 	unwell := c.Health != Succeeded && !w.now.Before(c.since().Add(deadlineOf(w.strategy)))
 	return c.moved && c.Revision == w.revision && (c.Health == Failed || unwell)
 }
@@ -107,7 +107,7 @@ func deadlineOf(s v1alpha1.RolloutStrategy) time.Duration {
 }
 
 // stageOf returns the rank of the stage of a cluster, lower first.
-func (w *world) stageOf(c *cluster) int {
+func (w *simulatedRollout) stageOf(c *cluster) int {
 	switch w.strategy.Type {
 	case v1alpha1.RolloutProgressivePerGroup:
 		for i, ref := range w.strategy.MandatoryGroups {
@@ -127,7 +127,7 @@ func (w *world) stageOf(c *cluster) int {
 	return 0
 }
 
-func (w *world) mandatory(c *cluster) bool {
+func (w *simulatedRollout) mandatory(c *cluster) bool {
 	return w.strategy.Type == v1alpha1.RolloutProgressivePerGroup && w.stageOf(c) < 10000
 }
 
@@ -143,7 +143,7 @@ func portion(of *intstr.IntOrString, total, fallback int) int {
 }
 
 // limits returns the maximum number of clusters that may be updated at a time, in all and in the stage.
-func (w *world) limits(stage int) (all, in int) {
+func (w *simulatedRollout) limits(stage int) (all, in int) {
 	n := len(w.clusters)
 	all, in = n, n
 	if w.strategy.Type == v1alpha1.RolloutProgressive {
@@ -160,7 +160,7 @@ func (w *world) limits(stage int) (all, in int) {
 	return all, in
 }
 
-func (w *world) countIn(stage int, matches func(*cluster) bool) (n int) {
+func (w *simulatedRollout) countIn(stage int, matches func(*cluster) bool) (n int) {
 	for _, c := range w.clusters {
 		if (stage < 0 || w.stageOf(c) == stage) && matches(c) {
 			n++
@@ -169,7 +169,7 @@ func (w *world) countIn(stage int, matches func(*cluster) bool) (n int) {
 	return n
 }
 
-func (w *world) cluster(name string) *cluster {
+func (w *simulatedRollout) cluster(name string) *cluster {
 	i := slices.IndexFunc(w.clusters, func(c *cluster) bool { return c.Name == name })
 	if i < 0 {
 		return nil
@@ -188,7 +188,7 @@ func mustNext(t *rapid.T, o Observed) Plan {
 }
 
 // nextPlan computes a plan, and checks it.
-func (w *world) nextPlan(t *rapid.T) Plan {
+func (w *simulatedRollout) nextPlan(t *rapid.T) Plan {
 	o := w.observed()
 	before := mustJSON(o)
 	plan := mustNext(t, o)
@@ -230,7 +230,7 @@ func (w *world) nextPlan(t *rapid.T) Plan {
 	return plan
 }
 
-func (w *world) checkMonotone(t *rapid.T, early, late Plan) {
+func (w *simulatedRollout) checkMonotone(t *rapid.T, early, late Plan) {
 	a, b := early.Status, late.Status
 	if a.Phase == v1alpha1.PhaseSucceeded && b.Phase != a.Phase || a.Phase == v1alpha1.PhaseRolledBack &&
 		b.Phase != a.Phase {
@@ -248,7 +248,7 @@ func (w *world) checkMonotone(t *rapid.T, early, late Plan) {
 }
 
 // checkComplete checks that each cluster is at the revision, or updated, or on hold.
-func (w *world) checkComplete(t *rapid.T, plan Plan) {
+func (w *simulatedRollout) checkComplete(t *rapid.T, plan Plan) {
 	seen := map[string]bool{}
 	for _, name := range plan.Update {
 		seen[name] = true
@@ -285,7 +285,7 @@ func (w *world) checkComplete(t *rapid.T, plan Plan) {
 }
 
 // checkMarks checks that no unfinished stage is marked as finished.
-func (w *world) checkMarks(t *rapid.T, plan Plan) {
+func (w *simulatedRollout) checkMarks(t *rapid.T, plan Plan) {
 	done := func(c *cluster) bool { return c.Revision == plan.Revision && !w.underWay(c) && !w.soaks(c) }
 	for _, c := range w.clusters {
 		former := w.row(c)
@@ -310,7 +310,7 @@ func (w *world) checkMarks(t *rapid.T, plan Plan) {
 }
 
 // checkUpdates checks that each cluster that is updated may be updated.
-func (w *world) checkUpdates(t *rapid.T, plan Plan) {
+func (w *simulatedRollout) checkUpdates(t *rapid.T, plan Plan) {
 	if len(plan.Update) == 0 {
 		return
 	}
@@ -374,7 +374,7 @@ func (w *world) checkUpdates(t *rapid.T, plan Plan) {
 
 // failures returns the number of failures in mandatory groups and in the others, of existing clusters and of those that
 // were unhealthy when they left.
-func (w *world) failures() (must, may int) {
+func (w *simulatedRollout) failures() (must, may int) {
 	count := func(c *cluster) {
 		if w.mandatory(c) {
 			must++
@@ -394,7 +394,7 @@ func (w *world) failures() (must, may int) {
 }
 
 // leftUnwell returns the clusters that were unhealthy at the revision when they left.
-func (w *world) leftUnwell() (left []*cluster) {
+func (w *simulatedRollout) leftUnwell() (left []*cluster) {
 	if w.status.Revision != w.revision || w.strategy.State == v1alpha1.RolloutStop || isFinished(w.status) {
 		return nil
 	}
@@ -409,7 +409,7 @@ func (w *world) leftUnwell() (left []*cluster) {
 func isFinished(s v1alpha1.RolloutStatus) bool { return s.FinishedAt != nil || s.Rollback != nil }
 
 // recordUnwell records the unhealthy clusters, as a status stores them.
-func (w *world) recordUnwell(plan Plan) {
+func (w *simulatedRollout) recordUnwell(plan Plan) {
 	unwell := map[string]*cluster{}
 	for _, c := range w.leftUnwell() {
 		unwell[c.Name] = c
@@ -429,7 +429,7 @@ func (w *world) recordUnwell(plan Plan) {
 }
 
 // lost reports whether a mandatory group before a stage has lost all its clusters after it became the current one.
-func (w *world) lost(before int) bool {
+func (w *simulatedRollout) lost(before int) bool {
 	return w.status.Revision == w.revision && w.strategy.State != v1alpha1.RolloutStop &&
 		slices.ContainsFunc(w.status.Stages, func(s v1alpha1.RolloutStageStatus) bool {
 			group, is := map[string]Group{"0": {}, "g1/1": {Name: "g1", Index: 1}, "2": {Index: 2}, "3": {Index: 3}}[s.Name]
@@ -440,7 +440,7 @@ func (w *world) lost(before int) bool {
 }
 
 // undeclared reports whether a mandatory group is not declared.
-func (w *world) undeclared() bool {
+func (w *simulatedRollout) undeclared() bool {
 	return w.groups != nil &&
 		slices.ContainsFunc(w.strategy.MandatoryGroups, func(ref v1alpha1.DecisionGroupReference) bool {
 			return ref.Name != "" && !slices.Contains(w.groups, Group{Name: "g1", Index: 1}) ||
@@ -449,7 +449,7 @@ func (w *world) undeclared() bool {
 }
 
 // checkNewcomers checks that no target stays without a revision if there is a stable one for it.
-func (w *world) checkNewcomers(t *rapid.T, plan Plan) {
+func (w *simulatedRollout) checkNewcomers(t *rapid.T, plan Plan) {
 	blocked := w.strategy.State == v1alpha1.RolloutPause || w.strategy.State == v1alpha1.RolloutStop
 	stable := plan.Status.StableRevision
 	for _, c := range w.clusters {
@@ -461,7 +461,7 @@ func (w *world) checkNewcomers(t *rapid.T, plan Plan) {
 	}
 }
 
-func (w *world) checkGates(t *rapid.T, plan Plan, stage int) {
+func (w *simulatedRollout) checkGates(t *rapid.T, plan Plan, stage int) {
 	for i, s := range w.strategy.Stages {
 		row := plan.Status.Stages[i]
 		for _, gate := range []struct {
@@ -488,7 +488,7 @@ func (w *world) checkGates(t *rapid.T, plan Plan, stage int) {
 }
 
 // carryOut stores the status and updates some or all of the clusters: a controller may crash in between.
-func (w *world) carryOut(t *rapid.T, plan Plan, n int) {
+func (w *simulatedRollout) carryOut(t *rapid.T, plan Plan, n int) {
 	w.recordUnwell(plan)
 	w.status = throughAPI(t, plan.Status)
 	if mark := plan.Status.StableSince; mark != nil {
@@ -508,21 +508,21 @@ func (w *world) carryOut(t *rapid.T, plan Plan, n int) {
 	}
 }
 
-func (w *world) assign(t *rapid.T, c *cluster, revision string) {
+func (w *simulatedRollout) assign(t *rapid.T, c *cluster, revision string) {
 	c.Revision, c.Since, c.assigned, c.moved = revision, w.now, true, true
 	c.Health, c.HealthSince = Progressing, w.now
 	w.chooseOutcome(t, c)
 }
 
 // chooseOutcome chooses how a cluster reacts to its assigned revision.
-func (w *world) chooseOutcome(t *rapid.T, c *cluster) {
+func (w *simulatedRollout) chooseOutcome(t *rapid.T, c *cluster) {
 	c.next = rapid.SampledFrom([]Health{Succeeded, Succeeded, Succeeded, Succeeded, Failed, Progressing, Unknown}).Draw(t,
 		"outcome of "+c.Name)
 	c.due = w.now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "after")) * time.Second)
 }
 
 // advance advances the time, and updates the clusters whose next event is due.
-func (w *world) advance(d time.Duration) {
+func (w *simulatedRollout) advance(d time.Duration) {
 	w.now = w.now.Add(d)
 	for _, c := range w.clusters {
 		if c.due.IsZero() || w.now.Before(c.due) {
@@ -539,7 +539,7 @@ func (w *world) advance(d time.Duration) {
 }
 
 // untilChange returns the time until the plan alone causes a change. Zero: never.
-func (w *world) untilChange(plan Plan) time.Duration {
+func (w *simulatedRollout) untilChange(plan Plan) time.Duration {
 	rest := plan.After
 	for _, c := range w.clusters {
 		if !c.due.IsZero() && (rest == 0 || c.due.Sub(w.now) < rest) {
@@ -564,7 +564,7 @@ func mustJSON(v any) string {
 	return string(text)
 }
 
-func (w *world) String() string {
+func (w *simulatedRollout) String() string {
 	text := fmt.Sprintf("%s at %s: %s %s\n", w.revision, w.now.Format(time.TimeOnly), w.status.Phase, w.status.Message)
 	for _, c := range w.clusters {
 		text += fmt.Sprintf("  %-4s stage %-5d %-3s since %s %-11s since %s\n", c.Name, w.stageOf(c), c.Revision,

@@ -10,10 +10,10 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// world is a joint state of one cluster's hub, JoinRequests and agent. It is small and comparable, so that all
-// reachable worlds fit into a map. Names are relative, which makes their number finite: a UID is that of the current
+// modelState is a joint state of one cluster's hub, JoinRequests and agent. It is small and comparable, so that all
+// reachable states fit into a map. Names are relative, which makes their number finite: a UID is that of the current
 // MemberCluster or of a former one; a claim is the current one of the agent or a former one.
-type world struct {
+type modelState struct {
 	// The MemberCluster.
 	member         bool
 	deleting       bool
@@ -24,29 +24,29 @@ type world struct {
 	claim          uint8 // none, mine, older
 	twoTypes       bool  // the two claims request credentials of different types
 	credential     uint8 // the claim whose type is recorded; used if the types differ
-	leave          leaveWorld
+	leave          leavePart
 	joined         bool // the recorded condition Joined is True
 	clock          uint8
 
 	// The objects of the member on the hub.
 	namespace   uint8
 	access      uint8 // the subject of the RoleBinding: none, mine, older
-	membership  membershipWorld
+	membership  membershipPart
 	gatesClosed bool // Works exist
 	abandoned   bool // the namespace exists after its MemberCluster was removed
 
-	requests   [2]requestWorld // created with the claim mine and with an older one
+	requests   [2]requestPart // created with the claim mine and with an older one
 	tombstones tombstoneSet
 
-	agent   agentWorld
-	objects memberWorld
+	agent   agentPart
+	objects memberPart
 	net     bool // the agent reaches the hub
 
-	lag              lagWorld
-	hub              planWorld
-	paused           planWorld // of a leader that was paused
-	backup           uint16    // of the hub; 0: there is none
-	removalRequested bool      // a user has requested the removal of the member that the agent is registered as
+	lag              lagPart
+	hub              planPart
+	paused           planPart // of a leader that was paused
+	backup           uint16   // of the hub; 0: there is none
+	removalRequested bool     // a user has requested the removal of the member that the agent is registered as
 	// pausedOld are the changes since the leader was paused.
 	pausedOld  uint8
 	stale      bool // the MemberCluster has changed since the hub read it
@@ -102,12 +102,12 @@ func (t tombstoneSet) list() (out []Tombstone) {
 	return out
 }
 
-// lagWorld is the content of the hub's paused caches.
-type lagWorld struct {
+// lagPart is the content of the hub's paused caches.
+type lagPart struct {
 	kinds      uint8 // the kinds whose caches are paused
 	namespace  uint8
 	access     uint8
-	membership membershipWorld
+	membership membershipPart
 }
 
 // The kinds whose caches can be paused.
@@ -118,18 +118,18 @@ const (
 	lagAll = lagNamespaces | lagBindings | lagMemberships
 )
 
-type leaveWorld struct {
+type leavePart struct {
 	there, awaitsAgent, forced, ended bool
 	awaitsNamespace                   bool
 	late                              bool // the leave was forced only after the deadline
 }
 
-type membershipWorld struct {
+type membershipPart struct {
 	there, leave, rejoin, clean bool
 	report                      uint8
 }
 
-type requestWorld struct {
+type requestPart struct {
 	there        bool
 	fresh        bool  // the agent has recorded this request
 	requestedUID uint8 // spec.memberUID: none, current, gone
@@ -138,7 +138,7 @@ type requestWorld struct {
 	reason       uint8 // the reason of a blocked request, if it has an effect
 }
 
-type agentWorld struct {
+type agentPart struct {
 	dead, done bool
 	bootstrap  uint8 // valid, refused, deleted, of another hub
 
@@ -156,26 +156,26 @@ type agentWorld struct {
 	joinRequest, hub uint8
 	refusedTooLong   bool  // the hub has refused the agent for ShutOutTimeout
 	issuedUID        uint8 // the UID in the answer, if the answer has a credential
-	seen             membershipWorld
+	seen             membershipPart
 	beating          bool
 	memberState      uint8 // the result of the cleaners in this round
-	plan             planWorld
+	plan             planPart
 }
 
-// memberWorld is the existence of the hub's objects on the member.
-type memberWorld uint8
+// memberPart is the existence of the hub's objects on the member.
+type memberPart uint8
 
-// planWorld is a step in progress: its number among all observed steps, and its position.
-type planWorld struct {
+// planPart is a step in progress: its number among all observed steps, and its position.
+type planPart struct {
 	step  uint16 // 0: none
 	next  uint8
 	blind uint8 // the kinds whose caches were outdated at the decision
 }
 
 const (
-	clean    memberWorld = iota
-	dirty                // objects of this membership exist
-	leftover             // objects of an ended membership exist
+	clean    memberPart = iota
+	dirty               // objects of this membership exist
+	leftover            // objects of an ended membership exist
 )
 
 const (
@@ -237,7 +237,7 @@ var (
 	uids     = []types.UID{"", "current", "gone", "saved"}
 )
 
-func (w *world) now() time.Time {
+func (w *modelState) now() time.Time {
 	now := epoch.Add([]time.Duration{time.Minute, deadline, deadline + NamespaceTimeout}[w.clock])
 	if w.leave.late { // the clock was reset when the leave was forced
 		now = now.Add(NamespaceTimeout)
@@ -245,18 +245,18 @@ func (w *world) now() time.Time {
 	return now
 }
 
-func (w *world) desired() v1alpha1.DesiredState {
+func (w *modelState) desired() v1alpha1.DesiredState {
 	if w.wantLeave {
 		return v1alpha1.StateLeave
 	}
 	return v1alpha1.StateJoin
 }
 
-func (w *world) acceptance() *bool {
+func (w *modelState) acceptance() *bool {
 	return []*bool{nil, new(true), new(false)}[w.accepted]
 }
 
-func (m membershipWorld) observed() *MembershipSeen {
+func (m membershipPart) observed() *MembershipSeen {
 	if !m.there {
 		return nil
 	}
@@ -267,7 +267,7 @@ func (m membershipWorld) observed() *MembershipSeen {
 	return &MembershipSeen{State: state, Rejoin: m.rejoin, Clean: m.clean, Report: AgentReport(m.report)}
 }
 
-func (l leaveWorld) record() *v1alpha1.LeaveStatus {
+func (l leavePart) record() *v1alpha1.LeaveStatus {
 	if !l.there {
 		return nil
 	}
@@ -292,7 +292,7 @@ func (l leaveWorld) record() *v1alpha1.LeaveStatus {
 }
 
 // hubObserved returns the observation of the hub's controller, with the result of the gates.
-func (w *world) hubObserved() HubObserved {
+func (w *modelState) hubObserved() HubObserved {
 	o := HubObserved{
 		Now: w.now(), Deletion: DeletionSeen{Requested: w.deleting, WithDefinition: w.withDefinition},
 		Spec:      SpecSeen{Desired: w.desired(), Accepted: w.acceptance(), Claimed: w.claim != noAgent, Deadline: deadline},
@@ -307,8 +307,8 @@ func (w *world) hubObserved() HubObserved {
 	return o
 }
 
-// cached returns the world according to the caches of the hub, and the kinds that are outdated.
-func (w *world) cached() (shown world, blind uint8) {
+// cached returns the state according to the caches of the hub, and the kinds that are outdated.
+func (w *modelState) cached() (shown modelState, blind uint8) {
 	shown = *w
 	if w.lag.kinds&lagNamespaces != 0 && w.namespace != w.lag.namespace {
 		shown.namespace, blind = w.lag.namespace, blind|lagNamespaces
@@ -323,8 +323,8 @@ func (w *world) cached() (shown world, blind uint8) {
 }
 
 // pauseCaches pauses caches at the current state.
-func (w *world) pauseCaches(kinds uint8) {
-	w.lag = lagWorld{kinds: kinds}
+func (w *modelState) pauseCaches(kinds uint8) {
+	w.lag = lagPart{kinds: kinds}
 	if kinds&lagNamespaces != 0 {
 		w.lag.namespace = w.namespace
 	}
@@ -336,7 +336,7 @@ func (w *world) pauseCaches(kinds uint8) {
 	}
 }
 
-func (w *world) joinRequestObserved(i int, admission membership.Decision) JoinRequestObserved {
+func (w *modelState) joinRequestObserved(i int, admission membership.Decision) JoinRequestObserved {
 	r := w.requests[i]
 	o := JoinRequestObserved{
 		Status:     AnswerSeen{Answer: answers[r.answer], Reason: reasons[r.reason], Bound: uids[r.bound]},
@@ -370,20 +370,20 @@ func (w *world) joinRequestObserved(i int, admission membership.Decision) JoinRe
 
 // reported returns the claim of the agent that has written the status of the Membership. It is used only if it is the
 // member's.
-func (w *world) reported() string {
+func (w *modelState) reported() string {
 	if w.membership.there && w.membership.report != uint8(ReportedNothing) {
 		return claims[mine]
 	}
 	return ""
 }
 
-func (w *world) prepared() bool {
+func (w *modelState) prepared() bool {
 	return w.namespace == uint8(Present) && w.membership.there && w.access != noAgent && w.access == w.subject()
 }
 
 // subject returns the subject of the access. If the recorded type is that of another claim, it is that claim's: like a
 // ServiceAccount, it does not depend on the agent with its token.
-func (w *world) subject() uint8 {
+func (w *modelState) subject() uint8 {
 	if w.twoTypes && w.claim != noAgent {
 		return w.credential
 	}
@@ -391,14 +391,14 @@ func (w *world) subject() uint8 {
 }
 
 // typeOf returns the type of credential that a claim requests.
-func (w *world) typeOf(claim uint8) v1alpha1.CredentialType {
+func (w *modelState) typeOf(claim uint8) v1alpha1.CredentialType {
 	if w.twoTypes && claim == older {
 		return v1alpha1.CredentialCertificate
 	}
 	return v1alpha1.CredentialToken
 }
 
-func (a *agentWorld) observed() AgentObserved {
+func (a *agentPart) observed() AgentObserved {
 	o := AgentObserved{
 		Now:              epoch,
 		JoinRequest:      JoinRequestState(a.joinRequest),
@@ -426,7 +426,7 @@ func (a *agentWorld) observed() AgentObserved {
 }
 
 // readMembership returns the agent's observation if it read its Membership now.
-func (w *world) readMembership() HubState {
+func (w *modelState) readMembership() HubState {
 	switch {
 	case !w.net:
 		return HubUnreachable
@@ -444,9 +444,9 @@ func (w *world) readMembership() HubState {
 }
 
 // waits reports whether the hub refuses the agent, and the refusal may be temporary for the agent.
-func (a *agentWorld) waits() bool {
+func (a *agentPart) waits() bool {
 	return !a.dead && !a.done && !a.refusedTooLong && (a.hub == uint8(HubRefused) || a.hub == uint8(HubGone))
 }
 
 // timesOut lets the time pass during which a refused agent continues as before.
-func (a *agentWorld) timesOut() { a.refusedTooLong = a.refusedTooLong || a.waits() }
+func (a *agentPart) timesOut() { a.refusedTooLong = a.refusedTooLong || a.waits() }
