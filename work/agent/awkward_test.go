@@ -32,14 +32,14 @@ func TestAwkward(t *testing.T) {
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
 			var manifests []json.RawMessage
-			w := newWorld(t)
+			w := newWorldWithMember(t)
 			require.NoError(t, yaml.Unmarshal([]byte(strings.ReplaceAll(string(text), "NS", w.name)), &manifests))
 			w.requireNoMoreWrites(manifests)
 		})
 	}
 	t.Run("definition", func(t *testing.T) { // of the size of cert-manager's, with a resource in each of two versions
 		t.Parallel()
-		w := newWorld(t)
+		w := newWorldWithMember(t)
 		group := w.name + ".example.org"
 		var fields []string
 		for i := range 250 {

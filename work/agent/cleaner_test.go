@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/mustertest/localplane"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/agent"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
@@ -26,52 +26,56 @@ func TestCleaner(t *testing.T) {
 	t.Parallel()
 	for _, action := range []v1alpha1.DeleteAction{v1alpha1.DeleteObject, v1alpha1.OrphanObject} {
 		t.Run(string(action), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			stop := w.start()
-			work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"),
-				"{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: NS, finalizers: [example.com/hold]}}")+
-				", manifestOptions: [{select: {name: b}, delete: Orphan}]}")
-			w.ready(work)
-			stop()
-			bystander := newWorld(t) // another hub of the same member
-			stopOther := bystander.start()
-			other := bystander.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
-			bystander.ready(other)
-			stopOther()
-
-			cleaner, err := agent.NewCleaner(agent.Options{Member: w.options.Member, HubName: w.name})
-			require.NoError(t, err)
-			if action == v1alpha1.DeleteObject {
-				remaining, err := cleaner.Clean(t.Context(), action)
-				require.NoError(t, err)
-				require.Contains(t, strings.Join(remaining, ", "), "ConfigMap "+w.name+"/held: The object is being deleted")
-				w.patch(w.read("ConfigMap", "held"), "metadata: {finalizers: null}")
-			}
-			w.eventually(func() error {
-				remaining, err := cleaner.Clean(context.Background(), action)
-				if err == nil && len(remaining) > 0 {
-					err = fmt.Errorf("remaining: %q", remaining)
-				}
-				return err
-			})
-			require.Nil(t, w.applied(work))
-			require.Equal(t, action == v1alpha1.OrphanObject, w.read("ConfigMap", "a") != nil)
-			require.Equal(t, action == v1alpha1.OrphanObject, w.read("ConfigMap", "held") != nil)
-			require.Empty(t, w.read("ConfigMap", "b").GetOwnerReferences(), "an orphaned object has no owner references")
-			require.NotNil(t, bystander.applied(other))
-			require.Equal(t, "v", bystander.data("a", "k"))
+			testkit.Virtual(t, func(t *testing.T) { testCleaner(t, action) })
 		})
 	}
+}
+
+func testCleaner(t *testing.T, action v1alpha1.DeleteAction) {
+	w := newWorldInMemory(t)
+	stop := w.start()
+	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"),
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: NS, finalizers: [example.com/hold]}}")+
+		", manifestOptions: [{select: {name: b}, delete: Orphan}]}")
+	w.ready(work)
+	stop()
+	bystander := worldOf(t, w.options.Hub, w.options.Member) // another hub of the same member
+	stopOther := bystander.start()
+	other := bystander.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
+	bystander.ready(other)
+	stopOther()
+
+	cleaner, err := agent.NewCleaner(agent.Options{Member: w.options.Member, HubName: w.name})
+	require.NoError(t, err)
+	if action == v1alpha1.DeleteObject {
+		remaining, err := cleaner.Clean(t.Context(), action)
+		require.NoError(t, err)
+		require.Contains(t, strings.Join(remaining, ", "), "ConfigMap "+w.name+"/held: The object is being deleted")
+		w.patch(w.read("ConfigMap", "held"), "metadata: {finalizers: null}")
+	}
+	w.eventually(func() error {
+		remaining, err := cleaner.Clean(context.Background(), action)
+		if err == nil && len(remaining) > 0 {
+			err = fmt.Errorf("remaining: %q", remaining)
+		}
+		return err
+	})
+	require.Nil(t, w.applied(work))
+	require.Equal(t, action == v1alpha1.OrphanObject, w.read("ConfigMap", "a") != nil)
+	require.Equal(t, action == v1alpha1.OrphanObject, w.read("ConfigMap", "held") != nil)
+	require.Empty(t, w.read("ConfigMap", "b").GetOwnerReferences(), "an orphaned object has no owner references")
+	require.NotNil(t, bystander.applied(other))
+	require.Equal(t, "v", bystander.data("a", "k"))
 }
 
 // TestCleaner_DefinitionMissing checks a member without the definition of AppliedWorks: if it never had Works, there is
 // nothing to clean. Otherwise the delete policies of objects are lost with the definition, so the objects are kept and
 // reported.
-func TestCleaner_DefinitionMissing(t *testing.T) {
-	t.Parallel()
-	bare := localplane.ForTest(t, localplane.Options{Name: "bare"})
-	cleaner, err := agent.NewCleaner(agent.Options{Member: bare.Config()})
+func TestCleaner_DefinitionMissing(t *testing.T) { testkit.Virtual(t, testCleanerDefinitionMissing) }
+
+func testCleanerDefinitionMissing(t *testing.T) {
+	bare := testkit.Memory(t, newScheme(t))
+	cleaner, err := agent.NewCleaner(agent.Options{Member: bare.Admin()})
 	require.NoError(t, err)
 	remains := func(action v1alpha1.DeleteAction) string {
 		t.Helper()
@@ -81,7 +85,7 @@ func TestCleaner_DefinitionMissing(t *testing.T) {
 	}
 	require.Empty(t, remains(v1alpha1.DeleteObject))
 
-	c, err := client.New(bare.Config(), client.Options{})
+	c, err := client.New(bare.Admin(), client.Options{})
 	require.NoError(t, err)
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "applied", Labels: map[string]string{v1alpha1.AppliedLabel: "true"},
@@ -100,9 +104,10 @@ func TestCleaner_DefinitionMissing(t *testing.T) {
 }
 
 // TestStatus_ExceedsSizeLimit checks a Work whose requested status exceeds the limit.
-func TestStatus_ExceedsSizeLimit(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestStatus_ExceedsSizeLimit(t *testing.T) { testkit.Virtual(t, testStatusExceedsSizeLimit) }
+
+func testStatusExceedsSizeLimit(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.start(func(o *agent.Options) { o.StatusInterval = 2 * time.Second }) // each write has half a megabyte
 	var texts []string
 	for i := range 400 {

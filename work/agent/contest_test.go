@@ -13,13 +13,15 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 // TestContested checks an opponent that reverts each correction as soon as it observes it.
-func TestContested(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestContested(t *testing.T) { testkit.Virtual(t, testContested) }
+
+func testContested(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.start()
 	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
 	w.ready(work)
@@ -90,7 +92,7 @@ func TestContested(t *testing.T) {
 // the remedy works.
 func TestContested_Autoscaler(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldWithMember(t)
 	w.start()
 	spec := func(options string) string {
 		return "{" + manifests(strings.Replace(deployment, "replicas: 2", "replicas: 1", 1),

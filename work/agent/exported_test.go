@@ -37,7 +37,7 @@ var exportable = []string{
 // agent stops writing, also after a restart, and fields of the source are not applied.
 func TestExported(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldWithMember(t)
 	source := w.name + "-source"
 	w.create(w.member, "{apiVersion: v1, kind: Namespace, metadata: {name: "+source+"}}")
 	var texts []string

@@ -10,64 +10,78 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestAPIServersDie kills each of two API servers while 60 objects are being applied, and starts it again.
+// TestAPIServersDie kills the API server of the member or of the hub while 60 objects are being applied, and starts it
+// again. The other API server is in memory.
 func TestAPIServersDie(t *testing.T) {
 	t.Parallel()
-	member := localplane.ForTest(t, localplane.Options{Name: "member"})
-	hub := localplane.ForTest(t, localplane.Options{Name: "hub"})
-	install(t, newClient(t, member.Config()))
-	install(t, newClient(t, hub.Config()))
-	w := worldOf(t, hub.Config(), member.Config())
+	victim := localplane.ForTest(t, localplane.Options{Name: "victim"})
+	install(t, newClient(t, victim.Config()))
+	t.Run("member", func(t *testing.T) { testAPIServerDies(t, victim, newMemory(t).Admin(), victim.Config()) })
+	t.Run("hub", func(t *testing.T) { testAPIServerDies(t, victim, victim.Config(), newMemory(t).Admin()) })
+}
+
+func testAPIServerDies(t *testing.T, victim *localplane.Plane, hub, member *rest.Config) {
+	w := worldOf(t, hub, member)
+	// The objects take several seconds, so that the API server dies in the midst of them.
+	w.toMember.intercept(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if request.Method == http.MethodPatch {
+			<-time.After(400 * time.Millisecond)
+		}
+		return next.RoundTrip(request)
+	})
 	w.start()
 	var texts []string
-	const objects = 60 // several seconds of work, so that the API server dies in the midst of it
+	const objects = 60
 	for i := range objects {
 		texts = append(texts, configMap(fmt.Sprintf("a%03d", i), "{k: v}"))
 	}
-	for _, victim := range []*localplane.Plane{member, hub} {
-		work := w.work("shop", "{"+manifests(texts...)+"}")
-		w.eventually(func() error { // the apply has begun
-			if w.data("a003", "k") == "" {
-				return fmt.Errorf("no object is applied yet")
-			}
-			return nil
-		})
-		require.NoError(t, victim.KillAPIServer())
-		require.NoError(t, victim.StartAPIServer(context.Background()))
-		w.ready(work)
-		applied := w.applied(work)
-		require.Len(t, applied.Status.Resources, objects)
-		var list corev1.ConfigMapList
-		require.NoError(t, w.member.List(context.Background(), &list, client.InNamespace(w.name),
-			client.MatchingLabels{v1alpha1.AppliedLabel: "true"}))
-		require.Len(t, list.Items, objects)
-		uids := map[string]string{}
-		for _, o := range list.Items {
-			uids[o.Name] = string(o.UID)
+	work := w.work("shop", "{"+manifests(texts...)+"}")
+	w.eventually(func() error { // the apply has begun
+		if w.data("a003", "k") == "" {
+			return fmt.Errorf("no object is applied yet")
 		}
-		for _, entry := range applied.Status.Resources {
-			require.Equal(t, uids[entry.Name], string(entry.UID), entry.Name)
-		}
-		w.patch(w.read("ConfigMap", "a050"), "data: {k: edited}") // the watches are established again
-		w.eventually(func() error { return equal("v", w.data("a050", "k")) })
-		w.delete(work)
-		w.gone(work)
-		w.awaitObjects(work)
+		return nil
+	})
+	require.NoError(t, victim.KillAPIServer())
+	require.NoError(t, victim.StartAPIServer(context.Background()))
+	w.ready(work)
+	applied := w.applied(work)
+	require.Len(t, applied.Status.Resources, objects)
+	var list corev1.ConfigMapList
+	require.NoError(t, w.member.List(context.Background(), &list, client.InNamespace(w.name),
+		client.MatchingLabels{v1alpha1.AppliedLabel: "true"}))
+	require.Len(t, list.Items, objects)
+	uids := map[string]string{}
+	for _, o := range list.Items {
+		uids[o.Name] = string(o.UID)
 	}
+	for _, entry := range applied.Status.Resources {
+		require.Equal(t, uids[entry.Name], string(entry.UID), entry.Name)
+	}
+	w.patch(w.read("ConfigMap", "a050"), "data: {k: edited}") // the watches are established again
+	w.eventually(func() error { return equal("v", w.data("a050", "k")) })
+	w.delete(work)
+	w.gone(work)
+	w.awaitObjects(work)
 }
 
 // TestWorkers_BlockedWorkDelaysNoOther checks small Works next to a large one that is blocked, and next to more failing
 // Works than there are workers. The requests of the large Work are blocked until the small ones are ready, so the test
 // compares no durations.
 func TestWorkers_BlockedWorkDelaysNoOther(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+	testkit.Virtual(t, testWorkersBlockedWorkDelaysNoOther)
+}
+
+func testWorkersBlockedWorkDelaysNoOther(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.options.Apply.Timeout = time.Hour
 	release, blocked := make(chan struct{}), make(chan struct{}, 1000)
 	w.toMember.intercept(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
@@ -112,8 +126,11 @@ func TestWorkers_BlockedWorkDelaysNoOther(t *testing.T) {
 // TestWorkers_RequestsWithoutResponse checks that a Work whose executor's requests get no response blocks no other
 // Work.
 func TestWorkers_RequestsWithoutResponse(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+	testkit.Virtual(t, testWorkersRequestsWithoutResponse)
+}
+
+func testWorkersRequestsWithoutResponse(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.options.Apply.Timeout = time.Hour // a request without a response never times out
 	w.toMember.intercept(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if !strings.Contains(request.URL.Path, "/namespaces/hole") {

@@ -104,7 +104,9 @@ func TestHeal_HubUnreachable(t *testing.T) {
 	for _, fault := range []string{"cut", "stall"} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			hub := plane.ForTest(t).Config()
+			installed.Do(func() { install(t, newClient(t, hub)) })
+			w := worldOf(t, hub, newMemory(t).Admin())
 			proxy := newProxy(t, w.options.Hub)
 			w.options.Hub = proxy.Config(w.options.Hub)
 			w.start()

@@ -18,7 +18,7 @@ import (
 // complete, also after a restart, and the Job runs again when its manifest changes.
 func TestJob_SucceededAndDeletedByTTL(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldWithMember(t)
 	stop := w.start()
 	job := func(image string) string {
 		return "{" +

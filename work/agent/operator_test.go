@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/agent"
 	"github.com/muster-sdk/muster/work/readiness"
 	"github.com/muster-sdk/muster/work/v1alpha1"
@@ -20,8 +21,11 @@ import (
 
 // TestNamespaceOfClusterScopedObject checks that the namespace of a cluster-scoped object is dropped with a warning.
 func TestNamespaceOfClusterScopedObject(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+	testkit.Virtual(t, testNamespaceOfClusterScopedObject)
+}
+
+func testNamespaceOfClusterScopedObject(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.start()
 	role := func(verb string) string {
 		return "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-role, namespace: NS}, " +
@@ -67,54 +71,61 @@ func TestCustomResourceDoesNotBlockItsOperator(t *testing.T) {
 	t.Parallel()
 	for _, explicit := range []bool{false, true} {
 		t.Run(fmt.Sprintf("explicit wave %t", explicit), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			w.start()
-			group := w.name + ".example.com"
-			definition := strings.ReplaceAll(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
+			testkit.Virtual(t, func(t *testing.T) { testCustomResourceDoesNotBlockItsOperator(t, explicit) })
+		})
+	}
+}
+
+func testCustomResourceDoesNotBlockItsOperator(t *testing.T, explicit bool) {
+	w := newWorldInMemory(t)
+	w.start()
+	group := w.name + ".example.com"
+	definition := strings.ReplaceAll(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
       metadata: {name: wheels.GROUP},
     spec: {group: GROUP, scope: Namespaced,
   names: {plural: wheels, kind: Wheel}, versions: [{name: v1, served: true, storage: true,
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`, "GROUP", group)
-			wheel := "{apiVersion: " + group + "/v1, kind: Wheel, metadata: {name: a, namespace: NS}, spec: {size: 3}}"
-			options := "{select: {kind: Wheel}, readiness: {cel: 'has(object.status.ready)'}"
-			if explicit {
-				options += ", wave: 30"
-			}
-			work := w.work("operator", "{"+manifests(definition, wheel, strings.Replace(deployment, "replicas: 2", "replicas: 0",
-				1))+
-				", waves: {waitForReadiness: true}, manifestOptions: ["+options+"}]}")
-			if explicit {
-				w.eventually(func() error {
-					if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
-						return err
-					}
-					if c := condition(work, v1alpha1.ConditionApplied); c == nil || c.Reason != v1alpha1.ReasonPending {
-						return fmt.Errorf("the Work does not wait for a wave:\n%s", render(work.Status))
-					}
-					return nil
-				})
-				<-time.After(time.Second)
-				require.Nil(t, w.read("Deployment", "web"))
-				return
-			}
-			w.eventually(func() error {
-				if w.read("Deployment", "web") == nil {
-					return fmt.Errorf("the operator does not exist yet")
-				}
-				return nil
-			})
-			w.patch(w.manifest(wheel), "{status: {ready: true}}")
-			w.ready(work)
-		})
+	wheel := "{apiVersion: " + group + "/v1, kind: Wheel, metadata: {name: a, namespace: NS}, spec: {size: 3}}"
+	options := "{select: {kind: Wheel}, readiness: {cel: 'has(object.status.ready)'}"
+	if explicit {
+		options += ", wave: 30"
 	}
+	work := w.work("operator", "{"+manifests(definition, wheel, strings.Replace(deployment, "replicas: 2", "replicas: 0",
+		1))+
+		", waves: {waitForReadiness: true}, manifestOptions: ["+options+"}]}")
+	if explicit {
+		w.eventually(func() error {
+			if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+				return err
+			}
+			if c := condition(work, v1alpha1.ConditionApplied); c == nil || c.Reason != v1alpha1.ReasonPending {
+				return fmt.Errorf("the Work does not wait for a wave:\n%s", render(work.Status))
+			}
+			return nil
+		})
+		<-time.After(time.Second)
+		require.Nil(t, w.read("Deployment", "web"))
+		return
+	}
+	w.eventually(func() error {
+		if w.read("Deployment", "web") == nil {
+			return fmt.Errorf("the operator does not exist yet")
+		}
+		return nil
+	})
+	w.rolledOut("web")
+	w.patch(w.manifest(wheel), "{status: {ready: true}}")
+	w.ready(work)
 }
 
 // TestRejectedCustomResourceDoesNotBlockItsOperator checks a custom resource that the API server rejects, for example
 // while the webhook of its operator does not respond. The operator is applied nevertheless.
 func TestRejectedCustomResourceDoesNotBlockItsOperator(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+	testkit.Virtual(t, testRejectedCustomResourceDoesNotBlockItsOperator)
+}
+
+func testRejectedCustomResourceDoesNotBlockItsOperator(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.start()
 	group := w.name + ".example.com"
 	definition := strings.ReplaceAll(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
@@ -132,9 +143,10 @@ func TestRejectedCustomResourceDoesNotBlockItsOperator(t *testing.T) {
 
 // TestReadiness_Precedence checks the precedence of rules: a rule in CEL for one object, a rule in Go of a product for
 // a kind, and the defaults.
-func TestReadiness_Precedence(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestReadiness_Precedence(t *testing.T) { testkit.Virtual(t, testReadinessPrecedence) }
+
+func testReadinessPrecedence(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.start(func(o *agent.Options) {
 		o.Readiness = readiness.Registry{{Kind: "ConfigMap"}: func(u *unstructured.Unstructured) (readiness.Result, error) {
 			if state, _, _ := unstructured.NestedString(u.Object, "data", "state"); state != "up" {
@@ -169,9 +181,10 @@ func TestReadiness_Precedence(t *testing.T) {
 
 // TestStatusGracePeriod checks custom resources of unknown kinds. If the kind has a status, the object is not ready
 // until it has one or the time is over, also after a restart of the agent; otherwise it is ready immediately.
-func TestStatusGracePeriod(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestStatusGracePeriod(t *testing.T) { testkit.Virtual(t, testStatusGracePeriod) }
+
+func testStatusGracePeriod(t *testing.T) {
+	w := newWorldInMemory(t)
 	group := w.name + ".example.com"
 	definition := func(plural, kind, subresources string) string {
 		return "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: " + plural + "." +

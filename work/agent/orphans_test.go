@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/mustertest/localplane"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/agent"
 	"github.com/muster-sdk/muster/work/crds"
 	"github.com/muster-sdk/muster/work/v1alpha1"
@@ -97,9 +97,10 @@ func (w *world) event(reason string) {
 
 // TestOrphans_MissingWork checks that a missing Work is not a request: its objects stay, are reported, and are
 // adopted by a Work with its name.
-func TestOrphans_MissingWork(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestOrphans_MissingWork(t *testing.T) { testkit.Virtual(t, testOrphansMissingWork) }
+
+func testOrphansMissingWork(t *testing.T) {
+	w := newWorldInMemory(t)
 	stop := w.start()
 	spec := "{" + manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}")) + "}"
 	work := w.work("shop", spec)
@@ -161,9 +162,10 @@ func TestOrphans_MissingWork(t *testing.T) {
 
 // TestOrphans_ReplacedWork checks that a Work which is created again without some of the objects does not request
 // their deletion.
-func TestOrphans_ReplacedWork(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestOrphans_ReplacedWork(t *testing.T) { testkit.Virtual(t, testOrphansReplacedWork) }
+
+func testOrphansReplacedWork(t *testing.T) {
+	w := newWorldInMemory(t)
 	stop := w.start()
 	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
 	w.ready(work)
@@ -210,25 +212,28 @@ func TestOrphans_AreDeletedOnRequest(t *testing.T) {
 	t.Parallel()
 	for name, grace := range map[string]time.Duration{"release": 0, "grace period": 3 * time.Second} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			stop := w.start()
-			work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
-			w.ready(work)
-			requireUntouched := w.untouched("a")
-			stop()
-			w.vanish(work)
-			w.start(func(o *agent.Options) { o.OrphanGracePeriod = grace })
-			applied := w.orphaned(work, v1alpha1.ReasonWorkNotFound, 1)
-			requireUntouched()
-			if grace == 0 {
-				w.release(applied, string(applied.UID))
-			}
-			w.eventually(func() error {
-				return equal("true", fmt.Sprint(w.read("ConfigMap", "a") == nil && w.applied(work) == nil))
-			})
+			testkit.Virtual(t, func(t *testing.T) { testOrphansAreDeletedOnRequest(t, grace) })
 		})
 	}
+}
+
+func testOrphansAreDeletedOnRequest(t *testing.T, grace time.Duration) {
+	w := newWorldInMemory(t)
+	stop := w.start()
+	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
+	w.ready(work)
+	requireUntouched := w.untouched("a")
+	stop()
+	w.vanish(work)
+	w.start(func(o *agent.Options) { o.OrphanGracePeriod = grace })
+	applied := w.orphaned(work, v1alpha1.ReasonWorkNotFound, 1)
+	requireUntouched()
+	if grace == 0 {
+		w.release(applied, string(applied.UID))
+	}
+	w.eventually(func() error {
+		return equal("true", fmt.Sprint(w.read("ConfigMap", "a") == nil && w.applied(work) == nil))
+	})
 }
 
 // TestOrphans_NamespaceIsDeleted checks that the deletion of the namespace by a user is not a request to delete the
@@ -237,51 +242,55 @@ func TestOrphans_NamespaceIsDeleted(t *testing.T) {
 	t.Parallel()
 	for name, may := range map[string]bool{"namespace readable": true, "namespace not readable": false} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			p, user := plane.ForTest(t), "agent-"+w.name
-			rules := agent.HubRules()
-			if !may {
-				for i := range rules {
-					if rules[i].Resources[0] == "namespaces" {
-						rules[i].Verbs = []string{"watch"}
-					}
-				}
-			}
-			grantCluster(t, w.hub, user+"-all", user, rules) // the namespace controller removes a RoleBinding at some time
-			w.options.Hub = p.User(user)
-			w.start()
-			work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
-			w.ready(work)
-			requireUntouched := w.untouched("a")
-			namespace := w.manifest("{apiVersion: v1, kind: Namespace, metadata: {name: " + w.options.Namespace + "}}")
-			require.NoError(t, w.hub.Delete(t.Context(), namespace))
-			w.orphaned(work, v1alpha1.ReasonNamespaceTerminating, 1)
-			w.gone(work)
-			w.eventually(func() error {
-				err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(namespace), namespace)
-				return equal(true, err != nil && client.IgnoreNotFound(err) == nil)
-			})
-			requireUntouched()
-			w.create(w.hub, "{apiVersion: v1, kind: Namespace, metadata: {name: "+w.options.Namespace+"}}")
-			again := w.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
-			w.ready(again)
-			requireUntouched()
-			w.delete(again)
-			w.gone(again)
-			require.Nil(t, w.read("ConfigMap", "a"))
+			testkit.Virtual(t, func(t *testing.T) { testOrphansNamespaceIsDeleted(t, may) })
 		})
 	}
+}
+
+func testOrphansNamespaceIsDeleted(t *testing.T, may bool) {
+	w := newWorldInMemory(t)
+	user := "agent-" + w.name
+	rules := agent.HubRules()
+	if !may {
+		for i := range rules {
+			if rules[i].Resources[0] == "namespaces" {
+				rules[i].Verbs = []string{"watch"}
+			}
+		}
+	}
+	grantCluster(t, w.hub, user+"-all", user, rules) // the namespace controller removes a RoleBinding at some time
+	w.options.Hub = w.server.Config(user)
+	w.start()
+	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
+	w.ready(work)
+	requireUntouched := w.untouched("a")
+	namespace := w.manifest("{apiVersion: v1, kind: Namespace, metadata: {name: " + w.options.Namespace + "}}")
+	require.NoError(t, w.hub.Delete(t.Context(), namespace))
+	w.orphaned(work, v1alpha1.ReasonNamespaceTerminating, 1)
+	w.gone(work)
+	w.eventually(func() error {
+		err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(namespace), namespace)
+		return equal(true, err != nil && client.IgnoreNotFound(err) == nil)
+	})
+	requireUntouched()
+	w.create(w.hub, "{apiVersion: v1, kind: Namespace, metadata: {name: "+w.options.Namespace+"}}")
+	again := w.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
+	w.ready(again)
+	requireUntouched()
+	w.delete(again)
+	w.gone(again)
+	require.Nil(t, w.read("ConfigMap", "a"))
 }
 
 // TestOrphans_DefinitionsAreRemoved checks that the removal of a definition, on the hub or on the member, is not a
 // request to delete workloads.
 func TestOrphans_DefinitionsAreRemoved(t *testing.T) {
-	t.Parallel()
-	p := localplane.ForTest(t, localplane.Options{Name: "definitions"})
-	c := newClient(t, p.Config())
-	install(t, c)
-	w := worldOf(t, p.Config(), p.Config())
+	testkit.Virtual(t, testOrphansDefinitionsAreRemoved)
+}
+
+func testOrphansDefinitionsAreRemoved(t *testing.T) {
+	w := newWorldInMemory(t)
+	c := w.hub
 	w.start()
 	spec := "{" + manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}")) + "}"
 	work := w.work("shop", spec)
@@ -335,9 +344,10 @@ func TestOrphans_DefinitionsAreRemoved(t *testing.T) {
 
 // TestOrphans_LostInventory checks that an inventory which is lost while no agent runs is rebuilt from the marks on
 // the objects: objects that the Work does not contain are kept and reported, and a deletion of the Work is executed.
-func TestOrphans_LostInventory(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestOrphans_LostInventory(t *testing.T) { testkit.Virtual(t, testOrphansLostInventory) }
+
+func testOrphansLostInventory(t *testing.T) {
+	w := newWorldInMemory(t)
 	stop := w.start()
 	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
 	w.ready(work)
@@ -364,9 +374,10 @@ func TestOrphans_LostInventory(t *testing.T) {
 
 // TestOrphans_GeneratedWork checks that a generated Work which a user deletes is released, and its objects are
 // adopted when its generator creates it again. If the generator deletes the Work, its objects are deleted.
-func TestOrphans_GeneratedWork(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestOrphans_GeneratedWork(t *testing.T) { testkit.Virtual(t, testOrphansGeneratedWork) }
+
+func testOrphansGeneratedWork(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.start()
 	generate := func() *v1alpha1.Work {
 		work := w.spec("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
@@ -395,9 +406,10 @@ func TestOrphans_GeneratedWork(t *testing.T) {
 
 // TestPruneGate checks that the agent applies objects and deletes none while the gate withholds deletions, and that
 // the status of the Work reports this.
-func TestPruneGate(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestPruneGate(t *testing.T) { testkit.Virtual(t, testPruneGate) }
+
+func testPruneGate(t *testing.T) {
+	w := newWorldInMemory(t)
 	var shut atomic.Bool
 	w.start(func(o *agent.Options) {
 		o.PruneGate = func(context.Context) string {
@@ -432,8 +444,11 @@ func TestPruneGate(t *testing.T) {
 // TestPrune_ReadsTheWorkFromTheHub checks that an object is pruned only after the Work was read from the hub and not
 // from a cache, and that nothing is pruned while the hub does not respond.
 func TestPrune_ReadsTheWorkFromTheHub(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+	testkit.Virtual(t, testPruneReadsTheWorkFromTheHub)
+}
+
+func testPruneReadsTheWorkFromTheHub(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.start()
 	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
 	w.ready(work)
@@ -457,9 +472,10 @@ func TestPrune_ReadsTheWorkFromTheHub(t *testing.T) {
 
 // TestOrphans_EarlierGeneration checks that a Work of an earlier generation, from a restored hub, does not request
 // the deletion of objects that it lacks.
-func TestOrphans_EarlierGeneration(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestOrphans_EarlierGeneration(t *testing.T) { testkit.Virtual(t, testOrphansEarlierGeneration) }
+
+func testOrphansEarlierGeneration(t *testing.T) {
+	w := newWorldInMemory(t)
 	stop := w.start()
 	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
 	w.ready(work)
@@ -483,9 +499,10 @@ func TestOrphans_EarlierGeneration(t *testing.T) {
 
 // TestOrphans_RestoredHub checks Works whose generation is not lower than before although the hub was restored:
 // objects that they lack are orphaned, also if a user deletes the Work.
-func TestOrphans_RestoredHub(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestOrphans_RestoredHub(t *testing.T) { testkit.Virtual(t, testOrphansRestoredHub) }
+
+func testOrphansRestoredHub(t *testing.T) {
+	w := newWorldInMemory(t)
 	var restored atomic.Int64
 	options := func(o *agent.Options) { o.HubRestored = restored.Load }
 	stop := w.start(options)

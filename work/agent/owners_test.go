@@ -13,15 +13,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/agent"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 // TestSharedObject checks two Works that apply the same object.
-func TestSharedObject(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestSharedObject(t *testing.T) { testkit.Virtual(t, testSharedObject) }
+
+func testSharedObject(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.start()
 	spec := func(data string) string { return "{" + manifests(configMap("a", data)) + "}" }
 	first := w.work("first", spec("{k: v}"))
@@ -63,9 +65,10 @@ func (w *world) marks(name string) []string {
 
 // TestSharedFieldOwner checks that two Works with the same field owner, which is a mistake, do not revert each
 // other's writes endlessly.
-func TestSharedFieldOwner(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestSharedFieldOwner(t *testing.T) { testkit.Virtual(t, testSharedFieldOwner) }
+
+func testSharedFieldOwner(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.start()
 	spec := func(value string) string {
 		return "{" + manifests(configMap("a", "{k: "+value+"}")) + ", apply: {fieldOwner: acme}}"
@@ -81,11 +84,11 @@ func TestSharedFieldOwner(t *testing.T) {
 }
 
 // TestMember_OfTwoHubs checks a member of two hubs, each with a Work of the same name in a namespace of the same name.
-func TestMember_OfTwoHubs(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	own := ownHub(t)
-	other := worldOf(t, own.Config(), w.options.Member)
+func TestMember_OfTwoHubs(t *testing.T) { testkit.Virtual(t, testMemberOfTwoHubs) }
+
+func testMemberOfTwoHubs(t *testing.T) {
+	w := newWorldInMemory(t)
+	other := worldOf(t, newMemory(t).Admin(), w.options.Member)
 	w.start()
 	other.start()
 	one := w.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
@@ -103,7 +106,7 @@ func TestMember_OfTwoHubs(t *testing.T) {
 // applied before its definition.
 func TestDefinition_AndCustomResource(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldWithMember(t)
 	w.start()
 	definition := func(plural, kind string) string {
 		return `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: ` + plural +
@@ -153,9 +156,10 @@ func TestDefinition_AndCustomResource(t *testing.T) {
 
 // TestCleanup_Order checks that workloads are deleted before their configuration, and that the status names a
 // finalizer that blocks the deletion.
-func TestCleanup_Order(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestCleanup_Order(t *testing.T) { testkit.Virtual(t, testCleanupOrder) }
+
+func testCleanupOrder(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.start()
 	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"),
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: NS, finalizers: [example.com/hold]}}")+
@@ -175,11 +179,13 @@ func TestCleanup_Order(t *testing.T) {
 
 // TestWork_DeletedInUnusualWays checks Works that disappear in unusual ways.
 func TestWork_DeletedInUnusualWays(t *testing.T) {
-	t.Parallel()
 	spec := func(name string) string { return "{" + manifests(configMap(name, "{k: v}")) + "}" }
-	t.Run("the inventory is deleted", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
+	run := func(name string, test func(*testing.T, *world)) {
+		t.Run(name, func(t *testing.T) {
+			testkit.Virtual(t, func(t *testing.T) { test(t, newWorldInMemory(t)) })
+		})
+	}
+	run("the inventory is deleted", func(t *testing.T, w *world) {
 		w.start()
 		work := w.work("shop", spec("a"))
 		w.ready(work)
@@ -200,9 +206,7 @@ func TestWork_DeletedInUnusualWays(t *testing.T) {
 		w.gone(work)
 		require.Nil(t, w.read("ConfigMap", "a"))
 	})
-	t.Run("the inventory is deleted with its dependents", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
+	run("the inventory is deleted with its dependents", func(t *testing.T, w *world) {
 		w.start()
 		work := w.work("shop", spec("a"))
 		w.ready(work)
@@ -216,9 +220,7 @@ func TestWork_DeletedInUnusualWays(t *testing.T) {
 			return nil
 		})
 	})
-	t.Run("the finalizer is removed", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
+	run("the finalizer is removed", func(t *testing.T, w *world) {
 		w.start()
 		work := w.work("shop", spec("a"))
 		w.ready(work)
@@ -226,9 +228,7 @@ func TestWork_DeletedInUnusualWays(t *testing.T) {
 		w.awaitObjects(work, "ConfigMap a v")
 		w.orphaned(work, v1alpha1.ReasonWorkNotFound, 1)
 	})
-	t.Run("the finalizer is removed after the agent has begun to delete", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
+	run("the finalizer is removed after the agent has begun to delete", func(t *testing.T, w *world) {
 		w.start()
 		work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"),
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: NS, finalizers: [example.com/hold]}}")+
@@ -243,9 +243,7 @@ func TestWork_DeletedInUnusualWays(t *testing.T) {
 			return equal("true", fmt.Sprint(w.read("ConfigMap", "a") == nil && w.applied(work) == nil))
 		})
 	})
-	t.Run("the Work is created again at once", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
+	run("the Work is created again at once", func(t *testing.T, w *world) {
 		w.start()
 		work := w.work("shop", spec("a"))
 		w.ready(work)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-sdk/muster/internal/testkit"
+	"github.com/muster-sdk/muster/mustertest/apiserver"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/work/agent"
 	"github.com/muster-sdk/muster/work/crds"
@@ -37,8 +40,8 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "work", Nodes: 1
 
 func TestMain(m *testing.M) {
 	logf.SetLogger(logr.Discard())
-	_ = flag.Set("test.parallel", "8") // most of the time the tests wait
-	os.Exit(localplane.Run(m, &plane, &hub))
+	_ = flag.Set("test.parallel", "100") // tests on the plane mostly wait; testkit.Virtual limits the others
+	os.Exit(localplane.Run(m, &plane))
 }
 
 func newScheme(t testing.TB) *runtime.Scheme {
@@ -70,6 +73,7 @@ type world struct {
 	t        testing.TB
 	hub      client.Client
 	member   client.Client
+	server   *apiserver.Server // nil: a plane
 	options  agent.Options
 	toHub    *wire
 	toMember *wire // to the member
@@ -79,7 +83,7 @@ type world struct {
 
 var worlds atomic.Int32
 
-// newWorld returns a world on the shared plane.
+// newWorld returns a world whose hub and member are the shared plane.
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	config := plane.ForTest(t).Config()
@@ -88,11 +92,28 @@ func newWorld(t testing.TB) *world {
 	return worldOf(t, config, config)
 }
 
+// newWorldWithMember returns a world whose member is the shared plane and whose hub is an API server in memory, for
+// tests of objects on a member.
+func newWorldWithMember(t testing.TB) *world {
+	t.Helper()
+	config := plane.ForTest(t).Config()
+	installed.Do(func() { install(t, newClient(t, config)) })
+	return worldOf(t, newMemory(t).Admin(), config)
+}
+
+// newMemory returns an API server in memory with the definitions of a hub and a member.
+func newMemory(t testing.TB) *apiserver.Server {
+	t.Helper()
+	return testkit.Memory(t, newScheme(t), crds.InstallOnHub, crds.InstallOnMember)
+}
+
 // newWorldInMemory returns a world on an API server in memory, for tests in virtual time.
 func newWorldInMemory(t testing.TB) *world {
 	t.Helper()
-	config := testkit.Memory(t, newScheme(t), crds.InstallOnHub, crds.InstallOnMember).Admin()
-	return worldOf(t, config, config)
+	server := newMemory(t)
+	w := worldOf(t, server.Admin(), server.Admin())
+	w.server = server
+	return w
 }
 
 // worldOf returns a world on two planes with the definitions.
@@ -242,6 +263,26 @@ func (w *world) data(name, field string) string {
 	return value
 }
 
+// rolledOut waits for a Deployment and sets its status as its controller would after a rollout.
+func (w *world) rolledOut(name string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		deployment := &appsv1.Deployment{}
+		key := client.ObjectKey{Namespace: w.name, Name: name}
+		if err := w.member.Get(w.t.Context(), key, deployment); err != nil {
+			return err
+		}
+		replicas := *deployment.Spec.Replicas
+		deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: deployment.Generation, Replicas: replicas,
+			UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
+			Conditions: []appsv1.DeploymentCondition{
+				{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable"},
+				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+			}}
+		return w.member.Status().Update(w.t.Context(), deployment)
+	})
+}
+
 // patch edits an object of the member as a user would.
 func (w *world) patch(object client.Object, text string) {
 	w.t.Helper()
@@ -294,15 +335,3 @@ func resource(group, version, name string) schema.GroupVersionResource {
 func list() metav1.ListOptions { return metav1.ListOptions{} }
 
 func replace(text, old, with string) string { return strings.ReplaceAll(text, old, with) }
-
-var hub = localplane.Shared{Options: localplane.Options{Name: "otherhub"}}
-
-// ownHub returns another plane, which no other test changes.
-func ownHub(t testing.TB) *localplane.Plane {
-	t.Helper()
-	p := hub.ForTest(t)
-	installedOnHub.Do(func() { install(t, newClient(t, p.Config())) })
-	return p
-}
-
-var installedOnHub sync.Once

@@ -12,14 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 // TestAdditions checks additions of other clients to an object: they stay, are reported on the hub, or are removed,
 // as the Work requires.
-func TestAdditions(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestAdditions(t *testing.T) { testkit.Virtual(t, testAdditions) }
+
+func testAdditions(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.start()
 	spec := func(policy string) string {
 		return "{" + manifests(deployment, configMap("a", "{k: v}")) + comma(policy) + "}"
@@ -60,9 +62,6 @@ func TestAdditions(t *testing.T) {
 
 // TestPolicies checks the effect of each mode and policy on an object, and the status on the hub.
 func TestPolicies(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.start()
 	const fine = "Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired"
 	for _, test := range []struct {
 		reason string
@@ -199,10 +198,9 @@ func TestPolicies(t *testing.T) {
 			}
 			return r
 		}, strings.ToLower(test.reason))
-		t.Run(test.reason, func(t *testing.T) {
-			t.Parallel()
-			w := *w
-			w.t = t
+		run := func(t *testing.T) {
+			w := newWorldInMemory(t)
+			w.start()
 			named := func(text string) string { return strings.ReplaceAll(text, "NAME", name) }
 			if test.before != "" {
 				w.create(w.member, configMap(name, "{k: "+test.before+"}"))
@@ -238,6 +236,7 @@ func TestPolicies(t *testing.T) {
 				require.NotContains(t, after.GetLabels(), v1alpha1.AppliedLabel)
 			}
 			require.NoError(t, client.IgnoreNotFound(w.member.Delete(context.Background(), w.manifest(configMap(name, "{}")))))
-		})
+		}
+		t.Run(test.reason, func(t *testing.T) { testkit.Virtual(t, run) })
 	}
 }

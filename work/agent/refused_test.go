@@ -11,14 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 // TestRefused checks invalid manifests, each next to a valid one.
 func TestRefused(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.start()
 	for i, test := range []struct {
 		reason    string
 		manifests []string
@@ -62,10 +60,8 @@ func TestRefused(t *testing.T) {
 			[]string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: NS}, daat: {}}"}, "",
 			"Rejected: The API server of the member rejected the object: failed to create typed patch object"},
 	} {
-		t.Run(test.reason, func(t *testing.T) {
-			t.Parallel()
-			w := *w
-			w.t = t
+		run := func(t *testing.T, w *world) {
+			w.start()
 			good := fmt.Sprintf("good%d", i)
 			spec := "{" + manifests(append(test.manifests, configMap(good, "{k: v}"))...)
 			if test.options != "" {
@@ -94,15 +90,25 @@ func TestRefused(t *testing.T) {
 			w.delete(work)
 			w.gone(work)
 			require.Nil(t, w.read("ConfigMap", good))
+		}
+		t.Run(test.reason, func(t *testing.T) {
+			// The member of these cases is a plane: the messages are those of its API server.
+			if strings.HasPrefix(test.want, "Rejected: ") || strings.HasPrefix(test.want, "Failed: ") {
+				t.Parallel()
+				run(t, newWorldWithMember(t))
+				return
+			}
+			testkit.Virtual(t, func(t *testing.T) { run(t, newWorldInMemory(t)) })
 		})
 	}
 }
 
 // TestRefused_WorkTooLong checks that a Work which is too long is rejected, and that its existing objects stay: no user
 // removed them from the Work.
-func TestRefused_WorkTooLong(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestRefused_WorkTooLong(t *testing.T) { testkit.Virtual(t, testRefusedWorkTooLong) }
+
+func testRefusedWorkTooLong(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.start()
 	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
 	w.ready(work)
@@ -130,9 +136,10 @@ func sizeOf(work *v1alpha1.Work) int {
 }
 
 // TestSecrets_AreNotInStatus checks that no value of a Secret gets into a status, regardless of the requested feedback.
-func TestSecrets_AreNotInStatus(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestSecrets_AreNotInStatus(t *testing.T) { testkit.Virtual(t, testSecretsAreNotInStatus) }
+
+func testSecretsAreNotInStatus(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.start()
 	work := w.work("shop", "{"+manifests(secret("s"))+`, apply: {drift: Report}, manifestOptions: [{select: {kind: Secret},
 		readiness: {cel: 'object.data.password == "x"'}, feedback: [{name: all, jsonPath: .metadata.labels},

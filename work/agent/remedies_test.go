@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -44,9 +45,10 @@ func findManifestCondition(work *v1alpha1.Work, ordinal int, kind string) metav1
 
 // TestDisabled checks that an administrator of the member can stop applies and deletions of an object by an
 // annotation: the hub reports it, other objects are still applied, and the removal of the annotation ends it.
-func TestDisabled(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestDisabled(t *testing.T) { testkit.Virtual(t, testDisabled) }
+
+func testDisabled(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.start()
 	spec := func(value string) string {
 		return "{" + manifests(configMap("a", "{k: "+value+"}"), configMap("b", "{k: "+value+"}")) + "}"
@@ -100,9 +102,10 @@ func TestDisabled(t *testing.T) {
 
 // TestRecreate checks a Work that changes an immutable Secret: it is rejected, with a message that names the field,
 // until the Work permits that the object is deleted and created again.
-func TestRecreate(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestRecreate(t *testing.T) { testkit.Virtual(t, testRecreate) }
+
+func testRecreate(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.start()
 	spec := func(value, options string) string {
 		secret := "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: NS}, immutable: true, " +
@@ -124,7 +127,7 @@ func TestRecreate(t *testing.T) {
 // failure also after the Job was deleted and after a restart.
 func TestJob_FailedAndDeletedByTTL(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldWithMember(t)
 	stop := w.start()
 	work := w.work("migration", "{"+manifests(jobOnce, configMap("a", "{k: v}"))+"}")
 	w.eventually(w.failPods)
@@ -176,7 +179,7 @@ func (w *world) failPods() error {
 // reported as successful, and that a Job which a user deletes while it runs has failed.
 func TestJob_EndedWhileAgentIsStopped(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldWithMember(t)
 	stop := w.start()
 	hasAvailable := func(work *v1alpha1.Work, status metav1.ConditionStatus, message string) func() error {
 		return func() error {
@@ -214,8 +217,11 @@ func TestJob_EndedWhileAgentIsStopped(t *testing.T) {
 // TestRejected_IsNotSentAgainWhenOtherObjectsChange checks that a rejected manifest is not sent again each time another
 // object of its Work changes.
 func TestRejected_IsNotSentAgainWhenOtherObjectsChange(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+	testkit.Virtual(t, testRejectedIsNotSentAgainWhenOtherObjectsChange)
+}
+
+func testRejectedIsNotSentAgainWhenOtherObjectsChange(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.start()
 	const bad = "{apiVersion: v1, kind: Service, metadata: {name: bad, namespace: NS}, spec: {ports: [{port: 99999}]}}"
 	work := w.work("shop", "{"+manifests(bad, configMap("busy", "{k: v}"))+

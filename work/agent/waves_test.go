@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -13,9 +14,10 @@ const job = `{apiVersion: batch/v1, kind: Job, metadata: {name: NAME, namespace:
 	`{restartPolicy: Never, containers: [{name: c, image: busybox}]}}}}`
 
 // TestWaves checks a wave that waits until the one before is ready by a rule in CEL.
-func TestWaves(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestWaves(t *testing.T) { testkit.Virtual(t, testWaves) }
+
+func testWaves(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.start()
 	spec := func(last string) string {
 		return "{" + manifests(configMap("first", "{k: v}"), configMap("last", "{k: "+last+"}")) +
@@ -62,9 +64,10 @@ func TestWaves(t *testing.T) {
 }
 
 // TestSuspend checks that a suspended Work changes nothing, reports its differences, and is resumed.
-func TestSuspend(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestSuspend(t *testing.T) { testkit.Virtual(t, testSuspend) }
+
+func testSuspend(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.start()
 	work := w.work("shop", "{suspend: true, "+manifests(configMap("a", "{k: v}"))+"}")
 	w.awaitStatus(work, "0/1 Applied=False/Suspended Available=False/NotApplied Progressing=False/Suspended "+
@@ -104,7 +107,7 @@ func TestSuspend(t *testing.T) {
 // TestComplete checks that a Work completes with its Jobs.
 func TestComplete(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldWithMember(t)
 	w.start()
 	named := func(name string) string { return replace(job, "NAME", name) }
 	kept := w.work("kept", "{"+manifests(named("kept"), configMap("a", "{k: v}"))+"}")
