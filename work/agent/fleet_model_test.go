@@ -941,9 +941,10 @@ func (m *fleetModel) walk(bound fleetBound, limit int) (reached int, problem str
 		w.number(start, -1, 0)
 	}
 	rests := map[fleet]bool{}
+	var rest, next fleet // allocated once, because the steps take pointers
 	for i := int32(0); int(i) < len(w.states) && int(i) < limit; i++ {
 		f := w.states[i]
-		rest := f
+		rest = f
 		rest.users, rest.faults = 0, 0
 		if !rests[rest] {
 			rests[rest] = true
@@ -953,7 +954,7 @@ func (m *fleetModel) walk(bound fleetBound, limit int) (reached int, problem str
 			}
 		}
 		for n, s := range fleetSteps {
-			next := f
+			next = f
 			if !s.do(m, &next) || next == f {
 				continue
 			}
