@@ -126,7 +126,7 @@ func (w *world) burst(works []*v1alpha1.Work) time.Duration {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
-	hub, err := client.NewWithWatch(w.options.Hub, client.Options{Scheme: newScheme(w.t)})
+	hub, err := client.NewWithWatch(w.options.Hub, client.Options{Scheme: scheme})
 	require.NoError(w.t, err)
 	open := func() watch.Interface {
 		changes, err := hub.Watch(ctx, &v1alpha1.WorkList{}, client.InNamespace(w.options.Namespace))

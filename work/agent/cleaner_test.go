@@ -74,7 +74,7 @@ func testCleaner(t *testing.T, action v1alpha1.DeleteAction) {
 func TestCleaner_DefinitionMissing(t *testing.T) { testkit.Virtual(t, testCleanerDefinitionMissing) }
 
 func testCleanerDefinitionMissing(t *testing.T) {
-	bare := testkit.Memory(t, newScheme(t))
+	bare := testkit.Memory(t, scheme)
 	cleaner, err := agent.NewCleaner(agent.Options{Member: bare.Admin()})
 	require.NoError(t, err)
 	remains := func(action v1alpha1.DeleteAction) string {

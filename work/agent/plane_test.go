@@ -17,15 +17,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-sdk/muster/internal/testkit"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/apiserver"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/work/agent"
@@ -44,17 +43,12 @@ func TestMain(m *testing.M) {
 	os.Exit(localplane.Run(m, &plane))
 }
 
-func newScheme(t testing.TB) *runtime.Scheme {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	require.NoError(t, clientgoscheme.AddToScheme(scheme))
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	return scheme
-}
+// scheme has the kinds of Kubernetes and of Works.
+var scheme = mustertest.Scheme(v1alpha1.AddToScheme)
 
 func newClient(t testing.TB, config *rest.Config) client.Client {
 	t.Helper()
-	c, err := client.New(config, client.Options{Scheme: newScheme(t)})
+	c, err := client.New(config, client.Options{Scheme: scheme})
 	require.NoError(t, err)
 	return c
 }
@@ -104,7 +98,7 @@ func newWorldWithMember(t testing.TB) *world {
 // newMemory returns an API server in memory with the definitions of a hub and a member.
 func newMemory(t testing.TB) *apiserver.Server {
 	t.Helper()
-	return testkit.Memory(t, newScheme(t), crds.InstallOnHub, crds.InstallOnMember)
+	return testkit.Memory(t, scheme, crds.InstallOnHub, crds.InstallOnMember)
 }
 
 // newWorldInMemory returns a world on an API server in memory, for tests in virtual time.
