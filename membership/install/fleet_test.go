@@ -23,7 +23,8 @@ import (
 // TestInstallByFleet installs an agent through a fleet, from a Secret with a kubeconfig to the join and the leave. The
 // kubeconfig is removed after the join, and created again for the leave.
 func TestInstallByFleet(t *testing.T) {
-	h := startHub(t, install.Options{Installer: manifests(t, "1")})
+	p := plane.ForTest(t)
+	h := startHub(t, p, install.Options{Installer: manifests(t, "1")})
 	ctx := t.Context()
 	mustertest.StartManager(t, h.plane.Config(), manager.Options{Scheme: newScheme()}, func(mgr manager.Manager) error {
 		_, err := fleet.SetupWithManager(mgr, fleet.Options{Runners: []fleet.Runner{h.runner}})
@@ -32,7 +33,7 @@ func TestInstallByFleet(t *testing.T) {
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.ConnectionNamespace}}
 	require.NoError(t, client.IgnoreAlreadyExists(h.client.Create(ctx, namespace)))
-	data, err := os.ReadFile(h.plane.Kubeconfig())
+	data, err := os.ReadFile(p.Kubeconfig())
 	require.NoError(t, err)
 	secret := func() *corev1.Secret {
 		return &corev1.Secret{

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
@@ -35,7 +36,8 @@ func TestInstallAndLeave(t *testing.T) {
 		}
 		return membership.Acceptance{Decision: membership.Deny, Reason: "None of ours."}, nil
 	})
-	h := startHub(t, install.Options{Installer: manifests(t, "1")}, func(o *hub.Options) { o.Acceptor = bySite })
+	h := startHub(t, plane.ForTest(t), install.Options{Installer: manifests(t, "1")},
+		func(o *hub.Options) { o.Acceptor = bySite })
 	ctx := t.Context()
 	cluster := h.member(func(m *v1alpha1.MemberCluster) { m.Spec.Accepted, m.Spec.ClusterID = nil, "" })
 	toMember := &counter{}
@@ -93,7 +95,7 @@ func TestInstallAndLeave(t *testing.T) {
 func startHubAgain(h *testHub, options install.Options, change ...func(*hub.Options)) *testHub {
 	h.t.Helper()
 	h.stop()
-	return startHub(h.t, options, change...)
+	return startHub(h.t, h.plane, options, change...)
 }
 
 func (h *testHub) token(cluster *v1alpha1.MemberCluster) *v1alpha1.JoinToken {
@@ -125,8 +127,12 @@ func (h *testHub) quiet() {
 
 // TestReinstall checks the reasons for another installation, and that the member keeps its identity.
 func TestReinstall(t *testing.T) {
+	testkit.Virtual(t, testReinstall)
+}
+
+func testReinstall(t *testing.T) {
 	extra := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "testreinstall", Name: "extra"}}
-	h := startHub(t, install.Options{Installer: manifests(t, "1", extra)})
+	h := startHub(t, newMemory(t), install.Options{Installer: manifests(t, "1", extra)})
 	cluster := h.member(unchanged)
 	stop := h.connect(cluster, h.plane.Config())
 	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
@@ -150,7 +156,7 @@ func TestReinstall(t *testing.T) {
 
 	// A hub with another bundle, whose manifests have one object less.
 	stop()
-	authority := h.plane.Config().CAData
+	_, authority := endpoint(h.plane)
 	next := startHubAgain(h,
 		install.Options{Installer: manifests(t, "2"), CA: bytes.Join([][]byte{authority, authority}, []byte("\n"))})
 	next.connect(cluster, next.plane.Config())
@@ -177,7 +183,11 @@ func TestReinstall(t *testing.T) {
 // TestJoinModeChanged checks that a change of the join mode ends the installation, and that the agent stays on the
 // member, also after a leave.
 func TestJoinModeChanged(t *testing.T) {
-	h := startHub(t, install.Options{Installer: manifests(t, "1")})
+	testkit.Virtual(t, testJoinModeChanged)
+}
+
+func testJoinModeChanged(t *testing.T) {
+	h := startHub(t, newMemory(t), install.Options{Installer: manifests(t, "1")})
 	cluster := h.member(unchanged)
 	stop := h.connect(cluster, h.plane.Config())
 	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
@@ -205,6 +215,10 @@ func TestJoinModeChanged(t *testing.T) {
 
 // TestFailedInstallation checks that a failed installation is reported and retried, also by another hub.
 func TestFailedInstallation(t *testing.T) {
+	testkit.Virtual(t, testFailedInstallation)
+}
+
+func testFailedInstallation(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
 	var bootstraps atomic.Int64
@@ -216,7 +230,7 @@ func TestFailedInstallation(t *testing.T) {
 		}
 		return inner.Install(ctx, target)
 	})
-	h := startHub(t, install.Options{Installer: failing})
+	h := startHub(t, newMemory(t), install.Options{Installer: failing})
 	cluster := h.member(unchanged)
 	stop := h.connect(cluster, h.plane.Config())
 	cluster = h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstallFailed)
@@ -242,7 +256,11 @@ func TestFailedInstallation(t *testing.T) {
 
 // TestClusterOfAnotherMember checks that the cluster of another member is not changed.
 func TestClusterOfAnotherMember(t *testing.T) {
-	h := startHub(t, install.Options{Installer: manifests(t, "1")})
+	testkit.Virtual(t, testClusterOfAnotherMember)
+}
+
+func testClusterOfAnotherMember(t *testing.T) {
+	h := startHub(t, newMemory(t), install.Options{Installer: manifests(t, "1")})
 	ctx := t.Context()
 	first := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "first"},
 		Spec: v1alpha1.MemberClusterSpec{ClusterID: "id-testclusterofanothermember"}}
@@ -279,7 +297,11 @@ func TestClusterOfAnotherMember(t *testing.T) {
 // TestAccessRevoked checks that the hub's access to the member can be revoked after the join: the agent continues, and
 // the leave does not wait for the removal of the installed objects.
 func TestAccessRevoked(t *testing.T) {
-	h := startHub(t, install.Options{Installer: manifests(t, "1")})
+	testkit.Virtual(t, testAccessRevoked)
+}
+
+func testAccessRevoked(t *testing.T) {
+	h := startHub(t, newMemory(t), install.Options{Installer: manifests(t, "1")})
 	ctx := t.Context()
 	access := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: h.namespace + "-access"},
@@ -320,7 +342,11 @@ func TestAccessRevoked(t *testing.T) {
 // TestForcedLeave checks that an agent that does not run during a forced leave keeps the objects that it needs to
 // clean up later.
 func TestForcedLeave(t *testing.T) {
-	h := startHub(t, install.Options{Installer: manifests(t, "1")})
+	testkit.Virtual(t, testForcedLeave)
+}
+
+func testForcedLeave(t *testing.T) {
+	h := startHub(t, newMemory(t), install.Options{Installer: manifests(t, "1")})
 	cluster := h.member(func(m *v1alpha1.MemberCluster) { m.Spec.Leave.DeadlineSeconds = 2 })
 	h.connect(cluster, h.plane.Config())
 	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)

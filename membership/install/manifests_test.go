@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/install"
 	"github.com/muster-sdk/muster/membership/registration"
@@ -43,13 +44,18 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 // TestManifests checks that shared objects are used, and are removed neither for other owners nor while they are in
 // use.
 func TestManifests(t *testing.T) {
-	ctx, p := t.Context(), planes.ForTest(t)
+	testkit.Virtual(t, testManifests)
+}
+
+func testManifests(t *testing.T) {
+	ctx, p := t.Context(), newMemory(t)
+	server, ca := endpoint(p)
 	c, err := client.New(p.Config(), client.Options{Scheme: newScheme()})
 	require.NoError(t, err)
 	lamp := parse(t, "{apiVersion: example.com/v1, kind: Lamp, metadata: {name: desk}}")
 	installer := manifests(t, "1", parse(t, definition), lamp)
 	bootstrap := &registration.Bootstrap{
-		Server: p.Config().Host, CA: p.Config().CAData, Token: "token", TokenName: "token", Key: make([]byte, 32),
+		Server: server, CA: ca, Token: "token", TokenName: "token", Key: make([]byte, 32),
 		Namespace: "muster-registration",
 	}
 	target := install.Target{Config: p.Config(), Bootstrap: bootstrap,
@@ -101,7 +107,7 @@ func versions(t *testing.T, c client.Client) map[string]string {
 // TestPermissions checks that the roles contain no more permissions than necessary. All other tests show that they are
 // sufficient.
 func TestPermissions(t *testing.T) {
-	h := startHub(t, install.Options{Installer: manifests(t, "1")})
+	h := startHub(t, plane.ForTest(t), install.Options{Installer: manifests(t, "1")})
 	h.stop()
 	c, err := client.New(h.user("muster-install", "rbac/role.yaml"), client.Options{Scheme: newScheme()})
 	require.NoError(t, err)
@@ -126,7 +132,7 @@ func TestPermissions(t *testing.T) {
 
 // TestMissing checks that Missing returns nothing only when the workloads are rolled out as last applied.
 func TestMissing(t *testing.T) {
-	ctx, p := t.Context(), planes.ForTest(t)
+	ctx, p := t.Context(), plane.ForTest(t)
 	c, err := client.New(p.Config(), client.Options{Scheme: newScheme()})
 	require.NoError(t, err)
 	with := func(replicas string) *install.Manifests {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/crds"
@@ -30,17 +32,17 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/apiserver"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// planes are hub and member at the same time. Each test installs objects in a separate namespace. Tests run in
-// parallel, each on one plane, because they mostly wait for Leases and rollouts. The definitions are installed before
-// the garbage collector starts, because it discovers later ones only twice a minute, and a JoinToken is not replaced
-// before the Secret of the former one is deleted.
-var planes = localplane.NewPool(3, localplane.Options{
-	Name: "install", Prepare: mustertest.Prepare(newScheme(), crds.Install)})
+// plane is hub and member at the same time. Each test installs objects in a separate namespace. The definitions are
+// installed before the garbage collector starts, because it discovers later ones only twice a minute, and a JoinToken
+// is not replaced before the Secret of the former one is deleted.
+var plane = localplane.Shared{Options: localplane.Options{
+	Name: "install", Prepare: mustertest.Prepare(newScheme(), crds.Install)}}
 
-func TestMain(m *testing.M) { mustertest.Main(m, planes.Shared()...) }
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 const (
 	timeout  = 3 * time.Minute
@@ -49,10 +51,53 @@ const (
 
 func newScheme() *runtime.Scheme { return mustertest.Scheme(v1alpha1.AddToScheme) }
 
+// An apiServer is a control plane or an API server in memory.
+type apiServer interface {
+	Config() *rest.Config
+	User(name string, groups ...string) *rest.Config
+}
+
+// memoryServer is an API server in memory, for tests in virtual time.
+type memoryServer struct{ server *apiserver.Server }
+
+func newMemory(t testing.TB) memoryServer {
+	t.Helper()
+	return memoryServer{testkit.Memory(t, newScheme(), crds.Install)}
+}
+
+// Config returns the config of an administrator.
+func (m memoryServer) Config() *rest.Config { return m.server.Admin() }
+
+// User returns the config of a user in these groups.
+func (m memoryServer) User(name string, groups ...string) *rest.Config {
+	return m.server.Config(name, groups...)
+}
+
+// endpoint returns the address and the certificate authority of an API server.
+func endpoint(p apiServer) (server string, ca []byte) {
+	if memory, ok := p.(memoryServer); ok {
+		return memory.server.URL(), memory.server.CertificateAuthority()
+	}
+	config := p.Config()
+	return config.Host, config.CAData
+}
+
+// address sets the address for agents in the options of a hub on a server in memory, whose configs contain none.
+func address(p apiServer, options *install.Options) {
+	if _, ok := p.(memoryServer); !ok {
+		return
+	}
+	server, ca := endpoint(p)
+	options.Server = server
+	if options.CA == nil {
+		options.CA = ca
+	}
+}
+
 // testHub is a hub whose user has only the generated roles of the hub and of this package.
 type testHub struct {
 	t         *testing.T
-	plane     *localplane.Plane
+	plane     apiServer
 	client    client.Client // of an administrator
 	namespace string        // on the member
 	runner    *install.Runner
@@ -60,15 +105,15 @@ type testHub struct {
 	stop      func()
 }
 
-// startHub starts a hub on the plane. Several hubs can run one after the other.
-func startHub(t *testing.T, options install.Options, change ...func(*hub.Options)) *testHub {
+// startHub starts a hub on an API server. Several hubs can run one after the other.
+func startHub(t *testing.T, p apiServer, options install.Options, change ...func(*hub.Options)) *testHub {
 	t.Helper()
-	p := planes.ForTest(t)
 	c := mustertest.Client(t, p.Config(), newScheme(), crds.Install)
 	h := &testHub{t: t, plane: p, client: c, requests: &counter{}}
 	h.namespace = strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
+	address(p, &options)
 	config := h.requests.wrap(h.user("muster-hub", "../hub/rbac/role.yaml", "rbac/role.yaml"))
-	h.stop = mustertest.StartManager(t, config, manager.Options{Scheme: newScheme()},
+	h.stop = h.start(config,
 		func(mgr manager.Manager) (err error) {
 			h.runner, err = install.New(mgr, options)
 			return err
@@ -80,6 +125,22 @@ func startHub(t *testing.T, options install.Options, change ...func(*hub.Options
 			return hub.SetupWithManager(mgr, hubOptions)
 		})
 	return h
+}
+
+// start starts a manager, and returns a function that stops it after it has processed all events, also at the end of
+// the test. A watch of metadata of controller-runtime never ends if it stops while an event is pending, and a test in
+// virtual time fails if a goroutine is left.
+func (h *testHub) start(config *rest.Config, setups ...func(manager.Manager) error) (stop func()) {
+	h.t.Helper()
+	end := mustertest.StartManager(h.t, config, manager.Options{Scheme: newScheme()}, setups...)
+	if _, ok := h.plane.(memoryServer); !ok {
+		return end
+	}
+	h.t.Cleanup(synctest.Wait)
+	return func() {
+		synctest.Wait()
+		end()
+	}
 }
 
 // user returns the config of a user who has only the roles in some files.
@@ -135,10 +196,13 @@ func (h *testHub) connect(cluster *v1alpha1.MemberCluster, config *rest.Config) 
 func (h *testHub) agent(clusterID string, changes ...func(*agent.Options)) (stop func()) {
 	h.t.Helper()
 	options := agent.Options{Namespace: h.namespace, ClusterID: clusterID}
+	if memory, ok := h.plane.(memoryServer); ok {
+		options.HubConfig = func(config *rest.Config) { config.Dial = memory.server.DialContext }
+	}
 	for _, change := range changes {
 		change(&options)
 	}
-	return mustertest.StartManager(h.t, h.plane.Config(), manager.Options{Scheme: newScheme()},
+	return h.start(h.plane.Config(),
 		func(mgr manager.Manager) error { return agent.SetupWithManager(mgr, options) })
 }
 

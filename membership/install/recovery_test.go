@@ -13,8 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/install"
@@ -25,10 +25,14 @@ import (
 // TestCredentialExpired checks a member that was off for so long that the agent's credential and its bootstrap
 // credential have expired. It joins again with the same identity.
 func TestCredentialExpired(t *testing.T) {
+	testkit.Virtual(t, testCredentialExpired)
+}
+
+func testCredentialExpired(t *testing.T) {
 	const month = 30 * 24 * time.Hour // new tokens must be valid at the time of the shifted clock
 	clock := &mustertest.Clock{}
 	options := install.Options{Installer: manifests(t, "1"), TokenTTL: month, Clock: clock}
-	h := startHub(t, options)
+	h := startHub(t, newMemory(t), options)
 	cluster := h.member(unchanged)
 	stop := h.connect(cluster, h.plane.Config())
 	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
@@ -89,14 +93,12 @@ func TestCredentialExpired(t *testing.T) {
 	next.gone(&corev1.Namespace{}, "", next.namespace)
 }
 
-// endTokens deletes a ServiceAccount and waits until the API server refuses its tokens. The API server remembers for
-// ten seconds that a token was valid: an agent that returned within this time would still connect with its token. The
-// token of this check is first used after all others.
+// endTokens deletes a ServiceAccount and waits until the API server refuses its tokens.
 func (h *testHub) endTokens(account *corev1.ServiceAccount) {
 	h.t.Helper()
 	request := &authenticationv1.TokenRequest{}
 	require.NoError(h.t, h.client.SubResource("token").Create(h.t.Context(), account, request))
-	config := rest.AnonymousClientConfig(h.plane.Config())
+	config := h.plane.User("")
 	config.BearerToken = request.Status.Token
 	user, err := kubernetes.NewForConfig(config)
 	require.NoError(h.t, err)

@@ -83,20 +83,21 @@ func reasonOf(cluster *v1alpha1.MemberCluster) string {
 }
 
 // startInstaller starts a hub that only installs agents: the test sets the health of the members.
-func startInstaller(t *testing.T, options install.Options, over ...transport.WrapperFunc) *testHub {
+func startInstaller(t *testing.T, p apiServer, options install.Options, over ...transport.WrapperFunc) *testHub {
 	t.Helper()
-	p := planes.ForTest(t)
 	h := &testHub{t: t, plane: p, client: mustertest.Client(t, p.Config(), newScheme(), crds.Install),
 		requests: &counter{}}
+	address(p, &options)
+	tokens := jointoken.Options{Server: options.Server, CA: options.CA}
 	config := h.requests.wrap(h.user("muster-hub", "../hub/rbac/role.yaml", "rbac/role.yaml"))
 	for _, each := range over {
 		config.Wrap(each)
 	}
-	h.stop = mustertest.StartManager(t, config, manager.Options{Scheme: newScheme()},
+	h.stop = h.start(config,
 		func(mgr manager.Manager) (err error) {
 			h.runner, err = install.New(mgr, options)
 			return err
-		}, func(mgr manager.Manager) error { return jointoken.SetupWithManager(mgr, jointoken.Options{}) })
+		}, func(mgr manager.Manager) error { return jointoken.SetupWithManager(mgr, tokens) })
 	return h
 }
 
@@ -157,12 +158,16 @@ func (h *testHub) annotate(member, key, value string) {
 // TestRollout checks that another revision is installed on one member first, and on the others when the first is
 // healthy.
 func TestRollout(t *testing.T) {
+	testkit.Virtual(t, testRollout)
+}
+
+func testRollout(t *testing.T) {
 	const waiting, unhealthy, installed = v1alpha1.ReasonInstallWaiting, v1alpha1.ReasonAgentNotHealthy,
 		v1alpha1.ReasonInstalled
 	inner := &fakeInstaller{revision: "2", missing: map[string]string{"roll-a": "its image is not there"},
 		installs: map[string]int{}}
 	options := install.Options{Installer: inner, Concurrent: 2, HealthyWithin: 8 * time.Second}
-	h := startInstaller(t, options)
+	h := startInstaller(t, newMemory(t), options)
 	inner.client = h.client
 	members := h.installedMembers("roll-a", "roll-b", "roll-c", "roll-d", "roll-e")
 	connect := func(h *testHub, members ...*v1alpha1.MemberCluster) {
@@ -181,7 +186,7 @@ func TestRollout(t *testing.T) {
 
 	// A hub that restarts has the same state. Requests and new members do not wait.
 	h.stop()
-	h = startInstaller(t, options)
+	h = startInstaller(t, h.plane, options)
 	connect(h, members...)
 	h.annotate("roll-e", membership.InstallRequestAnnotation, "now")
 	h.requireReasons(map[string]string{"roll-e": installed})
@@ -209,12 +214,17 @@ func TestRollout(t *testing.T) {
 // TestRolloutOverCrashes ends a hub at its first write, the next one at its second, and so on: installations in
 // progress continue, and no others begin.
 func TestRolloutOverCrashes(t *testing.T) {
+	testkit.Virtual(t, testRolloutOverCrashes)
+}
+
+func testRolloutOverCrashes(t *testing.T) {
 	const ends = 6
 	inner := &fakeInstaller{revision: "3", installs: map[string]int{}}
+	p := newMemory(t)
 	var members []*v1alpha1.MemberCluster
 	for at := 1; at <= ends+1; at++ {
 		crash := mustertest.NewCrash(at%(ends+1), []mustertest.Loss{mustertest.ResponseLost, mustertest.RequestLost}[at%2])
-		h := startInstaller(t, install.Options{Installer: inner, Concurrent: 2}, crash.Wrap)
+		h := startInstaller(t, p, install.Options{Installer: inner, Concurrent: 2}, crash.Wrap)
 		if inner.client = h.client; members == nil {
 			members = h.installedMembers("crash-a", "crash-b", "crash-c", "crash-d")
 		}
