@@ -10,13 +10,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
 )
 
 func TestAccept(t *testing.T) {
-	f := newFleet(t)
+	testkit.Virtual(t, testAccept)
+}
+
+func testAccept(t *testing.T) {
+	f := newFleet(t, newMemory(t))
 	f.run()
 	ctx := t.Context()
 	none := DecideOptions{}
@@ -26,7 +31,7 @@ func TestAccept(t *testing.T) {
 	var invalid *membership.InvalidError
 	require.ErrorAs(t, err, &invalid)
 
-	require.NoError(t, Register(ctx, f.config, f.token(v1alpha1.JoinTokenSpec{}), RegisterOptions{}))
+	require.NoError(t, Register(ctx, f.config, f.token(v1alpha1.JoinTokenSpec{}), RegisterOptions{HubConfig: f.connect}))
 	f.runAgent("north", nil)
 	var request v1alpha1.JoinRequest
 	mustertest.Holds(f.t, timeLimit, "the request is pending", func() bool {
@@ -40,7 +45,8 @@ func TestAccept(t *testing.T) {
 	again := f.token(v1alpha1.JoinTokenSpec{})
 	mustertest.Holds(f.t, timeLimit, "Register reports the missing acceptance", func() bool {
 		var timeout *TimeoutError
-		require.ErrorAs(t, Register(ctx, f.config, again, RegisterOptions{Wait: time.Second}), &timeout)
+		require.ErrorAs(t,
+			Register(ctx, f.config, again, RegisterOptions{HubConfig: f.connect, Wait: time.Second}), &timeout)
 		return strings.Contains(timeout.Reason, "spec.accepted")
 	})
 
@@ -61,7 +67,11 @@ func TestAccept(t *testing.T) {
 
 // TestAccept_PendingRequests checks requests that are pending for other reasons than acceptance.
 func TestAccept_PendingRequests(t *testing.T) {
-	f := newFleet(t)
+	testkit.Virtual(t, testAcceptPendingRequests)
+}
+
+func testAcceptPendingRequests(t *testing.T) {
+	f := newFleet(t, newMemory(t))
 	for _, test := range []struct {
 		reason string
 		name   string

@@ -10,6 +10,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/internal/agentstate"
 	"github.com/muster-sdk/muster/membership/lifecycle"
@@ -99,11 +100,15 @@ func TestJoinProgress_OldRejections(t *testing.T) {
 // TestRegister_Rejections registers a cluster that its hub rejects, for one reason after the other, until the hub
 // accepts it.
 func TestRegister_Rejections(t *testing.T) {
-	f := newFleet(t)
+	testkit.Virtual(t, testRegisterRejections)
+}
+
+func testRegisterRejections(t *testing.T) {
+	f := newFleet(t, newMemory(t))
 	f.run()
 	ctx := t.Context()
 	bootstrap := f.token(v1alpha1.JoinTokenSpec{})
-	wait := RegisterOptions{Wait: timeLimit}
+	wait := RegisterOptions{HubConfig: f.connect, Wait: timeLimit}
 	named := &v1alpha1.MemberCluster{}
 	named.Name, named.Spec.ClusterID = "refused-east", "another"
 	f.create(named)
@@ -111,7 +116,8 @@ func TestRegister_Rejections(t *testing.T) {
 	err := Register(ctx, f.config, bootstrap, wait)
 	require.ErrorIs(t, err, ErrNameTaken)
 	require.ErrorContains(t, err, "belongs to another cluster")
-	require.ErrorIs(t, Register(ctx, f.config, bootstrap, RegisterOptions{Wait: time.Second}), ErrNameTaken,
+	require.ErrorIs(t,
+		Register(ctx, f.config, bootstrap, RegisterOptions{HubConfig: f.connect, Wait: time.Second}), ErrNameTaken,
 		"the stored rejection applies")
 
 	// The name is free now, but the agent has not retried yet. Another member now has the cluster ID.
@@ -141,12 +147,16 @@ func TestRegister_Rejections(t *testing.T) {
 
 // TestRegister_UnusableToken registers a cluster with a token of another cluster ID, and then with another one.
 func TestRegister_UnusableToken(t *testing.T) {
-	f := newFleet(t)
+	testkit.Virtual(t, testRegisterUnusableToken)
+}
+
+func testRegisterUnusableToken(t *testing.T) {
+	f := newFleet(t, newMemory(t))
 	f.run()
 	ctx := t.Context()
 	used := f.token(v1alpha1.JoinTokenSpec{ClusterID: "another"})
 	f.runAgent("used-up", nil)
-	wait := RegisterOptions{Wait: timeLimit}
+	wait := RegisterOptions{HubConfig: f.connect, Wait: timeLimit}
 	require.ErrorIs(t, Register(ctx, f.config, used, wait), ErrExpired)
 	require.NoError(t, Register(ctx, f.config, f.token(v1alpha1.JoinTokenSpec{AutoAccept: true}), wait),
 		"the rejection of the other token does not apply")

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/mustertest"
 )
@@ -30,7 +31,11 @@ func TestAgentSecrets_Names(t *testing.T) {
 
 // TestAgentSecret finds agents of other hubs, with and without permission to list Secrets.
 func TestAgentSecret(t *testing.T) {
-	f := newFleet(t)
+	testkit.Virtual(t, testAgentSecret)
+}
+
+func testAgentSecret(t *testing.T) {
+	f := newFleet(t, newMemory(t))
 	ctx := t.Context()
 	const namespace = "several"
 	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
@@ -85,7 +90,7 @@ func TestHubNames(t *testing.T) {
 
 // TestCleanOneHub checks that Clean does not change objects of a hub that has access to the member.
 func TestCleanOneHub(t *testing.T) {
-	f := newFleet(t)
+	f := newFleet(t, plane.ForTest(t))
 	ctx := t.Context()
 	_, err := Join(ctx, f.config, f.config, JoinOptions{Name: "cleaned-one", Timeout: -1})
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ import (
 // TestJoin registers a member, waits until it has joined, and removes it with all objects. Another package runs the
 // hub's agents; this test runs an agent with the kubeconfig that Join has stored.
 func TestJoin(t *testing.T) {
-	f := newFleet(t)
+	f := newFleet(t, plane.ForTest(t))
 	f.run()
 	ctx, reported := t.Context(), &steps{}
 	options := JoinOptions{Name: "east", Labels: map[string]string{"region": "eu"}, Timeout: 2 * time.Second,
@@ -124,7 +124,7 @@ func TestJoin(t *testing.T) {
 // TestJoin_Concurrent checks two users who register one cluster concurrently, with different names, after the checks of
 // both have succeeded.
 func TestJoin_Concurrent(t *testing.T) {
-	f := newFleet(t)
+	f := newFleet(t, plane.ForTest(t))
 	var joins []*join
 	for _, name := range []string{"first", "second"} { // ordered by name if created in the same second
 		mc := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -150,7 +150,7 @@ func TestJoin_Concurrent(t *testing.T) {
 
 // TestJoin_LimitedRules grants the hub limited permissions, for a limited time.
 func TestJoin_LimitedRules(t *testing.T) {
-	f := newFleet(t)
+	f := newFleet(t, plane.ForTest(t))
 	ctx := t.Context()
 	options := JoinOptions{
 		Name: "east", Timeout: -1, TokenLifetime: time.Hour,
@@ -205,7 +205,7 @@ func TestJoin_InvalidOptions(t *testing.T) {
 }
 
 func TestJoin_Preflight(t *testing.T) {
-	f := newFleet(t)
+	f := newFleet(t, plane.ForTest(t))
 	unprivileged := f.plane.User("unprivileged")
 	gone := rest.CopyConfig(f.config)
 	gone.Host = "https://127.0.0.1:1"
@@ -318,7 +318,7 @@ func TestJoin_Preflight(t *testing.T) {
 
 // TestJoin_Rights calls Join as users with the documented permissions, and with one less each.
 func TestJoin_Rights(t *testing.T) {
-	f := newFleet(t)
+	f := newFleet(t, plane.ForTest(t))
 	hubRules := []rbacv1.PolicyRule{
 		rule("membership.muster.dev", "memberclusters", "get", "list", "create", "patch", "delete"),
 		rule("", "namespaces", "get", "create"), rule("", "secrets", "get", "create", "update"),

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/crds"
@@ -22,11 +24,12 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/apiserver"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// plane is the hub and the member of a test. Tests mostly wait, so some run in parallel, each on a separate plane.
-var plane = localplane.NewPool(4, localplane.Options{Name: "admin", Prepare: prepare})
+// plane is the hub and the member of a test.
+var plane = localplane.Shared{Options: localplane.Options{Name: "admin", Prepare: prepare}}
 
 func prepare(ctx context.Context, config *rest.Config) error {
 	c, err := connect(Hub, config)
@@ -36,25 +39,49 @@ func prepare(ctx context.Context, config *rest.Config) error {
 	return crds.Install(ctx, c)
 }
 
-func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 const timeLimit = 3 * time.Minute
+
+// An apiServer is a control plane or an API server in memory.
+type apiServer interface {
+	Config() *rest.Config
+	User(name string, groups ...string) *rest.Config
+}
+
+// memoryServer is an API server in memory, for tests in virtual time.
+type memoryServer struct{ server *apiserver.Server }
+
+func newMemory(t testing.TB) memoryServer {
+	t.Helper()
+	return memoryServer{testkit.Memory(t, mustertest.Scheme(v1alpha1.AddToScheme), crds.Install)}
+}
+
+// Config returns the config of an administrator.
+func (m memoryServer) Config() *rest.Config { return m.server.Admin() }
+
+// User returns the config of a user in these groups.
+func (m memoryServer) User(name string, groups ...string) *rest.Config {
+	return m.server.Config(name, groups...)
+}
 
 // fleet is a hub that a test administers, and its only possible member.
 type fleet struct {
 	t      *testing.T
-	plane  *localplane.Plane
+	plane  apiServer
 	config *rest.Config
 	c      *cluster
 }
 
 // newFleet returns a fleet whose hub is not running.
-func newFleet(t *testing.T) *fleet {
+func newFleet(t *testing.T, p apiServer) *fleet {
 	t.Helper()
-	p := plane.ForTest(t)
 	c, err := connect(Hub, p.Config())
 	require.NoError(t, err)
 	f := &fleet{t: t, plane: p, config: p.Config(), c: c}
+	if _, ok := p.(memoryServer); ok { // which no other test uses
+		return f
+	}
 	t.Cleanup(f.empty)
 	mustertest.Holds(t, timeLimit, "the agent's namespace of an earlier test is deleted", func() bool {
 		var namespace corev1.Namespace
@@ -66,13 +93,17 @@ func newFleet(t *testing.T) *fleet {
 // run runs a hub until the test ends or stop is called.
 func (f *fleet) run() (stop func()) {
 	f.t.Helper()
-	return f.manage(func(mgr manager.Manager) error { return hub.SetupWithManager(mgr, hub.Options{}) })
+	var options hub.Options
+	if memory, ok := f.plane.(memoryServer); ok {
+		options.Server, options.CA = memory.server.URL(), memory.server.CertificateAuthority()
+	}
+	return f.manage(func(mgr manager.Manager) error { return hub.SetupWithManager(mgr, options) })
 }
 
 // runAgent runs an agent on the member, with the credential that Register has stored, or with a bootstrap credential.
 func (f *fleet) runAgent(name string, bootstrap *registration.Bootstrap) (stop func()) {
 	f.t.Helper()
-	options := agent.Options{Name: name}
+	options := agent.Options{Name: name, HubConfig: f.connect}
 	if bootstrap != nil {
 		options.Bootstrap = agent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) {
 			return bootstrap,
@@ -82,9 +113,27 @@ func (f *fleet) runAgent(name string, bootstrap *registration.Bootstrap) (stop f
 	return f.manage(func(mgr manager.Manager) error { return agent.SetupWithManager(mgr, options) })
 }
 
+// connect changes a config with the address of the hub so that it reaches a server in memory.
+func (f *fleet) connect(config *rest.Config) {
+	if memory, ok := f.plane.(memoryServer); ok {
+		config.Dial = memory.server.DialContext
+	}
+}
+
+// manage starts a manager, and returns a function that stops it after it has processed all events, also at the end of
+// the test. A watch of metadata of controller-runtime never ends if it stops while an event is pending, and a test in
+// virtual time fails if a goroutine is left.
 func (f *fleet) manage(setup func(manager.Manager) error) (stop func()) {
 	f.t.Helper()
-	return mustertest.StartManager(f.t, f.config, manager.Options{Scheme: f.c.Scheme()}, setup)
+	end := mustertest.StartManager(f.t, f.config, manager.Options{Scheme: f.c.Scheme()}, setup)
+	if _, ok := f.plane.(memoryServer); !ok {
+		return end
+	}
+	f.t.Cleanup(synctest.Wait)
+	return func() {
+		synctest.Wait()
+		end()
+	}
 }
 
 func (f *fleet) create(objects ...client.Object) {

@@ -53,7 +53,7 @@ func newProxy(t *testing.T, server string) *proxy {
 
 // TestJoin_Proxy checks a member that is reachable only through a proxy.
 func TestJoin_Proxy(t *testing.T) {
-	f := newFleet(t)
+	f := newFleet(t, plane.ForTest(t))
 	ctx := t.Context()
 	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "behind"}})
 	p := newProxy(t, f.config.Host)

@@ -18,7 +18,7 @@ import (
 )
 
 func TestRegister(t *testing.T) {
-	f := newFleet(t)
+	f := newFleet(t, plane.ForTest(t))
 	f.run()
 	ctx := t.Context()
 	bootstrap := f.token(v1alpha1.JoinTokenSpec{})

@@ -46,7 +46,7 @@ func rulesOf(rights []right) (rules []rbacv1.PolicyRule) {
 }
 
 func TestDecideRights(t *testing.T) {
-	f := newFleet(t)
+	f := newFleet(t, plane.ForTest(t))
 	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}},
 		&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east"}})
 	request := &v1alpha1.JoinRequest{
@@ -72,7 +72,7 @@ func TestDecideRights(t *testing.T) {
 }
 
 func TestUnjoinRights(t *testing.T) {
-	f := newFleet(t)
+	f := newFleet(t, plane.ForTest(t))
 	ctx := t.Context()
 	const namespace = "unjoin-rights"
 	join := func() {
@@ -115,7 +115,7 @@ func TestUnjoinRights(t *testing.T) {
 // TestRegisterRights checks that the documented permissions of Register on a member are sufficient, also to wait, and
 // that without any of them nothing is changed.
 func TestRegisterRights(t *testing.T) {
-	f := newFleet(t)
+	f := newFleet(t, plane.ForTest(t))
 	f.run()
 	const namespace = "register-rights"
 	bootstrap := f.token(v1alpha1.JoinTokenSpec{})

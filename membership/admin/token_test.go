@@ -8,13 +8,18 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
 )
 
 func TestCreateToken(t *testing.T) {
-	f := newFleet(t)
+	testkit.Virtual(t, testCreateToken)
+}
+
+func testCreateToken(t *testing.T) {
+	f := newFleet(t, newMemory(t))
 	ctx := t.Context()
 	options := TokenOptions{Name: "edge", Spec: v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(3600)), AutoAccept: true},
 		Timeout: 600 * time.Millisecond}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -25,7 +26,11 @@ import (
 
 // TestUnjoin_Keep checks the leave of a member that can join again.
 func TestUnjoin_Keep(t *testing.T) {
-	f := newFleet(t)
+	testkit.Virtual(t, testUnjoinKeep)
+}
+
+func testUnjoinKeep(t *testing.T) {
+	f := newFleet(t, newMemory(t))
 	f.run()
 	ctx := t.Context()
 	f.create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "kept"},
@@ -47,13 +52,17 @@ func TestUnjoin_Keep(t *testing.T) {
 
 // TestUnjoin checks the forced leave of a member whose own agent does not run, and cleans the member afterwards.
 func TestUnjoin(t *testing.T) {
-	f := newFleet(t)
+	testkit.Virtual(t, testUnjoin)
+}
+
+func testUnjoin(t *testing.T) {
+	f := newFleet(t, newMemory(t))
 	stopHub := f.run()
 	ctx := t.Context()
 	bootstrap := f.token(v1alpha1.JoinTokenSpec{AutoAccept: true})
-	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{}))
+	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{HubConfig: f.connect}))
 	stopAgent := f.runAgent("south", nil)
-	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{Wait: timeLimit}),
+	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{HubConfig: f.connect, Wait: timeLimit}),
 		"Register returns when the agent has joined")
 	mustertest.Holds(f.t, timeLimit, "the member has joined",
 		func() bool { return f.member("south").Status.Phase == v1alpha1.PhaseJoined })
@@ -102,7 +111,7 @@ func TestUnjoin(t *testing.T) {
 // TestUnjoin_UnreachableMember checks the leave of a member that the hub had access to and that does not exist any
 // more.
 func TestUnjoin_UnreachableMember(t *testing.T) {
-	f := newFleet(t)
+	f := newFleet(t, plane.ForTest(t))
 	f.run()
 	ctx := t.Context()
 	for _, test := range []struct {
@@ -138,7 +147,11 @@ func TestUnjoin_UnreachableMember(t *testing.T) {
 
 // TestUnjoin_ObjectsOfOtherOwners checks that Unjoin does not change objects of another hub, or of a user, on a member.
 func TestUnjoin_ObjectsOfOtherOwners(t *testing.T) {
-	f := newFleet(t)
+	testkit.Virtual(t, testUnjoinObjectsOfOtherOwners)
+}
+
+func testUnjoinObjectsOfOtherOwners(t *testing.T) {
+	f := newFleet(t, newMemory(t))
 	ctx := t.Context()
 	foreign := func(annotations map[string]string) *rbacv1.ClusterRoleBinding {
 		return &rbacv1.ClusterRoleBinding{
@@ -173,7 +186,11 @@ func TestUnjoin_ObjectsOfOtherOwners(t *testing.T) {
 
 // TestUnprepare_InstalledObjects removes installed objects, unless another hub needs them or a permission is missing.
 func TestUnprepare_InstalledObjects(t *testing.T) {
-	f := newFleet(t)
+	testkit.Virtual(t, testUnprepareInstalledObjects)
+}
+
+func testUnprepareInstalledObjects(t *testing.T) {
+	f := newFleet(t, newMemory(t))
 	ctx := t.Context()
 	const installed = "installed"
 	prepare := func(ctx context.Context, c client.Client) error {

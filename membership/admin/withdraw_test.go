@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
@@ -23,7 +24,7 @@ import (
 // TestUnjoin_Again ends an Unjoin early, after each of its requests, deletes the MemberCluster with all its objects,
 // and calls Unjoin again. No hub runs, so the MemberCluster is deleted immediately.
 func TestUnjoin_Again(t *testing.T) {
-	f := newFleet(t)
+	f := newFleet(t, plane.ForTest(t))
 	ctx := t.Context()
 	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "again"}}
 	f.create(space)
@@ -111,7 +112,7 @@ func TestUnjoin_Again(t *testing.T) {
 
 // TestUnjoin_Concurrent checks two concurrent calls.
 func TestUnjoin_Concurrent(t *testing.T) {
-	f := newFleet(t)
+	f := newFleet(t, plane.ForTest(t))
 	ctx := t.Context()
 	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "together"}}
 	f.create(space)
@@ -133,7 +134,7 @@ func TestUnjoin_Concurrent(t *testing.T) {
 
 // TestUnjoin_JoinedAgain checks that Unjoin keeps access that a Join has granted again during the Unjoin.
 func TestUnjoin_JoinedAgain(t *testing.T) {
-	f := newFleet(t)
+	f := newFleet(t, plane.ForTest(t))
 	ctx := t.Context()
 	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "rejoined"}})
 	options := JoinOptions{Name: "east", MemberNamespace: "rejoined", Timeout: -1}
@@ -155,7 +156,11 @@ func TestUnjoin_JoinedAgain(t *testing.T) {
 
 // TestUnjoin_Force checks that only the deadline of the forced leave is shortened.
 func TestUnjoin_Force(t *testing.T) {
-	f := newFleet(t)
+	testkit.Virtual(t, testUnjoinForce)
+}
+
+func testUnjoinForce(t *testing.T) {
+	f := newFleet(t, newMemory(t))
 	ctx := t.Context()
 	f.create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "stays",
 		Finalizers: []string{"example.com/keep"}}})
