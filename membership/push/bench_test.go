@@ -38,7 +38,7 @@ var benchMembers = flag.Int("members", 20, "how many push members BenchmarkBlack
 // member accepts requests and never responds.
 func BenchmarkBlackHoles(b *testing.B) {
 	w := newWorld(b)
-	hole, err := localplane.NewProxy(eastPlane.ForTest(b).Config().Host)
+	hole, err := localplane.NewProxy(plane.ForTest(b).Config().Host)
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, hole.Close()) })
 	var good, holes []string
@@ -51,7 +51,7 @@ func BenchmarkBlackHoles(b *testing.B) {
 	for i := range testkit.Size(*benchMembers) {
 		name, config := fmt.Sprintf("bench-%03d", i), rest.CopyConfig(w.config)
 		if i%5 == 0 {
-			config = hole.Config(eastPlane.ForTest(b).Config())
+			config = hole.Config(plane.ForTest(b).Config())
 			holes = append(holes, name)
 		} else {
 			good = append(good, name)
@@ -109,7 +109,7 @@ func (w *world) roundTrip(member, name string) time.Duration {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	c, err := client.NewWithWatch(hubPlane.ForTest(w.t).Config(), client.Options{Scheme: scheme})
+	c, err := client.NewWithWatch(plane.ForTest(w.t).Config(), client.Options{Scheme: scheme})
 	require.NoError(w.t, err)
 	watcher, err := c.Watch(ctx, &workv1alpha1.WorkList{}, client.InNamespace("member-"+member),
 		client.MatchingFields{"metadata.name": name})

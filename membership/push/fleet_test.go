@@ -91,7 +91,7 @@ func TestRunner_CalledByFleet(t *testing.T) {
 	w := newWorld(t)
 	const name = "fleet-east"
 	ctx := t.Context()
-	w.startManager(hubPlane.ForTest(t).Config(), func(mgr manager.Manager) error {
+	w.startManager(plane.ForTest(t).Config(), func(mgr manager.Manager) error {
 		_, err := fleet.SetupWithManager(mgr,
 			fleet.Options{Runners: []fleet.Runner{w.runner}, ProbeInterval: 500 * time.Millisecond})
 		return err
@@ -176,7 +176,7 @@ func (w *world) changeRepeatedly(member, name string) (stop func(), last func() 
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(interval):
+			case <-time.After(4 * interval): // several changes for each credential
 			}
 		}
 	})

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/testkit"
@@ -34,7 +33,11 @@ var _ fleet.Runner = (*push.Runner)(nil)
 // TestRunner_Lifecycle runs one member from the MemberCluster to the join, through all changes of its state, to the
 // leave, twice.
 func TestRunner_Lifecycle(t *testing.T) {
-	w := newWorld(t)
+	testkit.Virtual(t, testRunnerLifecycle)
+}
+
+func testRunnerLifecycle(t *testing.T) {
+	w := newWorldInMemory(t)
 	const name = "east"
 	ctx := t.Context()
 
@@ -156,7 +159,11 @@ func TestRunner_Lifecycle(t *testing.T) {
 // TestRunner_UnreachableMemberLeaves checks that a member that does not respond leaves at its deadline, and that the
 // runner's objects are deleted.
 func TestRunner_UnreachableMemberLeaves(t *testing.T) {
-	w := newWorld(t)
+	testkit.Virtual(t, testRunnerUnreachableMemberLeaves)
+}
+
+func testRunnerUnreachableMemberLeaves(t *testing.T) {
+	w := newWorldInMemory(t)
 	const name = "dead"
 	cluster := w.newMember(name, func(s *v1alpha1.MemberClusterSpec) {
 		s.Accepted, s.Leave.DeadlineSeconds = new(true), 2
@@ -291,16 +298,15 @@ func (w *world) requireCleanMember() {
 // sweep lists all objects on both sides, and returns a function that waits until no others exist.
 func (w *world) sweep() (requireNoNewObjects func()) {
 	w.t.Helper()
-	planes := map[string]*rest.Config{"hub": hubPlane.ForTest(w.t).Config(), "member": eastPlane.ForTest(w.t).Config()}
 	before := map[string]sets.Set[string]{}
-	for name, config := range planes {
+	for name, config := range w.admins {
 		var err error
 		before[name], err = localplane.Sweep(w.t.Context(), config)
 		require.NoError(w.t, err)
 	}
 	return func() {
 		w.t.Helper()
-		for name, config := range planes {
+		for name, config := range w.admins {
 			mustertest.Eventually(w.t, timeout, "no new objects on the "+name, func() error {
 				after, err := localplane.Sweep(w.t.Context(), config)
 				added := after.Difference(before[name])

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,14 +44,13 @@ import (
 )
 
 var (
-	scheme   = mustertest.Scheme(v1alpha1.AddToScheme, workv1alpha1.AddToScheme)
-	hubPlane = localplane.Shared{Options: localplane.Options{Name: "hub",
-		Prepare: mustertest.Prepare(scheme, crds.Install, workcrds.InstallOnHub)}}
-	eastPlane = localplane.Shared{Options: localplane.Options{Name: "east",
-		Prepare: mustertest.Prepare(scheme, workcrds.InstallOnMember)}}
+	scheme = mustertest.Scheme(v1alpha1.AddToScheme, workv1alpha1.AddToScheme)
+	// plane is the hub and the member.
+	plane = localplane.Shared{Options: localplane.Options{Name: "push",
+		Prepare: mustertest.Prepare(scheme, crds.Install, workcrds.InstallOnHub, workcrds.InstallOnMember)}}
 )
 
-func TestMain(m *testing.M) { mustertest.Main(m, &hubPlane, &eastPlane) }
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 const (
 	timeout  = 3 * time.Minute
@@ -60,7 +60,8 @@ const (
 // world is a hub with all components of a product except package fleet, which the test replaces.
 type world struct {
 	t      testing.TB
-	hub    client.Client // as an administrator
+	admins map[string]*rest.Config // of the hub and of the member
+	hub    client.Client           // as an administrator
 	east   client.Client
 	config *rest.Config // of the member, through the proxy
 	proxy  network
@@ -81,15 +82,15 @@ type network interface {
 	Heal()
 }
 
-// newWorld starts a hub for one test, on planes.
+// newWorld starts a hub for one test, on the plane.
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	eastConfig := eastPlane.ForTest(t).Config()
-	proxy, err := localplane.NewProxy(eastConfig.Host)
+	p := plane.ForTest(t)
+	proxy, err := localplane.NewProxy(p.Config().Host)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
-	w := &world{t: t, config: proxy.Config(eastConfig), proxy: proxy, user: hubPlane.ForTest(t).User, settle: func() {}}
-	w.start(hubPlane.ForTest(t).Config(), eastConfig, hub.Options{})
+	w := &world{t: t, config: proxy.Config(p.Config()), proxy: proxy, user: p.User, settle: func() {}}
+	w.start(p.Config(), p.Config(), hub.Options{})
 	return w
 }
 
@@ -104,12 +105,12 @@ func newWorldInMemory(t testing.TB) *world {
 	require.NoError(t, err)
 	t.Cleanup(east.Close)
 	mustertest.Client(t, east.Admin(), scheme, workcrds.InstallOnMember)
-	resets := &resets{}
-	w := &world{t: t, config: east.Admin(), proxy: resets, settle: func() {
+	link := &memoryNetwork{}
+	w := &world{t: t, config: east.Admin(), proxy: link, settle: func() {
 		<-time.After(5 * time.Second) // for the requests that the hub sends after the end of the test
 		synctest.Wait()
 	}}
-	w.config.Wrap(resets.wrap)
+	w.config.Wrap(link.wrap)
 	w.user = func(name string, groups ...string) *rest.Config { // The agents of the runner use its connections.
 		config, err := server.ConfigTLS(name, groups...)
 		require.NoError(t, err)
@@ -119,27 +120,49 @@ func newWorldInMemory(t testing.TB) *world {
 	return w
 }
 
-// resets is a network without open connections, to an API server in memory.
-type resets struct{ cut atomic.Bool }
+// memoryNetwork is a network to an API server in memory. Its faults affect new requests. Open watches continue. While
+// it is stalled, requests for discovery time out at once, because clients hold a mutex during discovery, and a
+// goroutine that waits for a mutex stops virtual time.
+type memoryNetwork struct {
+	cut     atomic.Bool
+	stalled atomic.Pointer[chan struct{}] // closed by Heal; nil: not stalled
+}
 
-func (r *resets) wrap(next http.RoundTripper) http.RoundTripper {
+func (n *memoryNetwork) wrap(next http.RoundTripper) http.RoundTripper {
 	return mustertest.RoundTripper(func(request *http.Request) (*http.Response, error) {
-		if r.cut.Load() {
+		if n.cut.Load() {
 			return nil, syscall.ECONNRESET
+		}
+		if stalled := n.stalled.Load(); stalled != nil {
+			if strings.HasPrefix(request.URL.Path, "/api") && mustertest.AttributesOf(request).Resource == "" {
+				return nil, os.ErrDeadlineExceeded
+			}
+			select {
+			case <-*stalled:
+			case <-request.Context().Done():
+				return nil, request.Context().Err()
+			}
 		}
 		return next.RoundTrip(request)
 	})
 }
 
-func (r *resets) Cut()   { r.cut.Store(true) }
-func (r *resets) Stall() { panic("not implemented in memory") }
-func (r *resets) Heal()  { r.cut.Store(false) }
+func (n *memoryNetwork) Cut()   { n.cut.Store(true) }
+func (n *memoryNetwork) Stall() { n.stalled.Store(new(make(chan struct{}))) }
+
+func (n *memoryNetwork) Heal() {
+	n.cut.Store(false)
+	if stalled := n.stalled.Swap(nil); stalled != nil {
+		close(*stalled)
+	}
+}
 
 // start runs the managers of the hub and of the runner. The runner's user has only the roles in the folder rbac.
 func (w *world) start(hubConfig, eastConfig *rest.Config, options hub.Options) {
 	t := w.t
 	t.Helper()
 	w.wire = &requestHooks{}
+	w.admins = map[string]*rest.Config{"hub": hubConfig, "member": eastConfig}
 	w.hub, w.east = mustertest.Client(t, hubConfig, scheme), mustertest.Client(t, eastConfig, scheme)
 	for _, name := range []string{membership.RegistrationNamespace, membership.ConnectionNamespace} {
 		require.NoError(t,
