@@ -17,12 +17,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
-	"github.com/muster-sdk/muster/mustertest/localplane"
+	"github.com/muster-sdk/muster/mustertest/apiserver"
 )
 
 const (
@@ -61,17 +63,38 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
+// An apiServer is a control plane or an API server in memory.
+type apiServer interface {
+	Config() *rest.Config
+	User(name string, groups ...string) *rest.Config
+}
+
+// memoryServer is an API server in memory, for tests in virtual time.
+type memoryServer struct{ server *apiserver.Server }
+
+func newMemory(t *testing.T) memoryServer {
+	t.Helper()
+	return memoryServer{testkit.Memory(t, scheme.Scheme)}
+}
+
+// Config returns the config of an administrator.
+func (m memoryServer) Config() *rest.Config { return m.server.Admin() }
+
+// User returns the config of a user in these groups.
+func (m memoryServer) User(name string, groups ...string) *rest.Config {
+	return m.server.Config(name, groups...)
+}
+
 // realHub is a hub and its administrator.
 type realHub struct {
-	*localplane.Plane
+	apiServer
 	t     *testing.T
 	admin *kubernetes.Clientset
 }
 
-func newRealHub(t *testing.T) *realHub {
-	plane := hub.ForTest(t)
-	h := &realHub{Plane: plane, t: t}
-	client, err := kubernetes.NewForConfigAndClient(plane.Config(), h.http(plane.Config()))
+func newRealHub(t *testing.T, server apiServer) *realHub {
+	h := &realHub{apiServer: server, t: t}
+	client, err := kubernetes.NewForConfigAndClient(server.Config(), h.http(server.Config()))
 	require.NoError(t, err)
 	h.admin = client
 	return h
@@ -166,9 +189,13 @@ func (h *realHub) lease(namespace string) *coordinationv1.Lease {
 	return lease
 }
 
-// TestPlaneSteadyState checks that a heartbeat costs the hub one write per period, and no other request.
-func TestPlaneSteadyState(t *testing.T) {
-	h := newRealHub(t)
+// TestBeater_CostInSteadyState checks that a heartbeat costs the hub one write per period, and no other request.
+func TestBeater_CostInSteadyState(t *testing.T) {
+	testkit.Virtual(t, testBeaterCostInSteadyState)
+}
+
+func testBeaterCostInSteadyState(t *testing.T) {
+	h := newRealHub(t, newMemory(t))
 	namespace, cfg := h.member("steady")
 	requests := &counter{}
 	requests.take()
@@ -207,10 +234,14 @@ func TestPlaneSteadyState(t *testing.T) {
 	}
 }
 
-// TestPlaneInterference checks that changes of the Lease by other clients are corrected within the attempt that
+// TestBeater_Interference checks that changes of the Lease by other clients are corrected within the attempt that
 // observes them.
-func TestPlaneInterference(t *testing.T) {
-	h := newRealHub(t)
+func TestBeater_Interference(t *testing.T) {
+	testkit.Virtual(t, testBeaterInterference)
+}
+
+func testBeaterInterference(t *testing.T) {
+	h := newRealHub(t, newMemory(t))
 	namespace, cfg := h.member("meddled")
 	b := NewBeater(h.leases(cfg, namespace), BeaterOptions{Period: time.Second})
 	h.start(b)
@@ -239,7 +270,7 @@ func TestPlaneInterference(t *testing.T) {
 
 // TestPlaneRefusals checks the errors of refused heartbeats, which the lifecycle of the agent depends on.
 func TestPlaneRefusals(t *testing.T) {
-	h := newRealHub(t)
+	h := newRealHub(t, hub.ForTest(t))
 	namespace, cfg := h.member("refused")
 	b := NewBeater(h.leases(cfg, namespace), BeaterOptions{Period: time.Second})
 	h.start(b)
@@ -265,85 +296,112 @@ func TestPlaneRefusals(t *testing.T) {
 	require.True(t, apierrors.IsNotFound((<-b.Outcomes()).LastError), "a namespace that does not exist")
 }
 
-// TestPlaneWatcher checks a hub whose members send heartbeats, one of them with a clock that is wrong by an hour;
-// whose API server is unavailable for longer than the grace period; and one of whose members then fails.
+// A planeWatcher is a hub on the plane with three members that send heartbeats, one of them with a clock that is wrong
+// by an hour.
+type planeWatcher struct {
+	*Watcher
+	name    string
+	members []string
+	stops   map[string]func() // of the members
+	changes *reported
+	lost    sync.Map // the health of members that were lost
+}
+
+func (h *realHub) watch(name string, leases func(AllLeases) AllLeases) *planeWatcher {
+	h.t.Helper()
+	w := &planeWatcher{name: name, stops: map[string]func(){}, changes: &reported{},
+		members: []string{name + "-a", name + "-b", name + "-skewed"}}
+	w.Watcher = NewWatcher(leases(h.leases(h.watcher(), metav1.NamespaceAll)), memberOf, WatcherOptions{})
+	w.options.OnChange = func(names []string) {
+		w.changes.record(names)
+		for _, name := range names {
+			if v, _ := w.Health(name); v.State.Unknown() {
+				w.lost.Store(name, v)
+			}
+		}
+	}
+	run(h.t, w.Watcher)
+	for _, member := range w.members {
+		namespace, cfg := h.member(member)
+		var ticks clock.Clock = clock.RealClock{}
+		if member == name+"-skewed" {
+			ticks = skewed{ticks, -time.Hour}
+		}
+		w.Track(member, time.Second)
+		w.stops[member] = h.start(NewBeater(h.leases(cfg, namespace), BeaterOptions{Period: time.Second, Clock: ticks}))
+	}
+	return w
+}
+
+func (w *planeWatcher) allHealthy() bool {
+	healthy := 0
+	for _, member := range w.members {
+		if v, _ := w.Health(member); v.State == Healthy {
+			healthy++
+		}
+	}
+	return healthy == len(w.members)
+}
+
+func (w *planeWatcher) allHeardAfter(begin time.Time) bool {
+	for _, member := range w.members {
+		if v, _ := w.Health(member); v.LastHeard.Before(begin) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestPlaneWatcher checks hubs whose members send heartbeats, one of them with a clock that is wrong by an hour; whose
+// API server is unavailable for longer than the grace period; and one of whose members then fails.
 func TestPlaneWatcher(t *testing.T) {
-	for name, leases := range map[string]func(AllLeases) AllLeases{
-		"streamed": func(l AllLeases) AllLeases { return l },
-		"listed":   func(l AllLeases) AllLeases { return listOnly{l} }, // as with an API server that does not stream
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := newRealHub(t)
-			o := &reported{}
-			w := NewWatcher(leases(h.leases(h.watcher(), metav1.NamespaceAll)), memberOf, WatcherOptions{OnChange: o.record})
-			var lost sync.Map
-			evaluated := func(names []string) {
-				for _, name := range names {
-					if v, _ := w.Health(name); v.State.Unknown() {
-						lost.Store(name, v)
-					}
-				}
-			}
-			w.options.OnChange = func(names []string) { o.record(names); evaluated(names) }
-			run(t, w)
+	p := hub.ForTest(t)
+	h := newRealHub(t, p)
+	hubs := []*planeWatcher{
+		h.watch("streamed", func(l AllLeases) AllLeases { return l }),
+		h.watch("listed", func(l AllLeases) AllLeases { return listOnly{l} }), // as with an API server that does not stream
+	}
+	for _, w := range hubs {
+		h.eventually(w.allHealthy, "all members of %s are healthy", w.name)
+		v, _ := w.Health(w.name + "-skewed")
+		require.InDelta(t, -time.Hour, v.Skew, float64(time.Minute))
+		w.lost.Clear() // the API server may have been slow at first
+	}
 
-			members := []string{name + "-a", name + "-b", name + "-skewed"}
-			stops := map[string]func(){}
-			for _, member := range members {
-				namespace, cfg := h.member(member)
-				var ticks clock.Clock = clock.RealClock{}
-				if member == name+"-skewed" {
-					ticks = skewed{ticks, -time.Hour}
-				}
-				w.Track(member, time.Second)
-				stops[member] = h.start(NewBeater(h.leases(cfg, namespace), BeaterOptions{Period: time.Second, Clock: ticks}))
-			}
-			allHealthy := func() bool {
-				healthy := 0
-				for _, member := range members {
-					if v, _ := w.Health(member); v.State == Healthy {
-						healthy++
-					}
-				}
-				return healthy == len(members)
-			}
-			h.eventually(allHealthy, "all members are healthy")
-			v, _ := w.Health(name + "-skewed")
-			require.InDelta(t, -time.Hour, v.Skew, float64(time.Minute))
-			lost.Clear() // the API server may have been slow at first
+	require.NoError(t, p.KillAPIServer())
+	died := time.Now()
+	<-time.After(DefaultGrace(time.Second) + 3*time.Second) // nothing must happen
+	for _, w := range hubs {
+		require.True(t, w.allHealthy(), "no member of %s is lost while the hub observes no heartbeats", w.name)
+	}
+	require.NoError(t, p.StartAPIServer(t.Context()))
+	for _, w := range hubs {
+		h.eventually(func() bool { return w.allHeardAfter(died.Add(time.Second)) },
+			"heartbeats of all members of %s are observed again", w.name)
+		w.lost.Range(func(member, health any) bool {
+			t.Errorf("%s was lost while the API server was down: %+v", member, health)
+			return true
+		})
+	}
 
-			require.NoError(t, h.KillAPIServer())
-			died := time.Now()
-			<-time.After(DefaultGrace(time.Second) + 3*time.Second) // nothing must happen
-			require.True(t, allHealthy(), "no member is lost while the hub observes no heartbeats")
-			require.NoError(t, h.StartAPIServer(t.Context()))
+	for _, w := range hubs {
+		w.changes.take()
+		w.stops[w.name+"-b"]()
+	}
+	for _, w := range hubs {
+		t.Run(w.name, func(t *testing.T) {
+			h.eventually(func() bool { return stateOf(t, w.Watcher, w.name+"-b") == Lost }, "the stopped member is lost")
 			h.eventually(func() bool {
-				for _, member := range members {
-					if v, _ := w.Health(member); v.LastHeard.Before(died.Add(time.Second)) {
-						return false
-					}
-				}
-				return true
-			}, "heartbeats of all members are observed again")
-			lost.Range(func(member, health any) bool {
-				t.Errorf("%s was lost while the API server was down: %+v", member, health)
-				return true
-			})
-
-			o.take()
-			stops[name+"-b"]()
-			h.eventually(func() bool { return stateOf(t, w, name+"-b") == Lost }, "the stopped member is lost")
-			h.eventually(func() bool {
-				for _, names := range o.take() {
-					if slices.Contains(names, name+"-b") {
+				for _, names := range w.changes.take() {
+					if slices.Contains(names, w.name+"-b") {
 						return true
 					}
 				}
 				return false
 			}, "the lost member is reported")
-			v, _ = w.Health(name + "-b")
+			v, _ := w.Health(w.name + "-b")
 			require.False(t, v.Suspended)
-			require.Equal(t, Healthy, stateOf(t, w, name+"-skewed"))
+			require.Equal(t, Healthy, stateOf(t, w.Watcher, w.name+"-skewed"))
 		})
 	}
 }
