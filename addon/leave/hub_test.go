@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -18,14 +19,13 @@ import (
 	"github.com/muster-sdk/muster/addon/internal/removal"
 	"github.com/muster-sdk/muster/addon/leave"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/hub"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
 	workleave "github.com/muster-sdk/muster/work/leave"
 )
-
-// Tests with a hub are not parallel: each has the plane's members for itself.
 
 // recordingGate is a gate whose results are recorded.
 type recordingGate struct {
@@ -57,28 +57,44 @@ type hubWorld struct {
 	answers []string // of the gates: the name, and whether it was open
 }
 
-func newHubWorld(t *testing.T, name string) *hubWorld {
-	t.Helper()
-	w := &hubWorld{world: newWorld(t, name), clock: &mustertest.Clock{}}
+func newHubWorld(w *world) *hubWorld {
+	w.t.Helper()
+	name := w.member.Name
+	h := &hubWorld{world: w, clock: &mustertest.Clock{}}
 	w.create(&membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: membershipv1alpha1.MemberClusterSpec{Accepted: new(true)}})
-	w.stop = w.serve()
+	h.stop = h.serve()
 	w.eventually(func() error {
 		return errorIf(!w.exists(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.member.Namespace}}), "no namespace")
 	})
-	return w
+	return h
 }
 
 // serve runs a hub until the returned function is called, or the test ends.
 func (w *hubWorld) serve() (stop func()) {
 	w.t.Helper()
-	return mustertest.StartManager(w.t, plane.ForTest(w.t).Config(), manager.Options{Scheme: scheme},
+	options := hub.Options{Clock: w.clock}
+	memory, inMemory := w.server.(memoryServer)
+	if inMemory { // Its configs contain no address.
+		options.Server, options.CA = memory.server.URL(), memory.server.CertificateAuthority()
+	}
+	stopManager := mustertest.StartManager(w.t, w.server.Config(), manager.Options{Scheme: scheme},
 		func(mgr manager.Manager) error {
 			c := mgr.GetClient()
-			return hub.SetupWithManager(mgr, hub.Options{Clock: w.clock, Gates: []membership.LeaveGate{
+			options.Gates = []membership.LeaveGate{
 				watch(leave.GateAt(c, w.clock), w.record), watch(workleave.Gate(c), w.record),
-			}})
+			}
+			return hub.SetupWithManager(mgr, options)
 		})
+	if !inMemory {
+		return stopManager
+	}
+	// A watch of metadata of controller-runtime never ends if it stops while an event is pending.
+	w.t.Cleanup(synctest.Wait)
+	return func() {
+		synctest.Wait()
+		stopManager()
+	}
 }
 
 func (w *hubWorld) record(gate string, remaining []string) {
@@ -138,7 +154,7 @@ func (w *hubWorld) waitUntilDeleted(act func()) {
 
 // TestLeave_AddonsBeforeWorks checks that add-ons are removed before Works, also if the hub restarts in between.
 func TestLeave_AddonsBeforeWorks(t *testing.T) {
-	w := newHubWorld(t, "order")
+	w := newHubWorld(newWorldOnPlane(t, "order"))
 	w.run()
 	mesh := w.addon("mesh")
 	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: "addon-mesh"}})
@@ -171,84 +187,95 @@ func TestLeave_AddonsBeforeWorks(t *testing.T) {
 
 // TestLeave_Forced checks that a forced leave ends regardless of which components are running.
 func TestLeave_Forced(t *testing.T) {
+	t.Parallel()
 	t.Run("a running controller removes the add-on", func(t *testing.T) {
-		w := newHubWorld(t, "alive")
-		mesh := w.addon("mesh")
-		w.work("addon-mesh-0", "mesh", "")
-		w.work("shop", "", "")
-		w.deleteMemberCluster()
-		w.eventually(func() error {
-			w.played.reconcile()
-			return errorIf(!slices.Contains(w.played.actions, removal.RunHooks), "the controller has not acted")
+		testkit.Virtual(t, func(t *testing.T) {
+			w := newHubWorld(newWorld(t, "alive"))
+			mesh := w.addon("mesh")
+			w.work("addon-mesh-0", "mesh", "")
+			w.work("shop", "", "")
+			w.deleteMemberCluster()
+			w.eventually(func() error {
+				w.played.reconcile()
+				return errorIf(!slices.Contains(w.played.actions, removal.RunHooks), "the controller has not acted")
+			})
+			w.clock.Move(membershipDeadline)
+			w.eventually(func() error {
+				return errorIf(!w.exists(mesh) || mesh.Spec.RemovalDeadlineSeconds == nil, "no deadline is set")
+			})
+			require.Contains(t, mesh.Finalizers, v1alpha1.MemberAddonFinalizer)
+			w.waitUntilDeleted(w.played.reconcile)
+			require.True(t, w.played.forced["mesh"])
+			require.Contains(t, w.played.actions, removal.StripFinalizers)
+			require.Equal(t, removal.RemoveFinalizer, w.played.actions[len(w.played.actions)-1])
 		})
-		w.clock.Move(membershipDeadline)
-		w.eventually(func() error {
-			return errorIf(!w.exists(mesh) || mesh.Spec.RemovalDeadlineSeconds == nil, "no deadline is set")
-		})
-		require.Contains(t, mesh.Finalizers, v1alpha1.MemberAddonFinalizer)
-		w.waitUntilDeleted(w.played.reconcile)
-		require.True(t, w.played.forced["mesh"])
-		require.Contains(t, w.played.actions, removal.StripFinalizers)
-		require.Equal(t, removal.RemoveFinalizer, w.played.actions[len(w.played.actions)-1])
 	})
 	t.Run("a controller that never ran is not waited for", func(t *testing.T) {
-		w := newHubWorld(t, "never")
-		w.addon("mesh")
-		w.work("addon-mesh-0", "mesh", "")
-		w.deleteMemberCluster()
-		w.waitForGate("addons", "memberaddon/mesh: no controller has observed")
-		w.clock.Move(membershipDeadline)
-		w.waitUntilDeleted(func() {})
-		require.Equal(t, []string{"addons shut"}, w.recorded())
+		testkit.Virtual(t, func(t *testing.T) {
+			w := newHubWorld(newWorld(t, "never"))
+			w.addon("mesh")
+			w.work("addon-mesh-0", "mesh", "")
+			w.deleteMemberCluster()
+			w.waitForGate("addons", "memberaddon/mesh: no controller has observed")
+			w.clock.Move(membershipDeadline)
+			w.waitUntilDeleted(func() {})
+			require.Equal(t, []string{"addons shut"}, w.recorded())
+		})
 	})
 	t.Run("orphaned objects stay on the member", func(t *testing.T) {
-		w := newHubWorld(t, "keeps")
-		w.run() // an agent with all permissions that still observes its Works
-		mustertest.Change(t, w.admin, w.cluster(), func(c *membershipv1alpha1.MemberCluster) {
-			c.Spec.Leave.Resources = membershipv1alpha1.OrphanResources
+		testkit.Virtual(t, func(t *testing.T) {
+			w := newHubWorld(newWorld(t, "keeps"))
+			w.run() // an agent with all permissions that still observes its Works
+			mustertest.Change(t, w.admin, w.cluster(), func(c *membershipv1alpha1.MemberCluster) {
+				c.Spec.Leave.Resources = membershipv1alpha1.OrphanResources
+			})
+			w.addon("mesh")
+			w.work("addon-mesh-0", "mesh", "")
+			w.work("shop", "", "")
+			w.waitForConfigMaps("addon-mesh-0", "shop")
+			w.deleteMemberCluster()
+			w.waitForGate("addons", "memberaddon/mesh: no controller has observed")
+			w.clock.Move(membershipDeadline)
+			w.waitUntilDeleted(func() {})
+			require.Equal(t, []string{"addons shut"}, w.recorded(), "want no evaluation of the gate of Works")
+			require.Equal(t, []string{"addon-mesh-0", "shop"}, w.configMaps())
 		})
-		w.addon("mesh")
-		w.work("addon-mesh-0", "mesh", "")
-		w.work("shop", "", "")
-		w.waitForConfigMaps("addon-mesh-0", "shop")
-		w.deleteMemberCluster()
-		w.waitForGate("addons", "memberaddon/mesh: no controller has observed")
-		w.clock.Move(membershipDeadline)
-		w.waitUntilDeleted(func() {})
-		require.Equal(t, []string{"addons shut"}, w.recorded(), "want no evaluation of the gate of Works")
-		require.Equal(t, []string{"addon-mesh-0", "shop"}, w.configMaps())
 	})
 	t.Run("gates have a grace period if the deadline is shortened to the past", func(t *testing.T) {
-		w := newHubWorld(t, "shortened")
-		w.addon("mesh")
-		w.work("addon-mesh-0", "mesh", "")
-		w.work("shop", "", "")
-		w.deleteMemberCluster()
-		w.waitForGate("addons", "memberaddon/mesh: no controller has observed")
-		w.clock.Move(membershipDeadline / 2)
-		mustertest.Change(t, w.admin, w.cluster(), func(c *membershipv1alpha1.MemberCluster) {
-			c.Spec.Leave.DeadlineSeconds = 1
+		testkit.Virtual(t, func(t *testing.T) {
+			w := newHubWorld(newWorld(t, "shortened"))
+			w.addon("mesh")
+			w.work("addon-mesh-0", "mesh", "")
+			w.work("shop", "", "")
+			w.deleteMemberCluster()
+			w.waitForGate("addons", "memberaddon/mesh: no controller has observed")
+			w.clock.Move(membershipDeadline / 2)
+			mustertest.Change(t, w.admin, w.cluster(), func(c *membershipv1alpha1.MemberCluster) {
+				c.Spec.Leave.DeadlineSeconds = 1
+			})
+			w.waitUntilDeleted(func() {})
 		})
-		w.waitUntilDeleted(func() {})
 	})
 	t.Run("a stopped controller has a grace period", func(t *testing.T) {
-		w := newHubWorld(t, "died")
-		mesh := w.addon("mesh")
-		w.work("addon-mesh-0", "mesh", "")
-		w.deleteMemberCluster()
-		w.eventually(func() error {
-			w.played.reconcile()
-			return errorIf(len(w.played.actions) == 0, "the controller has not acted")
+		testkit.Virtual(t, func(t *testing.T) {
+			w := newHubWorld(newWorld(t, "died"))
+			mesh := w.addon("mesh")
+			w.work("addon-mesh-0", "mesh", "")
+			w.deleteMemberCluster()
+			w.eventually(func() error {
+				w.played.reconcile()
+				return errorIf(len(w.played.actions) == 0, "the controller has not acted")
+			})
+			w.clock.Move(membershipDeadline)
+			w.eventually(func() error {
+				return errorIf(!w.exists(mesh) || mesh.Spec.RemovalDeadlineSeconds == nil, "no deadline is set")
+			})
+			require.Contains(t, mesh.Finalizers, v1alpha1.MemberAddonFinalizer)
+			w.stop()
+			w.clock.Move(31 * time.Second)
+			w.serve()
+			w.waitUntilDeleted(func() {})
 		})
-		w.clock.Move(membershipDeadline)
-		w.eventually(func() error {
-			return errorIf(!w.exists(mesh) || mesh.Spec.RemovalDeadlineSeconds == nil, "no deadline is set")
-		})
-		require.Contains(t, mesh.Finalizers, v1alpha1.MemberAddonFinalizer)
-		w.stop()
-		w.clock.Move(31 * time.Second)
-		w.serve()
-		w.waitUntilDeleted(func() {})
 	})
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/muster-sdk/muster/addon/internal/removal"
 	"github.com/muster-sdk/muster/addon/leave"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -50,53 +51,57 @@ func TestGate(t *testing.T) {
 			membershipv1alpha1.OrphanResources, membershipv1alpha1.OrphanResources, []string{"addon-mesh-0"}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, name).namespace()
-			w.run()
-			mesh := w.addon("mesh")
-			w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: "addon-mesh"}})
-			w.work("addon-mesh-0", "mesh", test.options)
-			shop := w.work("shop", "", "")
-			w.waitForConfigMaps("addon-mesh-0", "shop")
+			testkit.Virtual(t, func(t *testing.T) {
+				w := newWorld(t, name).namespace()
+				w.run()
+				mesh := w.addon("mesh")
+				w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: "addon-mesh"}})
+				w.work("addon-mesh-0", "mesh", test.options)
+				shop := w.work("shop", "", "")
+				w.waitForConfigMaps("addon-mesh-0", "shop")
 
-			w.member.Leave.Resources = test.before
-			remaining, err := leave.Gate(w.hub).Remaining(t.Context(), w.member)
-			require.NoError(t, err)
-			require.Equal(t, []string{"memberaddon/mesh"}, remaining)
-			w.eventually(func() error {
-				if w.exists(mesh) && mesh.DeletionTimestamp != nil {
-					return nil
-				}
-				// The agent has written the status of the Work between the gate's read and its write.
-				_, err := leave.Gate(w.hub).Remaining(t.Context(), w.member)
-				return cmp.Or(err, errors.New("the MemberAddon is not being deleted"))
+				w.member.Leave.Resources = test.before
+				remaining, err := leave.Gate(w.hub).Remaining(t.Context(), w.member)
+				require.NoError(t, err)
+				require.Equal(t, []string{"memberaddon/mesh"}, remaining)
+				w.eventually(func() error {
+					if w.exists(mesh) && mesh.DeletionTimestamp != nil {
+						return nil
+					}
+					// The agent has written the status of the Work between the gate's read and its write.
+					_, err := leave.Gate(w.hub).Remaining(t.Context(), w.member)
+					return cmp.Or(err, errors.New("the MemberAddon is not being deleted"))
+				})
+				remaining, err = leave.Gate(w.hub).Remaining(t.Context(), w.member)
+				require.NoError(t, err)
+				require.Equal(t, []string{"memberaddon/mesh: no controller has observed the deletion yet"}, remaining)
+
+				w.member.Leave.Resources = test.after
+				_, err = leave.Gate(w.hub).Remaining(t.Context(), w.member)
+				require.NoError(t, err)
+				w.played.reconcile()
+				remaining, err = leave.Gate(w.hub).Remaining(t.Context(), w.member)
+				require.NoError(t, err)
+				require.Len(t, remaining, 1)
+				require.Contains(t, remaining[0], "memberaddon/mesh: A pre-delete hook is running.")
+				w.waitUntilOpen()
+				w.waitUntilOpen() // the gate stays open
+				require.Equal(t, removalActions, w.played.actions)
+				require.Equal(t, slices.Concat(test.kept, []string{"shop"}), w.configMaps())
+				require.True(t, w.exists(shop) && shop.DeletionTimestamp == nil,
+					"Works that belong to no add-on must not be deleted")
+				require.Equal(t, workv1alpha1.DeleteObject, shop.Spec.Delete.Action)
 			})
-			remaining, err = leave.Gate(w.hub).Remaining(t.Context(), w.member)
-			require.NoError(t, err)
-			require.Equal(t, []string{"memberaddon/mesh: no controller has observed the deletion yet"}, remaining)
-
-			w.member.Leave.Resources = test.after
-			_, err = leave.Gate(w.hub).Remaining(t.Context(), w.member)
-			require.NoError(t, err)
-			w.played.reconcile()
-			remaining, err = leave.Gate(w.hub).Remaining(t.Context(), w.member)
-			require.NoError(t, err)
-			require.Len(t, remaining, 1)
-			require.Contains(t, remaining[0], "memberaddon/mesh: A pre-delete hook is running.")
-			w.waitUntilOpen()
-			w.waitUntilOpen() // the gate stays open
-			require.Equal(t, removalActions, w.played.actions)
-			require.Equal(t, slices.Concat(test.kept, []string{"shop"}), w.configMaps())
-			require.True(t, w.exists(shop) && shop.DeletionTimestamp == nil,
-				"Works that belong to no add-on must not be deleted")
-			require.Equal(t, workv1alpha1.DeleteObject, shop.Spec.Delete.Action)
 		})
 	}
 }
 
 // A MemberAddon that a user creates while the member leaves is deleted.
 func TestGate_DeletesConcurrentlyCreated(t *testing.T) {
-	t.Parallel()
+	testkit.Virtual(t, testGateDeletesConcurrentlyCreated)
+}
+
+func testGateDeletesConcurrentlyCreated(t *testing.T) {
 	w := newWorld(t, "meanwhile").namespace()
 	w.waitUntilOpen()
 	late := w.addon("late")
@@ -118,18 +123,19 @@ func TestGate_ContinuesAfterErrors(t *testing.T) {
 		"gone":     {"the MemberAddon was deleted", apierrors.NewNotFound(gr, "a"), ""},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, name).namespace()
-			w.addon("a")
-			b := w.addon("b")
-			remaining, err := leave.Gate(refusing{Client: w.hub, deletion: test.err}).Remaining(t.Context(), w.member)
-			if test.want == "" {
-				require.NoError(t, err)
-			} else {
-				require.ErrorContains(t, err, test.want)
-			}
-			require.Equal(t, []string{"memberaddon/a", "memberaddon/b"}, remaining)
-			require.True(t, w.exists(b) && b.DeletionTimestamp != nil)
+			testkit.Virtual(t, func(t *testing.T) {
+				w := newWorld(t, name).namespace()
+				w.addon("a")
+				b := w.addon("b")
+				remaining, err := leave.Gate(refusing{Client: w.hub, deletion: test.err}).Remaining(t.Context(), w.member)
+				if test.want == "" {
+					require.NoError(t, err)
+				} else {
+					require.ErrorContains(t, err, test.want)
+				}
+				require.Equal(t, []string{"memberaddon/a", "memberaddon/b"}, remaining)
+				require.True(t, w.exists(b) && b.DeletionTimestamp != nil)
+			})
 		})
 	}
 }
@@ -149,20 +155,21 @@ func TestGate_OrphansWorksFirst(t *testing.T) {
 			apierrors.NewConflict(schema.GroupResource{}, "a", errors.New("changed")), ""},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, name).namespace()
-			w.member.Leave.Resources = membershipv1alpha1.OrphanResources
-			a, b := w.addon("a"), w.addon("b")
-			w.work("addon-a-0", "a", "")
-			remaining, err := leave.Gate(refusing{Client: w.hub, patch: test.err}).Remaining(t.Context(), w.member)
-			if test.want == "" {
-				require.NoError(t, err)
-			} else {
-				require.ErrorContains(t, err, test.want)
-			}
-			require.Equal(t, []string{"memberaddon/a", "memberaddon/b"}, remaining)
-			require.True(t, w.exists(a) && a.DeletionTimestamp == nil)
-			require.True(t, w.exists(b) && b.DeletionTimestamp != nil)
+			testkit.Virtual(t, func(t *testing.T) {
+				w := newWorld(t, name).namespace()
+				w.member.Leave.Resources = membershipv1alpha1.OrphanResources
+				a, b := w.addon("a"), w.addon("b")
+				w.work("addon-a-0", "a", "")
+				remaining, err := leave.Gate(refusing{Client: w.hub, patch: test.err}).Remaining(t.Context(), w.member)
+				if test.want == "" {
+					require.NoError(t, err)
+				} else {
+					require.ErrorContains(t, err, test.want)
+				}
+				require.Equal(t, []string{"memberaddon/a", "memberaddon/b"}, remaining)
+				require.True(t, w.exists(a) && a.DeletionTimestamp == nil)
+				require.True(t, w.exists(b) && b.DeletionTimestamp != nil)
+			})
 		})
 	}
 }
@@ -173,8 +180,9 @@ func TestGate_StaleCache(t *testing.T) {
 	t.Parallel()
 	for name, uid := range map[string]types.UID{"stale": "of-an-earlier-membership", "changed": ""} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			testStale(t, name, uid)
+			testkit.Virtual(t, func(t *testing.T) {
+				testStale(t, name, uid)
+			})
 		})
 	}
 }
@@ -218,8 +226,9 @@ func (s stale) List(ctx context.Context, list client.ObjectList, options ...clie
 }
 
 // A hub without the definitions has no add-ons.
-func TestGate_WithoutDefinitions(t *testing.T) {
-	t.Parallel()
+func TestGate_WithoutDefinitions(t *testing.T) { testkit.Virtual(t, testGateWithoutDefinitions) }
+
+func testGateWithoutDefinitions(t *testing.T) {
 	w := newWorld(t, "undefined").namespace()
 	gate := leave.Gate(refusing{Client: w.hub,
 		list: &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: v1alpha1.GroupName, Kind: "MemberAddon"}}})
@@ -260,8 +269,9 @@ func (r refusing) Patch(ctx context.Context, o client.Object, patch client.Patch
 }
 
 // Force sets the deadline for a running controller, removes a finalizer without one, and does neither twice.
-func TestForce(t *testing.T) {
-	t.Parallel()
+func TestForce(t *testing.T) { testkit.Virtual(t, testForce) }
+
+func testForce(t *testing.T) {
 	w := newWorld(t, "forced").namespace()
 	observed, unobserved := w.addon("noticed"), w.addon("unnoticed")
 	work := w.work("addon-noticed-0", "noticed", "")

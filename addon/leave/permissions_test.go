@@ -22,7 +22,7 @@ import (
 // The permissions of the folder rbac are sufficient, also for a client that reads from caches, and all are necessary.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "allowed").namespace()
+	w := newWorldOnPlane(t, "allowed").namespace()
 	w.member.Leave.Resources = membershipv1alpha1.OrphanResources
 	round := func(w *world, gate client.Client) error {
 		addon := w.addon("a")
@@ -42,7 +42,7 @@ func TestPermissions(t *testing.T) {
 			name := rule.Resources[0] + "-" + verb
 			t.Run("without "+name, func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t, name).namespace()
+				w := newWorldOnPlane(t, name).namespace()
 				w.member.Leave.Resources = membershipv1alpha1.OrphanResources
 				less := role(t).Rules
 				less[i].Verbs = slices.DeleteFunc(less[i].Verbs, func(v string) bool { return v == verb })

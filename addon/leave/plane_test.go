@@ -18,10 +18,12 @@ import (
 	addoncrds "github.com/muster-sdk/muster/addon/crds"
 	"github.com/muster-sdk/muster/addon/leave"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	membershipcrds "github.com/muster-sdk/muster/membership/crds"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/apiserver"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/work/agent"
 	workcrds "github.com/muster-sdk/muster/work/crds"
@@ -30,15 +32,39 @@ import (
 
 const deadline = 3 * time.Minute
 
-var plane = localplane.Shared{Options: localplane.Options{Name: "addon-leave"}}
+var plane = localplane.Shared{Options: localplane.Options{
+	Name:    "addon-leave",
+	Prepare: mustertest.Prepare(scheme, installs...),
+}}
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 var scheme = mustertest.Scheme(membershipv1alpha1.AddToScheme, workv1alpha1.AddToScheme, v1alpha1.AddToScheme)
 
-// world is a hub with one member in one plane. Objects of the member are in a namespace of its name.
+var installs = []func(context.Context, client.Client) error{membershipcrds.Install, workcrds.InstallOnHub,
+	workcrds.InstallOnMember, addoncrds.Install}
+
+// An apiServer is a control plane or an API server in memory.
+type apiServer interface {
+	Config() *rest.Config
+	User(name string, groups ...string) *rest.Config
+}
+
+// memoryServer is an API server in memory, for tests in virtual time.
+type memoryServer struct{ server *apiserver.Server }
+
+// Config returns the config of an administrator.
+func (m memoryServer) Config() *rest.Config { return m.server.Admin() }
+
+// User returns the config of a user in these groups.
+func (m memoryServer) User(name string, groups ...string) *rest.Config {
+	return m.server.Config(name, groups...)
+}
+
+// world is a hub with one member on one API server. Objects of the member are in a namespace of its name.
 type world struct {
 	t      *testing.T
+	server apiServer
 	admin  client.Client
 	hub    client.Client // with exactly the permissions of the folder rbac
 	config *rest.Config  // of the hub's client
@@ -46,12 +72,22 @@ type world struct {
 	played played
 }
 
-// newWorld creates all objects except the MemberCluster and its namespace.
+// newWorld creates all objects except the MemberCluster and its namespace, on a server in memory.
 func newWorld(t *testing.T, name string) *world {
 	t.Helper()
-	admin := mustertest.Client(t, plane.ForTest(t).Config(), scheme, membershipcrds.Install, workcrds.InstallOnHub,
-		workcrds.InstallOnMember, addoncrds.Install)
-	w := &world{t: t, admin: admin, member: membership.Member{Name: name, Namespace: "member-" + name}}
+	return newWorldAt(t, memoryServer{testkit.Memory(t, scheme, installs...)}, name)
+}
+
+// newWorldOnPlane does the same as newWorld on the control plane.
+func newWorldOnPlane(t *testing.T, name string) *world {
+	t.Helper()
+	return newWorldAt(t, plane.ForTest(t), name)
+}
+
+func newWorldAt(t *testing.T, server apiServer, name string) *world {
+	t.Helper()
+	w := &world{t: t, server: server, admin: mustertest.Client(t, server.Config(), scheme),
+		member: membership.Member{Name: name, Namespace: "member-" + name}}
 	w.config = w.user("hub-"+name, role(t).Rules)
 	w.hub = mustertest.Client(t, w.config, scheme)
 	w.played = played{world: w, forced: map[string]bool{}}
@@ -68,7 +104,7 @@ func (w *world) user(name string, rules []rbacv1.PolicyRule) *rest.Config {
 	w.t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
 	require.NoError(w.t, mustertest.Grant(w.t.Context(), w.admin, name, role))
-	return plane.ForTest(w.t).User(name)
+	return w.server.User(name)
 }
 
 func (w *world) create(o client.Object) {
@@ -112,7 +148,7 @@ func (w *world) work(name, addon, options string) *workv1alpha1.Work {
 // run runs the member's agent until the test ends.
 func (w *world) run() {
 	w.t.Helper()
-	config := plane.ForTest(w.t).Config()
+	config := w.server.Config()
 	a, err := agent.New(agent.Options{Hub: config, Namespace: w.member.Namespace, Member: config, HubName: w.member.Name})
 	require.NoError(w.t, err)
 	mustertest.Run(w.t, "the agent", a.Start)
