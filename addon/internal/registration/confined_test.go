@@ -26,7 +26,7 @@ import (
 func TestAgentsAreConfined(t *testing.T) {
 	for _, credential := range credentials {
 		t.Run(string(credential), func(t *testing.T) {
-			h := newHub(t)
+			h := newHubOnPlane(t)
 			prefix := map[v1alpha1.RegistrationCredential]string{v1alpha1.RegistrationToken: "confined-t",
 				v1alpha1.RegistrationCertificate: "confined-c"}[credential]
 			a, ab := h.member(prefix), h.member(prefix+"-b")
@@ -41,7 +41,7 @@ func TestAgentsAreConfined(t *testing.T) {
 				&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: membership.LeaseName}},
 			)
 			for requester, request := range requests {
-				agent := agentOf(t, h.registered(h.Registrar, request))
+				agent := h.agentOf(h.registered(h.Registrar, request))
 				own, name := request.Member.Namespace, request.MemberAddon.Name
 				other, otherAddon := ab.Namespace, "x-y"
 				if own == other {

@@ -21,6 +21,7 @@ import (
 	"github.com/muster-sdk/muster/addon/health"
 	"github.com/muster-sdk/muster/addon/internal/registration"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 )
 
@@ -41,7 +42,7 @@ func (h *hub) signingRequests(member membership.Member) []certificatesv1.Certifi
 }
 
 func TestEnsure_CredentialOfAgent(t *testing.T) {
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	member := h.member("gets")
 	writes := map[v1alpha1.RegistrationCredential]int{v1alpha1.RegistrationToken: 6, v1alpha1.RegistrationCertificate: 8}
 	for _, credential := range credentials {
@@ -56,7 +57,7 @@ func TestEnsure_CredentialOfAgent(t *testing.T) {
 		require.Equal(t, map[string]string{v1alpha1.AddonLabel: name}, result.Secret.Labels)
 		require.Equal(t, "Secret", result.Secret.Kind)
 		require.Equal(t, credential, result.Status.Credential)
-		user, err := whoami(t, agentOf(t, result))
+		user, err := whoami(t, h.agentOf(result))
 		require.NoError(t, err)
 		want := rbacv1.Subject{Kind: "ServiceAccount", Namespace: member.Namespace, Name: "addon-token"}
 		if credential == v1alpha1.RegistrationToken {
@@ -92,7 +93,9 @@ func TestEnsure_CredentialOfAgent(t *testing.T) {
 	}
 }
 
-func TestEnsure_RenewsToken(t *testing.T) {
+func TestEnsure_RenewsToken(t *testing.T) { testkit.Virtual(t, testEnsureRenewsToken) }
+
+func testEnsureRenewsToken(t *testing.T) {
 	h := newHub(t)
 	member := h.member("renewal")
 	for _, credential := range credentials {
@@ -118,7 +121,7 @@ func TestEnsure_RenewsToken(t *testing.T) {
 			require.Equal(t, first.Status.Subject, renewed.Status.Subject)
 			require.Equal(t, 1, h.wire.of("create serviceaccounts/token"))
 			require.Equal(t, 2, h.wire.writes)
-			_, err = whoami(t, agentOf(t, first))
+			_, err = whoami(t, h.agentOf(first))
 			require.NoError(t, err, "want the previous token to be valid until it expires")
 		}
 		h.clock.SetTime(start)
@@ -128,13 +131,17 @@ func TestEnsure_RenewsToken(t *testing.T) {
 // TestEnsure_RenewsCertificateForSameSubject checks that a renewed certificate has the same key and subject, so that
 // permissions that administrators have granted to the subject stay.
 func TestEnsure_RenewsCertificateForSameSubject(t *testing.T) {
+	testkit.Virtual(t, testEnsureRenewsCertificateForSameSubject)
+}
+
+func testEnsureRenewsCertificateForSameSubject(t *testing.T) {
 	h := newHub(t)
 	request := h.request(h.member("rekey"), "x", v1alpha1.RegistrationCertificate)
 	first := h.registered(h.Registrar, request)
 	// The renewal is due because the credential was issued long ago, by the clock of the hub.
 	h.change(request, func(record string) string {
 		issued := regexp.MustCompile(`"issued":"[^"]*"`)
-		return issued.ReplaceAllString(record, `"issued":"2000-01-01T00:00:00Z"`)
+		return issued.ReplaceAllString(record, `"issued":"1990-01-01T00:00:00Z"`)
 	})
 	h.wire.reset()
 	var pending registration.Result
@@ -170,6 +177,10 @@ func (h *hub) change(request registration.Request, edit func(string) string) {
 
 // TestEnsure_ChangeOfCredentialType checks that an agent has its previous credential until the new one is issued.
 func TestEnsure_ChangeOfCredentialType(t *testing.T) {
+	testkit.Virtual(t, testEnsureChangeOfCredentialType)
+}
+
+func testEnsureChangeOfCredentialType(t *testing.T) {
 	h := newHub(t)
 	request := h.request(h.member("switch"), "x", v1alpha1.RegistrationToken)
 	last := h.registered(h.Registrar, request)
@@ -182,24 +193,26 @@ func TestEnsure_ChangeOfCredentialType(t *testing.T) {
 			require.Equal(t, health.Registered, result.Registration.State)
 			if result.Status.Credential != credential {
 				require.Equal(t, last.Secret, result.Secret)
-				require.NoError(t, renew(agentOf(t, result), request.Member.Namespace, "x")(t.Context()))
+				require.NoError(t, renew(h.agentOf(result), request.Member.Namespace, "x")(t.Context()))
 				return false
 			}
 			last = result
 			return true
 		})
 		h.eventually("the new credential is valid",
-			func() bool { return renew(agentOf(t, last), request.Member.Namespace, "x")(t.Context()) == nil })
+			func() bool { return renew(h.agentOf(last), request.Member.Namespace, "x")(t.Context()) == nil })
 	}
 	require.Len(t, h.objects(request.Member, "x"), 4, "want no remaining ServiceAccount")
 }
 
 // TestEnsure_Lease checks that a Lease that is no longer requested is deleted with its permission, and that a Lease of
 // another owner stays.
-func TestEnsure_Lease(t *testing.T) {
+func TestEnsure_Lease(t *testing.T) { testkit.Virtual(t, testEnsureLease) }
+
+func testEnsureLease(t *testing.T) {
 	h := newHub(t)
 	request := h.request(h.member("lease"), "x", "")
-	agent := agentOf(t, h.registered(h.Registrar, request))
+	agent := h.agentOf(h.registered(h.Registrar, request))
 	h.eventually("the agent renews its Lease", func() bool {
 		return renew(agent, request.Member.Namespace,
 			"x")(t.Context()) == nil

@@ -11,73 +11,92 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-sdk/muster/addon/crds"
 	"github.com/muster-sdk/muster/addon/internal/registration"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/apiserver"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-var plane = localplane.Shared{Options: localplane.Options{Name: "addon-registration"}}
+var plane = localplane.Shared{Options: localplane.Options{
+	Name:    "addon-registration",
+	Prepare: mustertest.Prepare(scheme, crds.Install),
+}}
 
-func TestMain(m *testing.M) {
-	ctrllog.SetLogger(logr.Discard())
-	os.Exit(localplane.Run(m, &plane))
-}
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 const registrationNamespace = membership.RegistrationNamespace
 
 var credentials = []v1alpha1.RegistrationCredential{v1alpha1.RegistrationToken, v1alpha1.RegistrationCertificate}
 
-// hub is the shared plane, with a Registrar whose user has the permissions of the folder rbac and those that it
-// grants to agents.
+// An apiServer is a control plane or an API server in memory.
+type apiServer interface {
+	Config() *rest.Config
+	User(name string, groups ...string) *rest.Config
+}
+
+// memoryServer is an API server in memory, for tests in virtual time.
+type memoryServer struct{ server *apiserver.Server }
+
+// Config returns the config of an administrator.
+func (m memoryServer) Config() *rest.Config { return m.server.Admin() }
+
+// User returns the config of a user in these groups.
+func (m memoryServer) User(name string, groups ...string) *rest.Config {
+	return m.server.Config(name, groups...)
+}
+
+// hub is an API server, with a Registrar whose user has the permissions of the folder rbac and those that it grants to
+// agents.
 type hub struct {
 	*registration.Registrar
 	t     testing.TB
+	on    apiServer
 	admin client.Client
 	wire  *wire
 	clock *clocktesting.FakePassiveClock
 }
 
-func scheme(t testing.TB) *runtime.Scheme {
-	s := runtime.NewScheme()
-	require.NoError(t, clientgoscheme.AddToScheme(s))
-	require.NoError(t, v1alpha1.AddToScheme(s))
-	return s
-}
+var scheme = mustertest.Scheme(v1alpha1.AddToScheme)
 
 func connect(t testing.TB, config *rest.Config) client.Client {
 	t.Helper()
-	c, err := client.New(config, client.Options{Scheme: scheme(t)})
-	require.NoError(t, err)
-	return c
+	return mustertest.Client(t, config, scheme)
 }
 
 // hubRules are the rules that the hub has itself, so that it can grant them to agents.
 var hubRules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"},
 	Verbs: []string{"get", "list", "create"}}}
 
+// newHub returns a hub on a server in memory.
 func newHub(t testing.TB) *hub {
 	t.Helper()
-	p := plane.ForTest(t)
-	h := &hub{t: t, admin: connect(t, p.Config()), clock: clocktesting.NewFakePassiveClock(time.Now())}
-	require.NoError(t, crds.Install(t.Context(), h.admin))
+	return newHubAt(t, memoryServer{testkit.Memory(t, scheme, crds.Install)})
+}
+
+// newHubOnPlane returns a hub on the control plane that tests share.
+func newHubOnPlane(t testing.TB) *hub {
+	t.Helper()
+	return newHubAt(t, plane.ForTest(t))
+}
+
+func newHubAt(t testing.TB, on apiServer) *hub {
+	t.Helper()
+	h := &hub{t: t, on: on, admin: connect(t, on.Config()), clock: clocktesting.NewFakePassiveClock(time.Now())}
 	h.exists(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: registrationNamespace}})
 	user := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "hub"}}
 	all, own := roles(t)
@@ -101,6 +120,9 @@ func (h *hub) registrar(w *wire, change ...func(*registration.Options)) *registr
 	config := h.config(w)
 	c := connect(h.t, config)
 	options := registration.Options{Client: c, Live: c, Config: config, Clock: h.clock}
+	if memory, ok := h.on.(memoryServer); ok { // Its configs contain no address.
+		options.Server, options.CA = memory.server.URL(), memory.server.CertificateAuthority()
+	}
 	for _, f := range change {
 		f(&options)
 	}
@@ -110,7 +132,7 @@ func (h *hub) registrar(w *wire, change ...func(*registration.Options)) *registr
 }
 
 func (h *hub) config(w *wire) *rest.Config {
-	config := plane.ForTest(h.t).User("hub")
+	config := h.on.User("hub")
 	config.Wrap(w.wrap)
 	return config
 }
@@ -170,21 +192,27 @@ func (h *hub) registered(r *registration.Registrar, request registration.Request
 }
 
 // agentConfig returns the client configuration of a program that mounts the Secret as a directory.
-func agentConfig(t testing.TB, secret *corev1.Secret) *rest.Config {
-	t.Helper()
-	folder := t.TempDir()
+func (h *hub) agentConfig(secret *corev1.Secret) *rest.Config {
+	h.t.Helper()
+	folder := h.t.TempDir()
 	for name, data := range secret.Data {
-		require.NoError(t, os.WriteFile(filepath.Join(folder, name), data, 0o600))
+		require.NoError(h.t, os.WriteFile(filepath.Join(folder, name), data, 0o600))
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(folder, registration.KubeconfigKey))
-	require.NoError(t, err)
+	require.NoError(h.t, err)
+	if memory, ok := h.on.(memoryServer); ok {
+		config.Dial = memory.server.DialContext
+		// client-go watches the files of a certificate until the end of the process.
+		require.NoError(h.t, rest.LoadTLSFiles(config))
+		config.CertFile, config.KeyFile = "", ""
+	}
 	return config
 }
 
-func agentOf(t testing.TB, result registration.Result) client.Client {
-	t.Helper()
-	require.NotNil(t, result.Secret)
-	return connect(t, agentConfig(t, result.Secret))
+func (h *hub) agentOf(result registration.Result) client.Client {
+	h.t.Helper()
+	require.NotNil(h.t, result.Secret)
+	return connect(h.t, h.agentConfig(result.Secret))
 }
 
 func (h *hub) eventually(request string, condition func() bool) {

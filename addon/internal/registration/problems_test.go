@@ -18,10 +18,15 @@ import (
 	"github.com/muster-sdk/muster/addon/internal/registration"
 	"github.com/muster-sdk/muster/addon/internal/removal"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 )
 
 func TestEnsure_ProblemsOfConfiguration(t *testing.T) {
+	testkit.Virtual(t, testEnsureProblemsOfConfiguration)
+}
+
+func testEnsureProblemsOfConfiguration(t *testing.T) {
 	h := newHub(t)
 	member := h.member("people")
 	problem := func(request registration.Request) registration.Result {
@@ -102,7 +107,9 @@ func (u unsigned) Get(ctx context.Context, key client.ObjectKey, object client.O
 	return err
 }
 
-func TestEnsure_NoSigner(t *testing.T) {
+func TestEnsure_NoSigner(t *testing.T) { testkit.Virtual(t, testEnsureNoSigner) }
+
+func testEnsureNoSigner(t *testing.T) {
 	h := newHub(t)
 	request := h.request(h.member("unsigned"), "x", v1alpha1.RegistrationCertificate)
 	unsignedRegistrar := h.registrar(h.wire, func(o *registration.Options) { o.Live = unsigned{o.Live} })
@@ -125,7 +132,9 @@ func TestEnsure_NoSigner(t *testing.T) {
 	h.registered(h.Registrar, request) // the problem is solved
 }
 
-func TestEnsure_ErrorOfAPIServer(t *testing.T) {
+func TestEnsure_ErrorOfAPIServer(t *testing.T) { testkit.Virtual(t, testEnsureErrorOfAPIServer) }
+
+func testEnsureErrorOfAPIServer(t *testing.T) {
 	h := newHub(t)
 	request := h.request(h.member("errors"), "x", "")
 	broken := errors.New("broken before create serviceaccounts")

@@ -18,6 +18,7 @@ import (
 	"github.com/muster-sdk/muster/addon/health"
 	"github.com/muster-sdk/muster/addon/internal/registration"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 )
 
 // withoutWant is the request of a controller that does not know the desired access.
@@ -26,7 +27,9 @@ func withoutWant(of registration.Request) registration.Request {
 }
 
 // TestRenew_KeepsAccess: the existing access is maintained while the desired access is unknown.
-func TestRenew_KeepsAccess(t *testing.T) {
+func TestRenew_KeepsAccess(t *testing.T) { testkit.Virtual(t, testRenewKeepsAccess) }
+
+func testRenewKeepsAccess(t *testing.T) {
 	h := newHub(t)
 	member := h.member("kept")
 	for _, credential := range credentials {
@@ -54,7 +57,7 @@ func TestRenew_KeepsAccess(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, h.admin.Get(t.Context(), client.ObjectKeyFromObject(lease), lease),
 			"want the deleted Lease to be created again")
-		agent := agentOf(t, kept)
+		agent := h.agentOf(kept)
 		h.eventually("the credential is valid", func() bool {
 			return renew(agent, member.Namespace, name)(t.Context()) == nil
 		})
@@ -66,7 +69,9 @@ func TestRenew_KeepsAccess(t *testing.T) {
 
 // TestRenew_IssuesCredential checks that a credential is issued again: in time, for another holder, and if the Secret
 // was lost.
-func TestRenew_IssuesCredential(t *testing.T) {
+func TestRenew_IssuesCredential(t *testing.T) { testkit.Virtual(t, testRenewIssuesCredential) }
+
+func testRenewIssuesCredential(t *testing.T) {
 	h := newHub(t)
 	request := h.request(h.member("anew"), "x", v1alpha1.RegistrationToken)
 	request.Want.ExpirationSeconds = new(int32(7200))
@@ -81,7 +86,7 @@ func TestRenew_IssuesCredential(t *testing.T) {
 		"want the lifetime of the previous credential")
 	h.clock.SetTime(time.Now())
 
-	old := agentOf(t, second)
+	old := h.agentOf(second)
 	h.eventually("the credential is valid", func() bool {
 		return renew(old, request.Member.Namespace,
 			"x")(t.Context()) == nil
@@ -93,7 +98,7 @@ func TestRenew_IssuesCredential(t *testing.T) {
 	h.eventually("the access of the previous holder is revoked",
 		func() bool { return renew(old, request.Member.Namespace, "x")(t.Context()) != nil })
 	h.eventually("the new holder has access",
-		func() bool { return renew(agentOf(t, third), request.Member.Namespace, "x")(t.Context()) == nil })
+		func() bool { return renew(h.agentOf(third), request.Member.Namespace, "x")(t.Context()) == nil })
 
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: registrationNamespace,
 		Name: request.Member.Namespace + ".x"}}
@@ -132,6 +137,10 @@ func (i *interrupted) Get(ctx context.Context, key client.ObjectKey, object clie
 // TestRenew_KeepsAccessOnReadErrors checks that an agent keeps its access, whether or not the API server responds
 // during the renewal.
 func TestRenew_KeepsAccessOnReadErrors(t *testing.T) {
+	testkit.Virtual(t, testRenewKeepsAccessOnReadErrors)
+}
+
+func testRenewKeepsAccessOnReadErrors(t *testing.T) {
 	h := newHub(t)
 	request := h.request(h.member("silent"), "x", v1alpha1.RegistrationToken)
 	first := h.registered(h.Registrar, request)
@@ -155,7 +164,9 @@ func TestRenew_KeepsAccessOnReadErrors(t *testing.T) {
 }
 
 // TestKnown_AnyObject checks that any object in the cache is sufficient to know that there is access to revoke.
-func TestKnown_AnyObject(t *testing.T) {
+func TestKnown_AnyObject(t *testing.T) { testkit.Virtual(t, testKnownAnyObject) }
+
+func testKnownAnyObject(t *testing.T) {
 	h := newHub(t)
 	request := h.request(h.member("known"), "x", v1alpha1.RegistrationToken)
 	known := func() bool {

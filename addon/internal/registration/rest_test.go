@@ -1,9 +1,9 @@
 package registration_test
 
 import (
-	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -13,25 +13,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/muster-sdk/muster/addon/internal/registration"
 	"github.com/muster-sdk/muster/addon/internal/removal"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
-func TestEnsure_NoRequestsAtRest(t *testing.T) {
+func TestEnsure_NoRequestsAtRest(t *testing.T) { testkit.Virtual(t, testEnsureNoRequestsAtRest) }
+
+func testEnsureNoRequestsAtRest(t *testing.T) {
 	h := newHub(t)
 	member := h.member("rest")
-	mgr, err := manager.New(h.config(h.wire),
-		manager.Options{Scheme: scheme(t), Metrics: metricsserver.Options{BindAddress: "0"}})
-	require.NoError(t, err)
-	cached, err := registration.NewCache(mgr, "")
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	defer func() { cancel(); require.NoError(t, <-done) }()
+	var cached client.Reader
+	mustertest.StartManager(t, h.config(h.wire), manager.Options{Scheme: scheme}, func(mgr manager.Manager) (err error) {
+		cached, err = registration.NewCache(mgr, "")
+		return err
+	})
+	t.Cleanup(synctest.Wait) // A watch of metadata never ends if it stops while an event is pending.
 	wire := &wire{}
 	registrar := h.registrar(wire, func(o *registration.Options) { o.Cache = cached })
 
@@ -64,7 +64,7 @@ func TestEnsure_NoRequestsAtRest(t *testing.T) {
 				require.NoError(t, err)
 				return h.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object) == nil
 			})
-			agent := agentOf(t, h.registered(registrar, request))
+			agent := h.agentOf(h.registered(registrar, request))
 			h.eventually("the credential is valid", func() bool {
 				return renew(agent, member.Namespace, name)(t.Context()) == nil
 			})
@@ -82,9 +82,11 @@ func TestEnsure_NoRequestsAtRest(t *testing.T) {
 	}
 }
 
-func TestEnsure_EmptyCache(t *testing.T) {
+func TestEnsure_EmptyCache(t *testing.T) { testkit.Virtual(t, testEnsureEmptyCache) }
+
+func testEnsureEmptyCache(t *testing.T) {
 	h := newHub(t)
-	empty := fake.NewClientBuilder().WithScheme(scheme(t)).Build()
+	empty := fake.NewClientBuilder().WithScheme(scheme).Build()
 	behind := h.registrar(h.wire, func(o *registration.Options) { o.Cache = empty })
 	for _, credential := range credentials {
 		request := h.request(h.member("stale-"+strings.ToLower(string(credential))), "x", credential)
@@ -100,7 +102,7 @@ func TestEnsure_EmptyCache(t *testing.T) {
 }
 
 func TestPermissions_AllAreUsed(t *testing.T) {
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	member := h.member("needed")
 	used := map[string]bool{}
 	for _, credential := range credentials {

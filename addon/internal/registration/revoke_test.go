@@ -17,16 +17,17 @@ import (
 	"github.com/muster-sdk/muster/addon/internal/registration"
 	"github.com/muster-sdk/muster/addon/internal/removal"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 )
 
 func TestRevoke_EndsAccess(t *testing.T) {
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	member := h.member("revoke")
-	kept := agentOf(t, h.registered(h.Registrar, h.request(member, "x-y", v1alpha1.RegistrationToken)))
+	kept := h.agentOf(h.registered(h.Registrar, h.request(member, "x-y", v1alpha1.RegistrationToken)))
 	for _, credential := range credentials {
 		request := h.request(member, "x", credential)
 		result := h.registered(h.Registrar, request)
-		agent := agentOf(t, result)
+		agent := h.agentOf(result)
 		h.eventually("the agent renews its Lease", func() bool {
 			return renew(agent, member.Namespace,
 				"x")(t.Context()) == nil
@@ -64,7 +65,7 @@ func TestRevoke_EndsAccess(t *testing.T) {
 		// After a new registration, the previous credential stays invalid.
 		anew := h.registered(h.Registrar, request)
 		h.eventually("the new credential is valid",
-			func() bool { return renew(agentOf(t, anew), member.Namespace, "x")(t.Context()) == nil })
+			func() bool { return renew(h.agentOf(anew), member.Namespace, "x")(t.Context()) == nil })
 		require.Error(t, list())
 		require.NoError(t, h.admin.Delete(t.Context(), request.MemberAddon))
 		_, err = h.Revoke(t.Context(), "x", member.Namespace)
@@ -76,6 +77,10 @@ func TestRevoke_EndsAccess(t *testing.T) {
 }
 
 func TestRevoke_PendingCertificate(t *testing.T) {
+	testkit.Virtual(t, testRevokePendingCertificate)
+}
+
+func testRevokePendingCertificate(t *testing.T) {
 	h := newHub(t)
 	request := h.request(h.member("pending"), "x", v1alpha1.RegistrationCertificate)
 	result, err := h.Ensure(t.Context(), request)
@@ -93,6 +98,10 @@ func TestRevoke_PendingCertificate(t *testing.T) {
 }
 
 func TestEnsure_InterruptedAtEachWrite(t *testing.T) {
+	testkit.Virtual(t, testEnsureInterruptedAtEachWrite)
+}
+
+func testEnsureInterruptedAtEachWrite(t *testing.T) {
 	h := newHub(t)
 	member := h.member("interrupted")
 	for _, credential := range credentials {
@@ -103,15 +112,15 @@ func TestEnsure_InterruptedAtEachWrite(t *testing.T) {
 				broken := &wire{failAt: n, lose: lose}
 				failing := h.registrar(broken)
 				var err error
-				require.Eventually(t, func() bool {
+				h.eventually("the registration is complete or interrupted", func() bool {
 					var result registration.Result
 					result, err = failing.Ensure(t.Context(), request)
 					return err != nil || result.Registration.State == health.Registered
-				}, time.Minute, 20*time.Millisecond)
+				})
 				broke = err != nil
 
 				after := &wire{}
-				agent := agentOf(t, h.registered(h.registrar(after), request))
+				agent := h.agentOf(h.registered(h.registrar(after), request))
 				h.eventually("the agent renews its Lease", func() bool {
 					return renew(agent, member.Namespace, name)(t.Context()) == nil
 				})
@@ -142,13 +151,15 @@ func TestEnsure_InterruptedAtEachWrite(t *testing.T) {
 	}
 }
 
-func TestEnsure_AnotherHolder(t *testing.T) {
+func TestEnsure_AnotherHolder(t *testing.T) { testkit.Virtual(t, testEnsureAnotherHolder) }
+
+func testEnsureAnotherHolder(t *testing.T) {
 	h := newHub(t)
 	for _, credential := range credentials {
 		member := h.member("holder-" + strings.ToLower(string(credential)))
 		request := h.request(member, "x", credential)
 		first := h.registered(h.Registrar, request)
-		old := agentOf(t, first)
+		old := h.agentOf(first)
 		for reason, change := range map[string]func(){
 			"a takeover": func() { request.Member.Claim = "claim-of-another" },
 			"a new MemberAddon": func() {
@@ -168,7 +179,7 @@ func TestEnsure_AnotherHolder(t *testing.T) {
 				if first.Secret == nil {
 					return false
 				}
-				old = agentOf(t, first)
+				old = h.agentOf(first)
 				return renew(old, member.Namespace, "x")(t.Context()) == nil
 			})
 			var binding rbacv1.RoleBinding
