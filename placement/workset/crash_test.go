@@ -28,14 +28,14 @@ func TestCrash(t *testing.T) {
 	t.Run("whole", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			whole := mustertest.NewCrash(0, mustertest.RequestLost)
-			newHollowsInMemory(t, 4).runLifecycle(t, "whole", whole)
+			newHollows(t, 4).runLifecycle(t, "whole", whole)
 			writes = whole.Writes()
 		})
 	})
 	t.Logf("a lifecycle has %d writes", writes)
 	require.Greater(t, writes, 20)
 	t.Run("responses are lost while no watch works", func(t *testing.T) {
-		testkit.Virtual(t, func(t *testing.T) { newHollowsInMemory(t, 4).checkLostResponses(t) })
+		testkit.Virtual(t, func(t *testing.T) { newHollows(t, 4).checkLostResponses(t) })
 	})
 	for at := 1; at <= writes; at++ {
 		for _, how := range []mustertest.Loss{mustertest.ResponseLost, mustertest.RequestLost} {
@@ -44,7 +44,7 @@ func TestCrash(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("at/%d-%s", at, how), func(t *testing.T) {
 				testkit.Virtual(t, func(t *testing.T) {
-					newHollowsInMemory(t, 4).runLifecycle(t, fmt.Sprintf("at-%d-%s", at, strings.ToLower(string(how))),
+					newHollows(t, 4).runLifecycle(t, fmt.Sprintf("at-%d-%s", at, strings.ToLower(string(how))),
 						mustertest.NewCrash(at, how))
 				})
 			})

@@ -35,41 +35,51 @@ type fleetTest struct {
 	began  time.Time
 }
 
+// newFleet runs the controllers for a fleet.
+func newFleet(f *hollows) *fleetTest {
+	t := &fleetTest{hollows: f}
+	t.writes.reset()
+	t.stop = f.control(f.root, f.namespace, &t.writes, nil)
+	return t
+}
+
+// step runs a step of the lifecycle.
+func (f *fleetTest) step(name string, do func()) {
+	testkit.Step(f.root, name, func() {
+		f.begin()
+		do()
+	})
+}
+
 // TestFleet runs the lifecycle of one WorkSet on all members of a fleet. After each step it checks the objects of the
 // clusters and the number of requests.
-func TestFleet(t *testing.T) {
-	f := &fleetTest{hollows: newHollows(t, fleetSize)}
-	f.writes.reset()
-	f.stop = f.control(f.root, f.namespace, &f.writes, nil)
-	for _, step := range []struct {
-		name string
-		do   func()
-	}{
-		{"all members receive the WorkSet", f.stepDistribute},
-		{"a field of one manifest changes", f.stepChange},
-		{"an override for some members changes", f.stepOverride},
-		{"a member is deselected and selected again", f.stepDeselect},
-		{"a rollout fails, continues and is repaired", f.stepFailedRollout},
-		{"a failed rollout is rolled back", f.stepRollback},
-		{"a user pins the first revision", f.stepPinRevision},
-		{"the controllers are restarted", f.stepRestart},
-		{"the controllers crash repeatedly", f.stepCrashes},
-		{"the API server of the hub is killed during a rollout", f.stepHubOutage},
-		{"the Placement selects fewer members", f.stepPickN},
-		{"members with a taint are evicted", f.stepEviction},
-		{"a member becomes unreachable", f.stepMemberLost},
-		{"the WorkSet is deleted while a member is unreachable", f.stepDelete},
-	} {
-		ok := t.Run(step.name, func(t *testing.T) {
-			f.t = t
-			defer func() { f.t = f.root }()
-			f.begin()
-			step.do()
-		})
-		if !ok {
-			t.FailNow()
-		}
-	}
+func TestFleet(t *testing.T) { testkit.Virtual(t, testFleet) }
+
+func testFleet(t *testing.T) {
+	f := newFleet(newHollows(t, fleetSize))
+	f.step("all members receive the WorkSet", f.stepDistribute)
+	f.step("a field of one manifest changes", f.stepChange)
+	f.step("an override for some members changes", f.stepOverride)
+	f.step("a member is deselected and selected again", f.stepDeselect)
+	f.step("a rollout fails, continues and is repaired", f.stepFailedRollout)
+	f.step("a failed rollout is rolled back", f.stepRollback)
+	f.step("a user pins the first revision", f.stepPinRevision)
+	f.step("the controllers are restarted", f.stepRestart)
+	f.step("the controllers crash repeatedly", f.stepCrashes)
+	f.step("the API server of the hub is unreachable during a rollout", f.stepHubOutage)
+	f.step("the Placement selects fewer members", f.stepPickN)
+	f.step("members with a taint are evicted", f.stepEviction)
+	f.step("a member becomes unreachable", f.stepMemberLost)
+	f.step("the WorkSet is deleted while a member is unreachable", f.stepDelete)
+}
+
+// TestFleet_OnPlane runs the steps of TestFleet that depend on the API server on a control plane. The API server is
+// killed during a rollout.
+func TestFleet_OnPlane(t *testing.T) {
+	f := newFleet(newHollowsOnPlane(t, testkit.WithoutRace(20, 10)))
+	f.step("all members receive the WorkSet", f.stepDistribute)
+	f.step("the API server of the hub is killed during a rollout", f.stepHubOutage)
+	f.step("the WorkSet is deleted while a member is unreachable", f.stepDelete)
 }
 
 // begin resets the counts of requests.

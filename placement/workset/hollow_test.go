@@ -7,13 +7,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -21,11 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/testkit"
-	membershipcrds "github.com/muster-sdk/muster/membership/crds"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/apiserver"
 	"github.com/muster-sdk/muster/mustertest/localplane"
-	"github.com/muster-sdk/muster/placement/crds"
 	"github.com/muster-sdk/muster/work/agent"
 	workcrds "github.com/muster-sdk/muster/work/crds"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
@@ -37,8 +37,9 @@ type hollows struct {
 	*hub // of the current step
 
 	root     *testing.T        // the test as a whole
-	plane    *localplane.Plane // of the hub
-	shared   *rest.Config      // of the members' plane
+	outage   outage            // of the hub
+	memory   *apiserver.Server // of the hub; nil on a control plane
+	shared   *rest.Config      // of the members' API server
 	members  client.Client     // of all members
 	names    []string
 	observed *worksObserved
@@ -52,19 +53,68 @@ type hollows struct {
 // agentRole is the name of the role with the permissions of an agent in its namespace on the hub.
 const agentRole = "agents-of-works"
 
-// newHollows creates members and runs their agents. Only this test uses the hub.
+// newHollows creates members and runs their agents, on API servers in memory. Only this test uses the hub.
 func newHollows(t *testing.T, size int) *hollows {
 	t.Helper()
-	return newHubAndPlane(t, size, plane.ForTest(t)).join()
+	return newHollowsInMemory(t, size).join()
 }
 
-// newHollowsInMemory is newHollows on API servers in memory.
+// newHollowsInMemory creates a hub without members. The cluster of each later member is a part of another API server.
 func newHollowsInMemory(t *testing.T, size int) *hollows {
 	t.Helper()
-	own := testkit.Memory(t, scheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub)
-	members := testkit.Memory(t, scheme, workcrds.InstallOnMember)
-	return newHollowsOn(t, size, own.Admin(), members.Admin()).join()
+	own := testkit.Memory(t, scheme, installs...)
+	config := own.Admin()
+	down := &unreachable{server: own}
+	config.Wrap(down.wrap)
+	f := newHollowsOn(t, size, config)
+	f.memory, f.outage = own, down
+	return f
 }
+
+// newHollowsOnPlane does the same as newHollows for a hub on a control plane.
+func newHollowsOnPlane(t *testing.T, size int) *hollows {
+	t.Helper()
+	own := plane.ForTest(t)
+	f := newHollowsOn(t, size, own.Config())
+	f.outage = killed{own}
+	return f.join()
+}
+
+// outage is an outage of the API server of the hub.
+type outage interface {
+	begin(testing.TB)
+	end(testing.TB)
+}
+
+// killed is a control plane whose API server is killed.
+type killed struct{ plane *localplane.Plane }
+
+func (k killed) begin(t testing.TB) { require.NoError(t, k.plane.KillAPIServer()) }
+func (k killed) end(t testing.TB)   { require.NoError(t, k.plane.StartAPIServer(t.Context())) }
+
+// unreachable is a server in memory whose watches end, and to which no request gets through.
+type unreachable struct {
+	server *apiserver.Server
+	down   atomic.Bool
+}
+
+func (u *unreachable) wrap(next http.RoundTripper) http.RoundTripper {
+	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		if u.down.Load() {
+			select { // A client that tries again at once would stop the virtual time.
+			case <-time.After(100 * time.Millisecond):
+			case <-r.Context().Done():
+			}
+			return nil, syscall.ECONNREFUSED
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+func (u *unreachable) begin(testing.TB) { u.down.Store(true); u.server.DropWatches() }
+
+// end ends the outage after as long as an API server needs to start.
+func (u *unreachable) end(testing.TB) { <-time.After(5 * time.Second); u.down.Store(false) }
 
 // join creates the members, and runs their agents.
 func (f *hollows) join() *hollows {
@@ -78,42 +128,20 @@ func (f *hollows) join() *hollows {
 	return f
 }
 
-// newHubAndPlane creates a hub without members on a control plane. The cluster of each later member is a part of the
-// control plane members.
-func newHubAndPlane(t *testing.T, size int, members *localplane.Plane) *hollows {
+// newHollowsOn creates a hub without members on an API server.
+func newHollowsOn(t *testing.T, size int, own *rest.Config) *hollows {
 	t.Helper()
-	own := localplane.ForTest(t, localplane.Options{Name: "fleethub"})
-	f := newHollowsOn(t, size, own.Config(), members.Config(),
-		crds.Install, membershipcrds.Install, workcrds.InstallOnHub, workcrds.InstallOnMember)
-	f.plane = own
-	return f
-}
-
-// newHollowsOn is newHubAndPlane on two API servers. The last one of installs is for the members.
-func newHollowsOn(t *testing.T, size int, own, shared *rest.Config, installs ...func(context.Context,
-	client.Client) error) *hollows {
-	t.Helper()
-	own.QPS, shared.QPS = -1, -1
-	onHub, onMembers := installs, installs
-	if n := len(installs); n > 0 {
-		onHub, onMembers = installs[:n-1], installs[n-1:]
-	}
+	shared := testkit.Memory(t, scheme, workcrds.InstallOnMember).Admin()
+	own.QPS = -1
 	f := &hollows{root: t, shared: shared, running: map[string]func(){}, hub: &hub{t: t, config: own, namespace: "fleet"}}
-	f.client = mustertest.Client(t, f.config, scheme, onHub...)
-	f.members = mustertest.Client(t, shared, scheme, onMembers...)
+	f.client = mustertest.Client(t, f.config, scheme)
+	f.members = mustertest.Client(t, shared, scheme)
 	require.NoError(t, f.client.Create(t.Context(), namespace(f.namespace)))
 	for i := range size {
 		f.names = append(f.names, fmt.Sprintf("m%03d", i))
 	}
 	require.NoError(t, testkit.InParallel(f.names, func(name string) error {
-		// An earlier test with members of these names may have failed before it deleted their objects.
-		shop := ownCluster{member: name}.namespace()
-		err := f.members.Create(t.Context(), namespace(shop))
-		if !apierrors.IsAlreadyExists(err) {
-			return err
-		}
-		applied := client.MatchingLabels{workv1alpha1.AppliedLabel: "true"}
-		return f.members.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(shop), applied)
+		return f.members.Create(t.Context(), namespace(ownCluster{member: name}.namespace()))
 	}))
 	f.agents.reset()
 	f.observed = f.watchWorks()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -163,7 +164,7 @@ func (f *hollows) control(t testing.TB, namespace string, w *traffic, wrap trans
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
 	}
 	ready := workset.NewReadiness()
-	return mustertest.StartManager(t, config, options, append([]func(manager.Manager) error{
+	stopManager := mustertest.StartManager(t, config, options, append([]func(manager.Manager) error{
 		func(mgr manager.Manager) error {
 			return placement.SetupWithManager(mgr, placement.Options{Ready: ready})
 		},
@@ -171,4 +172,13 @@ func (f *hollows) control(t testing.TB, namespace string, w *traffic, wrap trans
 			return workset.SetupWithManager(mgr, workset.Options{Readiness: ready})
 		},
 	}, also...)...)
+	if f.memory == nil {
+		return stopManager
+	}
+	// An informer of some namespaces keeps a goroutine if it stops before its handlers have all objects.
+	t.Cleanup(synctest.Wait)
+	return func() {
+		synctest.Wait()
+		stopManager()
+	}
 }

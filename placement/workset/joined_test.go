@@ -24,7 +24,6 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
-	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/work/agent"
 	"github.com/muster-sdk/muster/work/leave"
@@ -33,17 +32,17 @@ import (
 // TestJoined runs members that have joined, with all components of a product. One manager runs the hub's controllers of
 // members, Placements and WorkSets. In each agent, a companion applies the Works with the credential from the hub. One
 // agent stops sending heartbeats, and one member leaves.
-func TestJoined(t *testing.T) {
-	t.Parallel()
+func TestJoined(t *testing.T) { testkit.Virtual(t, testJoined) }
+
+func testJoined(t *testing.T) {
 	size := testkit.WithoutRace(20, 10)
 	chosen := size / 2
-	members := mustertest.StartPlane(t, localplane.Options{Name: "joined"})
-	j := &joined{hollows: newHubAndPlane(t, size, members), stores: map[string]*testkit.MemoryStore{}}
+	j := &joined{hollows: newHollowsInMemory(t, size), stores: map[string]*testkit.MemoryStore{}}
 	var w traffic
 	w.reset()
 	stop := j.control(t, j.namespace, &w, nil, func(mgr manager.Manager) error {
 		return membershiphub.SetupWithManager(mgr, membershiphub.Options{Gates: []membership.LeaveGate{leave.Gate(j.client)},
-			AgentRules: agent.HubRules()})
+			AgentRules: agent.HubRules(), Server: j.memory.URL(), CA: j.memory.CertificateAuthority()})
 	})
 	j.join()
 
@@ -77,12 +76,6 @@ func TestJoined(t *testing.T) {
 
 	// The policy of the leave applies, whatever the WorkSet specifies for clusters that are not selected any more.
 	orphaned := first[2:5]
-	t.Cleanup(func() {
-		for _, name := range orphaned {
-			o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ownCluster{member: name}.namespace(), Name: "web"}}
-			_ = j.members.Delete(context.Background(), o)
-		}
-	})
 	for _, name := range orphaned {
 		j.leave(name, membershipv1alpha1.OrphanResources)
 	}
@@ -136,8 +129,7 @@ func (j *joined) join() {
 		require.NoError(j.t, j.client.Create(j.t.Context(), m))
 		j.stores[name] = &testkit.MemoryStore{}
 		j.startAgent(name)
-	}
-	for _, name := range j.names {
+		// One after the other: the hub sends requests while it holds a mutex, which stops the virtual time for others.
 		j.wait(name+" has joined", func() bool {
 			return meta.IsStatusConditionTrue(j.cluster(name).Status.Conditions, membershipv1alpha1.ConditionHealthy)
 		})
@@ -182,6 +174,7 @@ func (j *joined) startAgent(name string) {
 		Bootstrap: memberagent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) {
 			return j.bootstrap, nil
 		}),
+		HubConfig:  func(config *rest.Config) { config.Dial = j.memory.DialContext },
 		Companions: []memberagent.Companion{works}, Cleaners: []membership.LeaveGate{leave.Cleaner(cleaner.Clean)},
 	}
 	mgr := mustertest.Manager(j.t, rest.CopyConfig(j.shared), manager.Options{Scheme: scheme},

@@ -33,7 +33,7 @@ import (
 )
 
 // plane is used by one test at a time. Tests on another plane, or without one, run in parallel with it.
-var plane = localplane.NewPool(1, localplane.Options{Name: "workset"})
+var plane = localplane.NewPool(1, localplane.Options{Name: "workset", Prepare: mustertest.Prepare(scheme, installs...)})
 
 func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
 
@@ -50,21 +50,24 @@ type hub struct {
 
 var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme, workv1alpha1.AddToScheme)
 
+var installs = []func(context.Context, client.Client) error{crds.Install, membershipcrds.Install,
+	workcrds.InstallOnHub}
+
 // newHub returns a hub in memory that only this test uses.
 func newHub(t testing.TB) *hub {
-	return hubOn(t, testkit.Memory(t, scheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub).Admin())
+	return hubOn(t, testkit.Memory(t, scheme, installs...).Admin())
 }
 
 // newHubOnPlane returns a namespace of the shared control plane, for tests of the behavior of Kubernetes itself.
 func newHubOnPlane(t testing.TB) *hub {
 	config := plane.ForTest(t).Config()
 	config.QPS, config.Burst = 1000, 1000
-	return hubOn(t, config, crds.Install, membershipcrds.Install, workcrds.InstallOnHub)
+	return hubOn(t, config)
 }
 
 // hubOn returns a new namespace of an API server.
-func hubOn(t testing.TB, config *rest.Config, installs ...func(context.Context, client.Client) error) *hub {
-	c := mustertest.Client(t, config, scheme, installs...)
+func hubOn(t testing.TB, config *rest.Config) *hub {
+	c := mustertest.Client(t, config, scheme)
 	return &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c)}
 }
 

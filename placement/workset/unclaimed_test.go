@@ -15,14 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/testkit"
-	membershipcrds "github.com/muster-sdk/muster/membership/crds"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
-	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/placement/crds"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/placement/workset"
-	workcrds "github.com/muster-sdk/muster/work/crds"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -175,12 +172,8 @@ func testEmptySelection(t *testing.T) {
 // TestWorkSetDefinitionIsRemoved checks that the removal of the definition of WorkSets deletes no Work, and that
 // WorkSets that are created again adopt them.
 func TestWorkSetDefinitionIsRemoved(t *testing.T) {
-	t.Parallel()
-	p := localplane.ForTest(t, localplane.Options{Name: "definitions"})
-	config := p.Config()
-	config.QPS, config.Burst = 1000, 1000
-	c := mustertest.Client(t, config, scheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub)
-	h := &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c)}
+	h := newHubOnPlane(t)
+	c := h.client
 	h.members("a", "b")
 	h.place("all")
 	h.simulateAgents()
