@@ -23,13 +23,13 @@ import (
 func BenchmarkThousandConfigMaps(b *testing.B) {
 	const owners = 50
 	objects := testkit.Size(1000)
-	h := newHub(b)
+	h := newHubOnPlane(b)
 	for i := range objects {
 		c := h.configMap(fmt.Sprintf("c-%04d", i), map[string]string{"app": "web"})
 		c.Data["text"] = strings.Repeat("x", 1000)
 		h.create(c)
 	}
-	client, err := dynamic.NewForConfig(h.plane.Config())
+	client, err := dynamic.NewForConfig(h.server.Config())
 	require.NoError(b, err)
 	var floor, first, others, notified time.Duration
 	var memory, text uint64
@@ -85,7 +85,7 @@ func BenchmarkThousandConfigMaps(b *testing.B) {
 // BenchmarkWatches measures the cost of 200 owners that each select another object by name.
 func BenchmarkWatches(b *testing.B) {
 	const owners = 200
-	h := newHub(b)
+	h := newHubOnPlane(b)
 	for i := range owners {
 		h.create(h.configMap(fmt.Sprintf("c-%03d", i), nil))
 	}

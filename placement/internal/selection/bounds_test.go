@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/placement/internal/selection"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
@@ -62,7 +63,7 @@ func TestOwnNamespace(t *testing.T) {
 // TestTenantsDoNotReadEachOthers checks that the default bound alone isolates tenants: the hub's controller may read
 // everything here.
 func TestTenantsDoNotReadEachOthers(t *testing.T) {
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	bank := h.newNamespace()
 	h.create(
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: bank, Name: "vault", Labels: map[string]string{"app": "web"}},
@@ -115,7 +116,9 @@ func TestTenantsDoNotReadEachOthers(t *testing.T) {
 }
 
 // TestAllow checks that another result of Allow takes effect with the next Select.
-func TestAllow(t *testing.T) {
+func TestAllow(t *testing.T) { testkit.Virtual(t, testAllow) }
+
+func testAllow(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", nil))
 	other := h.newNamespace()

@@ -12,12 +12,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/placement/internal/selection"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
 // TestChanged_IgnoresStatusChanges checks that continuous changes of the status of a Deployment are not reported.
 func TestChanged_IgnoresStatusChanges(t *testing.T) {
+	testkit.Virtual(t, testChangedIgnoresStatusChanges)
+}
+
+func testChangedIgnoresStatusChanges(t *testing.T) {
 	h := newHub(t)
 	labels := map[string]string{"app": "web"}
 	web := &appsv1.Deployment{
@@ -69,6 +74,10 @@ func TestChanged_IgnoresStatusChanges(t *testing.T) {
 // TestChanged_IgnoresRefusedObjects checks that changes of objects that are never distributed are not reported unless a
 // selector names the object.
 func TestChanged_IgnoresRefusedObjects(t *testing.T) {
+	testkit.Virtual(t, testChangedIgnoresRefusedObjects)
+}
+
+func testChangedIgnoresRefusedObjects(t *testing.T) {
 	h := newHub(t)
 	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "abcdef"},
 		Type: "bootstrap.kubernetes.io/token"}
@@ -92,6 +101,10 @@ func TestChanged_IgnoresRefusedObjects(t *testing.T) {
 }
 
 func TestSelect_ObjectsAreCreatedAndDeleted(t *testing.T) {
+	testkit.Virtual(t, testSelectObjectsAreCreatedAndDeleted)
+}
+
+func testSelectObjectsAreCreatedAndDeleted(t *testing.T) {
 	h := newHub(t)
 	web := map[string]string{"app": "web"}
 	a, b := h.configMap("a", web), h.configMap("b", web)
@@ -136,6 +149,10 @@ func TestSelect_ObjectsAreCreatedAndDeleted(t *testing.T) {
 
 // TestSelect_OwnersShareWatches checks that equal selectors share a watch, which ends with the last one.
 func TestSelect_OwnersShareWatches(t *testing.T) {
+	testkit.Virtual(t, testSelectOwnersShareWatches)
+}
+
+func testSelectOwnersShareWatches(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", map[string]string{"app": "web", "tier": "1"}))
 	r := h.start()
@@ -171,8 +188,9 @@ func TestSelect_OwnersShareWatches(t *testing.T) {
 	r.Forget(h.owner("nobody"))
 }
 
-func TestSelect_ThousandObjects(t *testing.T) {
-	t.Parallel()
+func TestSelect_ThousandObjects(t *testing.T) { testkit.Virtual(t, testSelectThousandObjects) }
+
+func testSelectThousandObjects(t *testing.T) {
 	h := newHub(t)
 	for i := range 1000 {
 		h.create(h.configMap(fmt.Sprintf("c-%04d", i), nil))
@@ -191,7 +209,9 @@ func TestSelect_ThousandObjects(t *testing.T) {
 
 // TestSelect_ConcurrentOwners adds, removes and changes owners and objects concurrently. In the end, no watch is left
 // over, and the remaining owners have the existing objects.
-func TestSelect_ConcurrentOwners(t *testing.T) {
+func TestSelect_ConcurrentOwners(t *testing.T) { testkit.Virtual(t, testSelectConcurrentOwners) }
+
+func testSelectConcurrentOwners(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", nil), h.configMap("b", nil))
 	r := h.start()

@@ -21,7 +21,7 @@ import (
 // TestEveryKind checks that a namespace is selected with all its objects, except for those that belong to the hub and
 // those that a controller creates.
 func TestEveryKind(t *testing.T) {
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	at := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: h.namespace, Name: name} }
 	account := &corev1.ServiceAccount{ObjectMeta: at("deployer")}
 	h.create(account, h.configMap("a", map[string]string{"app": "web"}))
@@ -68,7 +68,7 @@ func TestEveryKind(t *testing.T) {
 
 // TestEveryKind_NewKind checks that a kind that is defined later is selected as well.
 func TestEveryKind_NewKind(t *testing.T) {
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	clock := testclock.NewFakeClock(time.Now())
 	r := h.start(func(o *selection.Options) { o.Clock = clock })
 	h.create(h.configMap("a", nil))
@@ -103,7 +103,7 @@ func TestEveryKind_NewKind(t *testing.T) {
 // TestEveryKind_Forbidden checks that a kind which the controller may not list is a problem, and that nothing is
 // selected silently without it.
 func TestEveryKind_Forbidden(t *testing.T) {
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	h.create(h.configMap("a", nil))
 	_, config, _ := h.user(listAndWatch("configmaps"))
 	r := h.start(func(o *selection.Options) { o.Config = config })

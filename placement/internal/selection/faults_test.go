@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	testclock "k8s.io/utils/clock/testing"
 
-	"github.com/muster-sdk/muster/mustertest/localplane"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/placement/internal/selection"
 )
 
@@ -35,8 +35,7 @@ func listAndWatch(resource string, names ...string) rbacv1.PolicyRule {
 // TestSelect_MissingPermissions checks that the hub's controller needs only list and watch on the selected objects, and
 // that a Problem reports a missing permission.
 func TestSelect_MissingPermissions(t *testing.T) {
-	t.Parallel()
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	secret := &corev1.Secret{}
 	secret.Namespace, secret.Name = h.namespace, "key"
 	h.create(h.configMap("a", nil), secret)
@@ -79,8 +78,9 @@ func TestSelect_MissingPermissions(t *testing.T) {
 
 // TestSelect_ListWithoutWatch checks that the permission list without watch is a Problem, because changes could not be
 // observed.
-func TestSelect_ListWithoutWatch(t *testing.T) {
-	t.Parallel()
+func TestSelect_ListWithoutWatch(t *testing.T) { testkit.Virtual(t, testSelectListWithoutWatch) }
+
+func testSelectListWithoutWatch(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", nil))
 	rule := listAndWatch("configmaps")
@@ -117,8 +117,9 @@ const broken = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"
 
 // TestSelect_SlowAPIServer checks that Select waits at most a few seconds for a hub that does not respond, and delays
 // no other owner.
-func TestSelect_SlowAPIServer(t *testing.T) {
-	t.Parallel()
+func TestSelect_SlowAPIServer(t *testing.T) { testkit.Virtual(t, testSelectSlowAPIServer) }
+
+func testSelectSlowAPIServer(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", nil))
 	clock := testclock.NewFakeClock(time.Now())
@@ -169,7 +170,10 @@ func TestSelect_SlowAPIServer(t *testing.T) {
 
 // TestSelect_TransientFailures checks that a transient failure after a successful list is not reported for a minute.
 func TestSelect_TransientFailures(t *testing.T) {
-	t.Parallel()
+	testkit.Virtual(t, testSelectTransientFailures)
+}
+
+func testSelectTransientFailures(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", nil))
 	clock := testclock.NewFakeClock(time.Now())
@@ -217,8 +221,7 @@ func TestSelect_TransientFailures(t *testing.T) {
 // TestAPIServerRestarts checks that a restart of the API server loses no change, and that unchanged objects are not
 // reported.
 func TestAPIServerRestarts(t *testing.T) {
-	t.Parallel()
-	p := localplane.ForTest(t, localplane.Options{Name: "victim"})
+	p := plane.ForTest(t)
 	h := hubOn(t, p)
 	h.create(h.configMap("a", nil), h.configMap("b", nil))
 	r := h.start()
@@ -248,7 +251,9 @@ func TestAPIServerRestarts(t *testing.T) {
 }
 
 // TestStartWaitsForWatches checks that all watches have ended when Start returns.
-func TestStartWaitsForWatches(t *testing.T) {
+func TestStartWaitsForWatches(t *testing.T) { testkit.Virtual(t, testStartWaitsForWatches) }
+
+func testStartWaitsForWatches(t *testing.T) {
 	h := newHub(t)
 	r := h.start()
 	r.selectFor("web", all("ConfigMap"), all("Secret"), all("Service"), all("ServiceAccount"))
@@ -259,12 +264,12 @@ func TestStartWaitsForWatches(t *testing.T) {
 
 // TestStop checks that Start also returns while the API server is not reachable.
 func TestStop(t *testing.T) {
-	t.Parallel()
-	p := localplane.ForTest(t, localplane.Options{Name: "end"})
+	p := plane.ForTest(t)
 	h := hubOn(t, p)
 	r := h.start()
 	r.selectFor("web", all("ConfigMap"), all("Widget"))
 	require.NoError(t, p.KillAPIServer())
+	defer func() { require.NoError(t, p.StartAPIServer(t.Context())) }() // for other tests
 	requestsBefore := r.transport.requests("WATCH configmaps")
 	eventually(t, "the watch is retried twice", func() bool {
 		return r.transport.requests("WATCH configmaps") > requestsBefore+1
@@ -299,6 +304,10 @@ func TestNew(t *testing.T) {
 
 // TestSelect_ServerWithoutStreamedLists checks the API of Kubernetes up to 1.31, which lists without a stream.
 func TestSelect_ServerWithoutStreamedLists(t *testing.T) {
+	testkit.Virtual(t, testSelectServerWithoutStreamedLists)
+}
+
+func testSelectServerWithoutStreamedLists(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", nil))
 	r := h.start()

@@ -15,6 +15,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/placement/internal/selection"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
@@ -75,8 +76,7 @@ func (h *hub) widget(version, name string) *unstructured.Unstructured {
 // TestSelect_KindIsInstalledAndRemoved installs a kind while a WorkSet waits for it, removes it, and installs it again
 // with another scope or version.
 func TestSelect_KindIsInstalledAndRemoved(t *testing.T) {
-	t.Parallel()
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	clock := testclock.NewFakeClock(time.Now())
 	r := h.start(withClock(clock))
 	widgets := v1alpha1.ResourceSelector{Group: h.namespace + ".example.com", Kind: "Widget"}
@@ -150,8 +150,7 @@ func TestSelect_KindIsInstalledAndRemoved(t *testing.T) {
 
 // TestSelect_KindIsInstalledAgain checks that a kind that is removed and installed again unchanged is watched again.
 func TestSelect_KindIsInstalledAgain(t *testing.T) {
-	t.Parallel()
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	v1 := h.widgets(apiextensionsv1.NamespaceScoped, "v1", "v2")
 	h.install(v1)
 	h.create(h.widget("v1", "a"))
@@ -191,7 +190,9 @@ func (h hangingMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*
 }
 
 // TestSelect_DiscoveryHangs checks that Select waits at most a few seconds for the discovery of kinds.
-func TestSelect_DiscoveryHangs(t *testing.T) {
+func TestSelect_DiscoveryHangs(t *testing.T) { testkit.Virtual(t, testSelectDiscoveryHangs) }
+
+func testSelectDiscoveryHangs(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", nil))
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})

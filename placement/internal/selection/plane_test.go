@@ -19,28 +19,54 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/apiserver"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/placement/internal/selection"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-var plane = localplane.Shared{Options: localplane.Options{Name: "selection"}}
+// plane is the plane of the tests that need one. One test uses it at a time, because some tests kill its API server.
+var plane = localplane.NewPool(1, localplane.Options{Name: "selection"})
 
-func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
+func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
 
-// hub is a namespace of a plane.
+// An apiServer is a control plane or an API server in memory.
+type apiServer interface {
+	Config() *rest.Config
+	User(name string, groups ...string) *rest.Config
+}
+
+// memoryServer is an API server in memory, for tests in virtual time.
+type memoryServer struct{ server *apiserver.Server }
+
+// Config returns the config of an administrator.
+func (m memoryServer) Config() *rest.Config { return m.server.Admin() }
+
+// User returns the config of a user in these groups.
+func (m memoryServer) User(name string, groups ...string) *rest.Config {
+	return m.server.Config(name, groups...)
+}
+
+// hub is a namespace of an API server.
 type hub struct {
 	t         testing.TB
-	plane     *localplane.Plane
+	server    apiServer
 	client    client.Client
 	namespace string
 }
 
-func newHub(t testing.TB) *hub { return hubOn(t, plane.ForTest(t)) }
+var scheme = mustertest.Scheme(apiextensionsv1.AddToScheme)
 
-func hubOn(t testing.TB, p *localplane.Plane) *hub {
-	h := &hub{t: t, plane: p, client: mustertest.Client(t, p.Config(), mustertest.Scheme(apiextensionsv1.AddToScheme))}
+// newHub returns a namespace of a server in memory.
+func newHub(t testing.TB) *hub { return hubOn(t, memoryServer{testkit.Memory(t, scheme)}) }
+
+// newHubOnPlane returns a namespace of the control plane.
+func newHubOnPlane(t testing.TB) *hub { return hubOn(t, plane.ForTest(t)) }
+
+func hubOn(t testing.TB, server apiServer) *hub {
+	h := &hub{t: t, server: server, client: mustertest.Client(t, server.Config(), scheme)}
 	h.namespace = h.newNamespace()
 	return h
 }
@@ -78,7 +104,7 @@ func (h *hub) user(rules ...rbacv1.PolicyRule) (name string, config *rest.Config
 	name = "controller-of-" + h.namespace
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "controller"}, Rules: rules}
 	require.NoError(h.t, mustertest.Grant(h.t.Context(), h.client, name, role))
-	return name, h.plane.User(name), func(rules ...rbacv1.PolicyRule) {
+	return name, h.server.User(name), func(rules ...rbacv1.PolicyRule) {
 		change(h, role, func(r *rbacv1.Role) { r.Rules = rules })
 	}
 }
@@ -97,7 +123,7 @@ type running struct {
 func (h *hub) start(with ...func(*selection.Options)) *running {
 	h.t.Helper()
 	r := &running{h: h, transport: &transport{}, calls: map[string]int{}}
-	o := selection.Options{Config: h.plane.Config(), Log: logr.Discard(), Changed: func(owner types.NamespacedName) {
+	o := selection.Options{Config: h.server.Config(), Log: logr.Discard(), Changed: func(owner types.NamespacedName) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.calls[owner.Name]++

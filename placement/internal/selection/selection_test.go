@@ -13,7 +13,7 @@ import (
 )
 
 func TestSelect(t *testing.T) {
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	web := map[string]string{"app": "web"}
 	h.create(
 		h.configMap("a", web), h.configMap("b", nil), h.configMap("c", web),
