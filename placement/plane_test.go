@@ -1,6 +1,7 @@
 package placement_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -23,7 +24,10 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-var plane = localplane.Shared{Options: localplane.Options{Name: "placement"}}
+var plane = localplane.Shared{Options: localplane.Options{
+	Name:    "placement",
+	Prepare: mustertest.Prepare(scheme, installs...),
+}}
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
@@ -37,9 +41,11 @@ type hub struct {
 
 var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme)
 
+var installs = []func(context.Context, client.Client) error{crds.Install, membershipcrds.Install}
+
 // newHub returns a namespace of an in-memory API server that no other test uses.
 func newHub(t testing.TB) *hub {
-	config := testkit.Memory(t, scheme, crds.Install, membershipcrds.Install).Admin()
+	config := testkit.Memory(t, scheme, installs...).Admin()
 	c := mustertest.Client(t, config, scheme)
 	return &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c)}
 }
@@ -48,7 +54,7 @@ func newHub(t testing.TB) *hub {
 func newHubOnPlane(t testing.TB) *hub {
 	config := plane.ForTest(t).Config()
 	config.QPS, config.Burst = 1000, 1000
-	c := mustertest.Client(t, config, scheme, crds.Install, membershipcrds.Install)
+	c := mustertest.Client(t, config, scheme)
 	return &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c)}
 }
 
