@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/placement/internal/revision"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
@@ -25,7 +26,7 @@ import (
 // not delete the revisions of a WorkSet that is created again with the same name.
 func TestStore_RecreatedWorkSet(t *testing.T) {
 	t.Parallel()
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	old, s, c := h.workSet("web"), h.store(&transport{}), large(t, "a")
 	info := save(t, s, old, c, 1)
 	existing := h.stored()[info.Name+"-2"]
@@ -66,7 +67,7 @@ func TestStore_RecreatedWorkSet(t *testing.T) {
 // WorkSet of the name.
 func TestStore_AdoptsOrphans(t *testing.T) {
 	t.Parallel()
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	old, s := h.workSet("web"), h.store(&transport{})
 	for _, text := range []string{"<a>", "<b>"} {
 		save(t, s, old, content(t, text), 7)
@@ -91,8 +92,9 @@ func TestStore_AdoptsOrphans(t *testing.T) {
 }
 
 // TestSave_ForeignObjects checks that objects of other owners are not changed, whatever their names.
-func TestSave_ForeignObjects(t *testing.T) {
-	t.Parallel()
+func TestSave_ForeignObjects(t *testing.T) { testkit.Virtual(t, testSaveForeignObjects) }
+
+func testSaveForeignObjects(t *testing.T) {
 	h := newHub(t)
 	workSet, s := h.workSet("web"), h.store(&transport{})
 	c := content(t, "a")
@@ -142,8 +144,9 @@ func TestSave_ForeignObjects(t *testing.T) {
 
 // TestStore_ChangedMetadata checks that a client that changes the metadata of a revision hides it until it is saved
 // again, and that it can be loaded all the time.
-func TestStore_ChangedMetadata(t *testing.T) {
-	t.Parallel()
+func TestStore_ChangedMetadata(t *testing.T) { testkit.Virtual(t, testStoreChangedMetadata) }
+
+func testStoreChangedMetadata(t *testing.T) {
 	h := newHub(t)
 	workSet, s, w := h.workSet("web"), h.store(&transport{}), &transport{}
 	info := save(t, s, workSet, large(t, "a"), 2)
@@ -172,8 +175,9 @@ func TestStore_ChangedMetadata(t *testing.T) {
 
 // TestSave_HashCollision checks that a hash with the digits of the name but another remainder is treated as that of
 // other content.
-func TestSave_HashCollision(t *testing.T) {
-	t.Parallel()
+func TestSave_HashCollision(t *testing.T) { testkit.Virtual(t, testSaveHashCollision) }
+
+func testSaveHashCollision(t *testing.T) {
 	h := newHub(t)
 	workSet, s := h.workSet("web"), h.store(&transport{})
 	info := save(t, s, workSet, content(t, "a"), 1)
@@ -188,8 +192,9 @@ func TestSave_HashCollision(t *testing.T) {
 }
 
 // TestDeleteByUID checks that Delete deletes the listed objects, and not objects that have their names since.
-func TestDeleteByUID(t *testing.T) {
-	t.Parallel()
+func TestDeleteByUID(t *testing.T) { testkit.Virtual(t, testDeleteByUID) }
+
+func testDeleteByUID(t *testing.T) {
 	h := newHub(t)
 	workSet, s := h.workSet("web"), h.store(&transport{})
 	before := save(t, s, workSet, large(t, "a"), 1)
@@ -206,7 +211,7 @@ func TestDeleteByUID(t *testing.T) {
 // ControllerRevisions, in which other projects store such content.
 func TestPermissions_RolesOfTenants(t *testing.T) {
 	t.Parallel()
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	info := save(t, h.store(&transport{}), h.workSet("web"), content(t, "a"), 1)
 	for _, role := range []string{"view", "edit", "admin"} {
 		user := h.namespace + role
@@ -230,7 +235,7 @@ func TestPermissions_RolesOfTenants(t *testing.T) {
 // TestPermissions checks that the verbs of permissions.go are sufficient, and that each is necessary.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	text, err := os.ReadFile("permissions.go")
 	require.NoError(t, err)
 	markers := regexp.MustCompile(`(?m)^// \+kubebuilder:rbac:groups=(\S+),resources=(\S+),verbs=(\S+)$`).

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/placement/bundle"
@@ -31,7 +32,7 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "revision",
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
-// hub is a namespace of the shared plane.
+// hub is a namespace of an API server.
 type hub struct {
 	t         testing.TB
 	client    client.Client
@@ -39,9 +40,19 @@ type hub struct {
 	namespace string
 }
 
+// newHub returns a namespace of a server in memory.
 func newHub(t testing.TB) *hub {
+	return hubOn(t, testkit.Memory(t, scheme, crds.Install).Admin())
+}
+
+// newHubOnPlane returns a namespace of the shared plane.
+func newHubOnPlane(t testing.TB) *hub {
 	config := plane.ForTest(t).Config()
 	config.QPS, config.Burst = 1000, 1000
+	return hubOn(t, config)
+}
+
+func hubOn(t testing.TB, config *rest.Config) *hub {
 	c := mustertest.Client(t, config, scheme)
 	return &hub{t, c, config, mustertest.Namespace(t, c)}
 }

@@ -16,14 +16,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/placement/internal/revision"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 // TestStore_History creates a history, and checks the number of requests of each step.
-func TestStore_History(t *testing.T) {
-	t.Parallel()
+func TestStore_History(t *testing.T) { testkit.Virtual(t, testStoreHistory) }
+
+func testStoreHistory(t *testing.T) {
 	h, w := newHub(t), &transport{}
 	workSet, s := h.workSet("web"), h.store(w)
 	requests := func() [2]int64 { return [2]int64{w.reads.Swap(0), w.writes.Swap(0)} }
@@ -83,7 +85,7 @@ func names(infos []revision.Info) (out []string) {
 // WorkSet or a revision.
 func TestHash_ReadFromAPIServer(t *testing.T) {
 	t.Parallel()
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	contentOf := func(w *v1alpha1.WorkSet) *revision.Content {
 		return &revision.Content{Overrides: w.Spec.Overrides, Replicas: w.Spec.Replicas, Work: w.Spec.Work}
 	}
@@ -113,7 +115,7 @@ func TestHash_ReadFromAPIServer(t *testing.T) {
 // changed for any content.
 func TestStore_SpecIsImmutable(t *testing.T) {
 	t.Parallel()
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	workSet, s := h.workSet("web"), h.store(&transport{})
 	info := save(t, s, workSet, content(t, "<a> & \u2028 b", "1"), 1)
 	for name, patch := range map[string]string{
@@ -148,8 +150,9 @@ func TestStore_SpecIsImmutable(t *testing.T) {
 }
 
 // TestCrash kills the process before each write of a revision of three parts.
-func TestCrash(t *testing.T) {
-	t.Parallel()
+func TestCrash(t *testing.T) { testkit.Virtual(t, testCrash) }
+
+func testCrash(t *testing.T) {
 	h := newHub(t)
 	for k := range int64(3) {
 		workSet := h.workSet(fmt.Sprintf("web-%d", k))
@@ -203,8 +206,9 @@ func TestCrash(t *testing.T) {
 
 // TestSave_Concurrently checks that concurrent calls of Save, as by two leaders for a short time, create each revision
 // once, and that a retry resolves every error.
-func TestSave_Concurrently(t *testing.T) {
-	t.Parallel()
+func TestSave_Concurrently(t *testing.T) { testkit.Virtual(t, testSaveConcurrently) }
+
+func testSaveConcurrently(t *testing.T) {
 	h := newHub(t)
 	workSet := h.workSet("web")
 	var all sync.WaitGroup
@@ -233,8 +237,9 @@ func TestSave_Concurrently(t *testing.T) {
 }
 
 // TestStore_LongNames checks the names for WorkSets with names of maximum length that differ in the last letter.
-func TestStore_LongNames(t *testing.T) {
-	t.Parallel()
+func TestStore_LongNames(t *testing.T) { testkit.Virtual(t, testStoreLongNames) }
+
+func testStoreLongNames(t *testing.T) {
 	h := newHub(t)
 	s := h.store(&transport{})
 	long := strings.Repeat("a.", 125) + "aa"
@@ -263,7 +268,7 @@ func TestStore_LongNames(t *testing.T) {
 // of many objects.
 func TestStore_MaximumSizes(t *testing.T) {
 	t.Parallel()
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	workSet, s := h.workSet("web"), revision.NewStore(h.client, h.client)
 	full := content(t, strings.Repeat("x", workv1alpha1.MaxManifestBytes-200))
 	full.Overrides = &v1alpha1.Overrides{
@@ -286,8 +291,9 @@ func TestStore_MaximumSizes(t *testing.T) {
 }
 
 // TestLoad_InvalidRevisions checks that Load returns only revisions of this WorkSet for a name that a user chose.
-func TestLoad_InvalidRevisions(t *testing.T) {
-	t.Parallel()
+func TestLoad_InvalidRevisions(t *testing.T) { testkit.Virtual(t, testLoadInvalidRevisions) }
+
+func testLoadInvalidRevisions(t *testing.T) {
 	h := newHub(t)
 	workSet, other, s := h.workSet("web"), h.workSet("db"), h.store(&transport{})
 	info := save(t, s, workSet, large(t, "a"), 1)
