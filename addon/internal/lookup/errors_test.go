@@ -11,13 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/muster-sdk/muster/internal/testkit"
 )
 
 // TestFind_ForbiddenKind checks that a forbidden kind is a problem that names the permission to grant, does not affect
 // other configurations, and ends when the permission is granted.
 func TestFind_ForbiddenKind(t *testing.T) {
 	t.Parallel()
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	name, grant := h.user()
 	h.create(h.configMap("a", "blue"))
 	r := h.start()
@@ -52,7 +54,7 @@ func TestFind_ForbiddenKind(t *testing.T) {
 // cache, and that the problem is reported without an unnecessary delay.
 func TestFind_PermissionInOneNamespace(t *testing.T) {
 	t.Parallel()
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	name, grant := h.user()
 	grant(false, "get", "list", "watch")
 	h.create(h.configMap("a", "blue"))
@@ -79,7 +81,7 @@ func TestFind_PermissionInOneNamespace(t *testing.T) {
 // problem for others.
 func TestFind_RestrictedCache(t *testing.T) {
 	t.Parallel()
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	_, grant := h.user()
 	grant(false, "get", "list", "watch")
 	h.create(h.configMap("a", "blue"))
@@ -97,8 +99,9 @@ func TestFind_RestrictedCache(t *testing.T) {
 
 // TestFind_ReadErrors checks that a read error is not treated as a missing object, is retried, and does not affect
 // other configurations.
-func TestFind_ReadErrors(t *testing.T) {
-	t.Parallel()
+func TestFind_ReadErrors(t *testing.T) { testkit.Virtual(t, testFindReadErrors) }
+
+func testFindReadErrors(t *testing.T) {
 	h := newHub(t)
 	a := h.configMap("a", "blue")
 	h.create(a, h.configMap("b", "green"))

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 )
 
 // pass advances the clock of the Finder until the condition holds, so that pauses end without real waiting.
@@ -28,8 +29,9 @@ func (h *hub) pass(description string, condition func() bool) {
 	})
 }
 
-func TestFind(t *testing.T) {
-	t.Parallel()
+func TestFind(t *testing.T) { testkit.Virtual(t, testFind) }
+
+func testFind(t *testing.T) {
 	h := newHub(t)
 	resource, widget := h.kind()
 	template := &v1alpha1.AddonTemplate{ObjectMeta: metav1.ObjectMeta{Name: h.namespace},
@@ -88,8 +90,9 @@ func TestFind(t *testing.T) {
 
 // TestFind_NotifiesOfChanges checks that users are notified when an object is created, changed or deleted, and of
 // nothing else.
-func TestFind_NotifiesOfChanges(t *testing.T) {
-	t.Parallel()
+func TestFind_NotifiesOfChanges(t *testing.T) { testkit.Virtual(t, testFindNotifiesOfChanges) }
+
+func testFindNotifiesOfChanges(t *testing.T) {
 	h := newHub(t)
 	resource, widget := h.kind()
 	r := h.start()
@@ -163,8 +166,9 @@ func TestFind_NotifiesOfChanges(t *testing.T) {
 }
 
 // TestFind_ManyUsers checks that a thousand members that share a configuration read each of its versions once.
-func TestFind_ManyUsers(t *testing.T) {
-	t.Parallel()
+func TestFind_ManyUsers(t *testing.T) { testkit.Virtual(t, testFindManyUsers) }
+
+func testFindManyUsers(t *testing.T) {
 	const users = 1000
 	h := newHub(t)
 	shared := h.configMap("shared", "1")
@@ -208,7 +212,10 @@ func TestFind_ManyUsers(t *testing.T) {
 // TestFind_ReadAheadOfTheCache checks that an object which was read before its event is not read again because of the
 // event.
 func TestFind_ReadAheadOfTheCache(t *testing.T) {
-	t.Parallel()
+	testkit.Virtual(t, testFindReadAheadOfTheCache)
+}
+
+func testFindReadAheadOfTheCache(t *testing.T) {
 	h := newHub(t)
 	a := h.configMap("a", "1")
 	h.create(a)
@@ -242,7 +249,7 @@ func TestFind_ReadAheadOfTheCache(t *testing.T) {
 // delay any user until then.
 func TestFind_KindInstalledLater(t *testing.T) {
 	t.Parallel()
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	r := h.start()
 	ref := h.ref("widgets."+h.namespace+".example.com", "a")
 	require.Equal(t, "unknown", r.value("one", ref))
@@ -257,7 +264,10 @@ func TestFind_KindInstalledLater(t *testing.T) {
 }
 
 func TestForget_StopsNotifications(t *testing.T) {
-	t.Parallel()
+	testkit.Virtual(t, testForgetStopsNotifications)
+}
+
+func testForgetStopsNotifications(t *testing.T) {
 	h := newHub(t)
 	a, b := h.configMap("a", "1"), h.configMap("b", "1")
 	h.create(a, b)
@@ -282,8 +292,9 @@ func TestForget_StopsNotifications(t *testing.T) {
 	require.Equal(t, "ConfigMap 3", r.value("one", h.ref("configmaps", "b")), "want the current object after Forget")
 }
 
-func TestFind_Stopped(t *testing.T) {
-	t.Parallel()
+func TestFind_Stopped(t *testing.T) { testkit.Virtual(t, testFindStopped) }
+
+func testFindStopped(t *testing.T) {
 	h := newHub(t)
 	r := h.start()
 	gone, cancel := context.WithCancel(t.Context())

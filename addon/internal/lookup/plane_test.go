@@ -29,15 +29,21 @@ import (
 	"github.com/muster-sdk/muster/addon/crds"
 	"github.com/muster-sdk/muster/addon/internal/lookup"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-var plane = localplane.Shared{Options: localplane.Options{Name: "lookup"}}
+var plane = localplane.Shared{Options: localplane.Options{
+	Name:    "lookup",
+	Prepare: mustertest.Prepare(scheme, crds.Install),
+}}
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
-// hub is a namespace of the shared plane.
+var scheme = mustertest.Scheme(apiextensionsv1.AddToScheme, v1alpha1.AddToScheme)
+
+// hub is a namespace of an API server.
 type hub struct {
 	t         testing.TB
 	client    client.Client
@@ -47,12 +53,19 @@ type hub struct {
 	clock     *testclock.FakeClock
 }
 
-func newHub(t testing.TB) *hub {
-	scheme := mustertest.Scheme(apiextensionsv1.AddToScheme, v1alpha1.AddToScheme)
-	h := &hub{t: t, config: plane.ForTest(t).Config(), cache: cache.Options{Scheme: scheme},
+// newHub returns a namespace of a server in memory.
+func newHub(t testing.TB) *hub { return hubOn(t, testkit.Memory(t, scheme, crds.Install).Admin()) }
+
+// newHubOnPlane returns a namespace of the shared plane.
+func newHubOnPlane(t testing.TB) *hub {
+	config := plane.ForTest(t).Config()
+	config.QPS, config.Burst = 1000, 1000
+	return hubOn(t, config)
+}
+
+func hubOn(t testing.TB, config *rest.Config) *hub {
+	h := &hub{t: t, config: config, client: mustertest.Client(t, config, scheme), cache: cache.Options{Scheme: scheme},
 		clock: testclock.NewFakeClock(time.Now())}
-	h.config.QPS, h.config.Burst = 1000, 1000
-	h.client = mustertest.Client(t, h.config, scheme, crds.Install)
 	h.namespace = mustertest.Namespace(t, h.client)
 	return h
 }
