@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/testkit"
 )
 
 const job = `{apiVersion: batch/v1, kind: Job, metadata: {name: NAME, namespace: NS}, spec: {template: {spec: ` +
