@@ -68,8 +68,11 @@ func (d *joinRequestController) admit(ctx context.Context, members client.Reader
 // request denies it.
 func (d *joinRequestController) count(ctx context.Context, request *v1alpha1.JoinRequest,
 	token *v1alpha1.JoinToken) error {
-	d.counting.Lock()
-	defer d.counting.Unlock()
+	unlock, err := d.counting.lock(ctx, token.Name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if err := d.reader.Get(ctx, client.ObjectKeyFromObject(token), token); err != nil {
 		return err
 	}

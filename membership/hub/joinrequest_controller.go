@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/keymutex"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -47,8 +45,9 @@ type joinRequestController struct {
 	options  Options
 	recorder events.EventRecorder
 
-	// concluding prevents that two concurrent requests with one cluster ID both observe that no member exists yet.
-	concluding keymutex.KeyMutex
+	// concluding contains a lock for each cluster ID. It prevents that two concurrent requests with one cluster ID both
+	// observe that no member exists yet.
+	concluding keyLocks
 
 	written assume.Versions
 	limits  *requestLimits
@@ -58,8 +57,8 @@ type joinRequestController struct {
 	tombstones *tombstones
 	conflicts  workqueue.TypedRateLimiter[string] // the pauses after conflicts, by request
 
-	// counting serializes the updates of a JoinToken's count, to avoid conflicts.
-	counting sync.Mutex
+	// counting contains a lock for each JoinToken. It serializes the updates of the count, to avoid conflicts.
+	counting keyLocks
 }
 
 // The indices of the hub's caches. The API server supports the field selector for the cluster ID of MemberClusters as
@@ -209,8 +208,11 @@ func (d *joinRequestController) answer(ctx context.Context,
 	if step.Final {
 		// A cache that is disconnected from its API server may lag by a minute.
 		members = d.reader
-		d.concluding.LockKey(request.Spec.ClusterID)
-		defer func() { _ = d.concluding.UnlockKey(request.Spec.ClusterID) }()
+		unlock, err := d.concluding.lock(ctx, request.Spec.ClusterID)
+		if err != nil {
+			return step, err
+		}
+		defer unlock()
 		if err := d.look(ctx, members, &observed); err != nil {
 			return step, err
 		}

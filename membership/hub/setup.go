@@ -18,7 +18,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
-	"k8s.io/utils/keymutex"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -133,7 +132,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 
 	requests := &joinRequestController{
 		client: hub.GetClient(), reader: hub.GetAPIReader(), options: options,
-		recorder: mgr.GetEventRecorder("muster-hub"), concluding: keymutex.NewHashed(options.Workers),
+		recorder: mgr.GetEventRecorder("muster-hub"),
 		identity: hubID, tombstones: left, conflicts: newConflictPauses(),
 		limits: newRequestLimits(options.MaxRequestsPerToken), excess: &lateQueue{},
 	}
