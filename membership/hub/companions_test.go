@@ -179,7 +179,7 @@ func testCompanions(t *testing.T) {
 			}
 			if test.lifetime == 0 {
 				user := name + "-user"
-				own := h.certificate(user)
+				own := h.withCertificate(user).TLSClientConfig
 				options.HubConfig = func(config *rest.Config) { config.TLSClientConfig = own }
 				cluster.Spec.Identity = &rbacv1.Subject{Kind: "User", Name: user}
 				cluster.Spec.Credential = v1alpha1.CredentialIdentity

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime"
+	"regexp"
+	"runtime/pprof"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,7 +33,6 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/token"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
-	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 // cleaner is a gate of an agent that counts its calls.
@@ -124,25 +125,26 @@ func orError(ok bool, format string, args ...any) error {
 // TestPartition_TaintAfterGracePeriod checks that a member without heartbeats for longer than the grace period is
 // tainted, and that the taint is removed after the next heartbeat.
 func TestPartition_TaintAfterGracePeriod(t *testing.T) {
-	config := plane.ForTest(t).Config()
-	h := startHub(t, plane.ForTest(t), hub.Options{})
-	bootstrap := *h.token("partition", v1alpha1.JoinTokenSpec{})
-	proxy, err := localplane.NewProxy(config.Host)
-	require.NoError(t, err)
-	defer proxy.Close()
-	bootstrap.Server = proxy.Config(config).Host
+	testkit.Virtual(t, testPartitionTaintAfterGracePeriod)
+}
 
-	a := h.joined(&bootstrap, agent.Options{Name: "partition"})
+func testPartitionTaintAfterGracePeriod(t *testing.T) {
+	server := newMemory(t)
+	h := startHub(t, server, hub.Options{})
+	network := &testkit.Network{Dial: server.server.DialContext}
+	a := h.joined(h.token("partition", v1alpha1.JoinTokenSpec{}), agent.Options{
+		Name: "partition", HubConfig: func(config *rest.Config) { config.Dial = network.DialContext },
+	})
 	// otherwise the outage guard would withhold the taint
 	witness := h.joined(h.token("witness", v1alpha1.JoinTokenSpec{}), agent.Options{Name: "witness"})
 	userTaint := v1alpha1.Taint{Key: "example.com/mine", Effect: corev1.TaintEffectNoSchedule}
 	h.change("partition", func(c *v1alpha1.MemberCluster) { c.Spec.Taints = []v1alpha1.Taint{userTaint} })
 	for range 2 { // the second time the heartbeats are unsteady, and recovery takes longer
-		proxy.Stall()
+		network.Stall()
 		h.untilCondition("partition", v1alpha1.ConditionHealthy, metav1.ConditionUnknown, v1alpha1.ReasonHeartbeatLost)
 		h.eventually("the member has the taint",
 			func() error { return taints(h.member("partition"), userTaint.Key, membership.TaintUnreachable) })
-		proxy.Heal()
+		network.Heal()
 		h.untilCondition("partition", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
 		h.eventually("the taint is removed", func() error { return taints(h.member("partition"), userTaint.Key) })
 	}
@@ -177,14 +179,57 @@ func testAgentClockIsAnHourOff(t *testing.T, h *testHub) {
 }
 
 // TestHubAPIServerKilled kills the API server of the hub while a member joins, while it is joined, and while it
-// leaves. Each case has a separate plane: after several lost connections in a minute, informers wait for up to a
-// minute before they connect again.
+// leaves. After several lost connections in a minute, informers wait for up to a minute before they connect again. So
+// each case has a separate hub, only the first one needs kube-controller-manager, and no other test uses the plane
+// afterwards.
 func TestHubAPIServerKilled(t *testing.T) {
+	t.Parallel()
+	beforeKill.Wait()
+	p := plane.Borrow(t)
 	for _, test := range []struct {
 		when string
-		do   func(h *testHub, a *testAgent, restart func())
+		do   func(h *testHub, name string, a *testAgent, restart func())
 	}{
-		{"join", func(h *testHub, a *testAgent, restart func()) {
+		{"leave", func(h *testHub, name string, a *testAgent, restart func()) {
+			a.start()
+			h.untilCondition(name, v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
+			// The request of a removed member is answered with Deregistered, and kept until its agent has read the answer.
+			h.eventually("the request is deleted", func() error {
+				var list v1alpha1.JoinRequestList
+				return errors.Join(h.client.List(h.t.Context(), &list), requireNone(&list, func(o client.Object) bool {
+					return o.(*v1alpha1.JoinRequest).Spec.Name == name
+				}))
+			})
+			require.NoError(h.t, h.client.Delete(h.t.Context(), h.member(name)))
+			restart()
+			h.untilGone(name)
+			// If the agent observed the removal before the end of its leave, it has sent a JoinRequest. The answer is kept.
+			h.untilEmpty(name)
+		}},
+		{"steady state", func(h *testHub, name string, a *testAgent, restart func()) {
+			a.options.Member = newMemory(h.t).Config() // the API server of the member is not killed
+			a.start()
+			h.untilCondition(name, v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
+			h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.HeartbeatPeriodSeconds = 1 })
+			cluster := h.untilCondition(name, v1alpha1.ConditionHealthy, metav1.ConditionTrue,
+				v1alpha1.ReasonHeartbeating)
+			since := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy).LastTransitionTime
+			restart()
+			pause(7 * time.Second) // longer than the grace period
+			h.eventually("heartbeats arrive again", func() error {
+				var lease coordinationv1.Lease
+				key := client.ObjectKey{Namespace: "member-" + name, Name: membership.LeaseName}
+				if err := h.client.Get(h.t.Context(), key, &lease); err != nil {
+					return err
+				}
+				ago := time.Since(lease.Spec.RenewTime.Time)
+				return orError(ago < 3*time.Second, "the last heartbeat was %s ago", ago)
+			})
+			healthy := meta.FindStatusCondition(h.member(name).Status.Conditions, v1alpha1.ConditionHealthy)
+			require.Equal(h.t, metav1.ConditionTrue, healthy.Status)
+			require.Equal(h.t, since, healthy.LastTransitionTime, "a hub without connection does not mark members as lost")
+		}},
+		{"join", func(h *testHub, name string, a *testAgent, restart func()) {
 			requested := make(chan struct{})
 			once := sync.OnceFunc(func() { close(requested) })
 			a.options.HubConfig = func(config *rest.Config) {
@@ -201,52 +246,13 @@ func TestHubAPIServerKilled(t *testing.T) {
 			a.start()
 			<-requested
 			restart()
-			h.untilCondition("mortal", v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
-		}},
-		{"steady state", func(h *testHub, a *testAgent, restart func()) {
-			a.options.Member = plane.Borrow(h.t).Config() // the API server of the member is not killed
-			a.start()
-			h.untilCondition("mortal", v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
-			h.change("mortal", func(c *v1alpha1.MemberCluster) { c.Spec.HeartbeatPeriodSeconds = 1 })
-			cluster := h.untilCondition("mortal", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
-			since := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy).LastTransitionTime
-			restart()
-			pause(7 * time.Second) // longer than the grace period
-			h.eventually("heartbeats arrive again", func() error {
-				var lease coordinationv1.Lease
-				if err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "member-mortal", Name: membership.LeaseName},
-					&lease); err != nil {
-					return err
-				}
-				ago := time.Since(lease.Spec.RenewTime.Time)
-				return orError(ago < 3*time.Second, "the last heartbeat was %s ago", ago)
-			})
-			healthy := meta.FindStatusCondition(h.member("mortal").Status.Conditions, v1alpha1.ConditionHealthy)
-			require.Equal(h.t, metav1.ConditionTrue, healthy.Status)
-			require.Equal(h.t, since, healthy.LastTransitionTime, "a hub without connection does not mark members as lost")
-		}},
-		{"leave", func(h *testHub, a *testAgent, restart func()) {
-			a.start()
-			h.untilCondition("mortal", v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
-			// The request of a removed member is answered with Deregistered, and kept until its agent has read the answer.
-			h.eventually("the request is deleted", func() error {
-				var list v1alpha1.JoinRequestList
-				err := h.client.List(h.t.Context(), &list)
-				return errors.Join(err, orError(len(list.Items) == 0, "%d requests exist", len(list.Items)))
-			})
-			require.NoError(h.t, h.client.Delete(h.t.Context(), h.member("mortal")))
-			restart()
-			h.untilGone("mortal")
-			// If the agent observed the removal before the end of its leave, it has sent a JoinRequest. The answer is kept.
-			h.untilEmpty("mortal")
+			h.untilCondition(name, v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
 		}},
 	} {
 		t.Run(test.when, func(t *testing.T) {
-			t.Parallel()
-			p := localplane.ForTest(t, localplane.Options{Name: "mortal"})
-			h := startHub(t, p, hub.Options{})
-			a := h.newAgent(h.token("mortal", v1alpha1.JoinTokenSpec{AutoAccept: true}), agent.Options{Name: "mortal"})
-			test.do(h, a, func() {
+			h, name := startHub(t, p, hub.Options{}), "mortal-"+strings.ReplaceAll(test.when, " ", "-")
+			a := h.newAgent(h.token(name, v1alpha1.JoinTokenSpec{AutoAccept: true}), agent.Options{Name: name})
+			test.do(h, name, a, func() {
 				require.NoError(t, p.KillAPIServer())
 				pause(2 * time.Second)
 				ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
@@ -388,46 +394,49 @@ func (h *testHub) killedAfter(bootstrap *registration.Bootstrap, n int) {
 // TestHub_RepeatedJoinsLeaveNoObjects checks that repeated joins and leaves leave no objects on the hub, and no
 // goroutines.
 func TestHub_RepeatedJoinsLeaveNoObjects(t *testing.T) {
+	testkit.Virtual(t, testHubRepeatedJoinsLeaveNoObjects)
+}
+
+func testHubRepeatedJoinsLeaveNoObjects(t *testing.T) {
 	const lanes, joins = 10, 5
-	h := startHub(t, plane.Borrow(t), hub.Options{})
+	h := startHub(t, newMemory(t), hub.Options{})
 	bootstrap := h.token("many", v1alpha1.JoinTokenSpec{AutoAccept: true})
-	joinAndLeave := func(h *testHub, name string, method registration.Method) {
+	joinAndLeave := func(name string, method registration.Method) {
 		a := h.newAgent(bootstrap, agent.Options{Name: name, Method: method}).start()
 		h.untilPhase(name, v1alpha1.PhaseJoined)
 		h.remove(name)
 		a.stop()
 	}
-	joinAndLeave(h, "many-warm", token.Method{})
-	before := stableGoroutines()
-	t.Run("lanes", func(t *testing.T) {
-		for lane := range lanes {
-			t.Run(fmt.Sprint(lane), func(t *testing.T) {
-				t.Parallel()
-				for i := range joins {
-					method := registration.Method(token.Method{})
-					if i%2 == 1 {
-						method = csr.Method{}
-					}
-					joinAndLeave(h.with(t), fmt.Sprintf("many-%d", lane), method)
+	joinAndLeave("many-warm", token.Method{})
+	pause(time.Minute) // in case a goroutine ends later
+	before := goroutines(t)
+	var running sync.WaitGroup
+	for lane := range lanes {
+		running.Go(func() {
+			for i := range joins {
+				method := registration.Method(token.Method{})
+				if i%2 == 1 {
+					method = csr.Method{}
 				}
-			})
-		}
-	})
+				joinAndLeave(fmt.Sprintf("many-%d", lane), method)
+			}
+		})
+	}
+	running.Wait()
 	h.untilClean("many-")
 	var clusters v1alpha1.MemberClusterList
 	require.NoError(t, h.client.List(t.Context(), &clusters))
 	require.Empty(t, clusters.Items)
-	eventually(t, "no goroutine is left", func() error {
-		return orError(runtime.NumGoroutine() <= before, "%d goroutines, %d before", runtime.NumGoroutine(), before)
-	})
+	pause(time.Minute)
+	require.LessOrEqual(t, goroutines(t), before, "goroutines are left")
 }
 
-// stableGoroutines returns the number of goroutines when it does not decrease any more.
-func stableGoroutines() int {
-	n := runtime.NumGoroutine()
-	for range 20 {
-		pause(100 * time.Millisecond)
-		n = min(n, runtime.NumGoroutine())
-	}
-	return n
+// goroutines returns the number of goroutines in the bubble of the test.
+func goroutines(t *testing.T) int {
+	t.Helper()
+	var stacks strings.Builder
+	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&stacks, 2))
+	bubble := regexp.MustCompile(`synctest bubble \d+`).FindString(stacks.String()) // The caller is the first goroutine.
+	require.NotEmpty(t, bubble)
+	return strings.Count(stacks.String(), bubble+"]")
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
@@ -25,7 +26,6 @@ import (
 // TestIdentity_JoinsWithoutJoinToken checks that the subject in spec.identity joins with only its own credential, that
 // no other subject can, and that the removal of the identity does not end the membership.
 func TestIdentity_JoinsWithoutJoinToken(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{})
 	for _, test := range []struct {
 		name string
 		do   func(*testing.T, *testHub)
@@ -37,8 +37,7 @@ func TestIdentity_JoinsWithoutJoinToken(t *testing.T) {
 		{"NameTaken", testIdentityNameTaken},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			test.do(t, h.with(t))
+			testkit.Virtual(t, func(t *testing.T) { test.do(t, startHub(t, newMemory(t), hub.Options{})) })
 		})
 	}
 }
@@ -106,7 +105,7 @@ func testIdentityServiceAccount(t *testing.T, h *testHub) {
 	require.NoError(t, h.client.Create(t.Context(), account))
 	request := &authenticationv1.TokenRequest{}
 	require.NoError(t, h.client.SubResource("token").Create(t.Context(), account, request))
-	own := rest.AnonymousClientConfig(h.config)
+	own := rest.AnonymousClientConfig(h.withCertificate("nobody"))
 	own.BearerToken = request.Status.Token
 
 	h.announce("edge", new(true), rbacv1.Subject{Kind: "ServiceAccount", Namespace: "default", Name: "edge"})
@@ -139,7 +138,7 @@ func testIdentityServiceAccount(t *testing.T, h *testHub) {
 }
 
 func testIdentityWaits(t *testing.T, h *testHub) {
-	own := h.plane.User("agent-of-waits")
+	own := h.withCertificate("agent-of-waits")
 	h.announce("waits", nil, user("agent-of-waits"))
 	a := h.byIdentity(own, "waits", "waits").start()
 	h.request("id-waits", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
@@ -154,8 +153,8 @@ func testIdentityWaits(t *testing.T, h *testHub) {
 // member, can claim the member.
 func testIdentityOtherSubject(t *testing.T, h *testHub) {
 	h.announce("victim", new(true), user("agent-of-victim"))
-	h.offered(h.plane.User("agent-of-victim"), "victim")
-	stranger := h.plane.User("stranger")
+	h.offered(h.withCertificate("agent-of-victim"), "victim")
+	stranger := h.withCertificate("stranger")
 	h.refused(stranger, "victim")
 	a := h.byIdentity(stranger, "victim", "victim").start()
 	h.eventually("the agent has no bootstrap credential", func() error {
@@ -163,7 +162,7 @@ func testIdentityOtherSubject(t *testing.T, h *testHub) {
 	})
 
 	h.announce("mallory", new(true), user("mallory"))
-	mallory := h.plane.User("mallory")
+	mallory := h.withCertificate("mallory")
 	h.offered(mallory, "mallory")
 	h.refused(mallory, "victim")
 	b := h.byIdentity(mallory, "victim", "mallory")
@@ -184,7 +183,7 @@ func testIdentityOtherSubject(t *testing.T, h *testHub) {
 // testIdentityWithdrawn checks that only the current subject has an offer, and none after the identity is removed or
 // the cluster is denied.
 func testIdentityWithdrawn(t *testing.T, h *testHub) {
-	first, second := h.plane.User("first"), h.plane.User("second")
+	first, second := h.withCertificate("first"), h.withCertificate("second")
 	h.announce("changes", new(true), user("first"))
 	h.offered(first, "changes")
 	key := client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: identity.TokenName("changes")}
@@ -208,7 +207,7 @@ func testIdentityWithdrawn(t *testing.T, h *testHub) {
 // testIdentityNameTaken checks that the subject cannot read a JoinToken or a Secret of another owner that has the name
 // of the subject's offer, and that the hub changes and deletes no object of another owner.
 func testIdentityNameTaken(t *testing.T, h *testHub) {
-	own := h.plane.User("agent-of-taken")
+	own := h.withCertificate("agent-of-taken")
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: identity.TokenName("taken-binding")},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "none"},

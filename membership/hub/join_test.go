@@ -81,7 +81,11 @@ func testWritesOfAJoin(t *testing.T) {
 			if diff := cmp.Diff(test.wantHub, got); diff != "" {
 				t.Errorf("writes of the hub (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(test.wantAgent, writes(ofAgent.take())); diff != "" {
+			sent := writes(ofAgent.take())
+			if sent["PUT leases"] == 2 { // The second heartbeat is at a random time in the first period.
+				sent["PUT leases"] = 1
+			}
+			if diff := cmp.Diff(test.wantAgent, sent); diff != "" {
 				t.Errorf("writes of the agent (-want +got):\n%s", diff)
 			}
 			recorded := h.member(test.name).Status.CredentialExpirationTime

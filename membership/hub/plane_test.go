@@ -38,8 +38,17 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// plane is the plane of the tests. Most of their time is waiting, so four tests run in parallel.
-var plane = localplane.NewPool(4, localplane.Options{Name: "hub"})
+// plane is the plane of the tests of what only Kubernetes does. All other tests run in memory.
+var plane = localplane.NewPool(1, localplane.Options{Name: "hub"})
+
+// beforeKill counts the tests that use the plane before TestHubAPIServerKilled.
+var beforeKill sync.WaitGroup
+
+// usesPlane makes TestHubAPIServerKilled wait for the end of a test. The test must not be parallel yet.
+func usesPlane(t *testing.T) {
+	beforeKill.Add(1)
+	t.Cleanup(beforeKill.Done)
+}
 
 func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
 
@@ -59,11 +68,14 @@ type apiServer interface {
 }
 
 // memoryServer is an API server in memory, for tests in virtual time.
-type memoryServer struct{ server *apiserver.Server }
+type memoryServer struct {
+	server  *apiserver.Server
+	waiting chan struct{} // contains an element during synctest.Wait, which must not be called concurrently
+}
 
 func newMemory(t testing.TB) memoryServer {
 	t.Helper()
-	return memoryServer{testkit.Memory(t, newScheme(), crds.Install, crds.InstallPolicies)}
+	return memoryServer{testkit.Memory(t, newScheme(), crds.Install, crds.InstallPolicies), make(chan struct{}, 1)}
 }
 
 // Config returns the config of an administrator.
@@ -104,12 +116,15 @@ func startHub(t testing.TB, p apiServer, hubOptions hub.Options,
 // watch of metadata of controller-runtime never ends if it stops while an event is pending, and a test in virtual time
 // fails if a goroutine is left.
 func whenIdle(t testing.TB, p apiServer, stop func()) func() {
-	if _, ok := p.(memoryServer); !ok {
+	memory, ok := p.(memoryServer)
+	if !ok {
 		return stop
 	}
 	t.Cleanup(synctest.Wait)
 	return func() {
+		memory.waiting <- struct{}{}
 		synctest.Wait()
+		<-memory.waiting
 		stop()
 	}
 }
@@ -133,16 +148,13 @@ func (h *testHub) connect(config *rest.Config) {
 	}
 }
 
-// certificate returns a TLS configuration with a client certificate of a user.
-func (h *testHub) certificate(user string) rest.TLSClientConfig {
+// withCertificate returns the config of a user with a client certificate and with connections of its own, for a hub on
+// a server in memory.
+func (h *testHub) withCertificate(user string) *rest.Config {
 	h.t.Helper()
-	memory, ok := h.plane.(memoryServer)
-	if !ok {
-		return h.plane.User(user).TLSClientConfig
-	}
-	config, err := memory.server.ConfigTLS(user)
+	config, err := h.plane.(memoryServer).server.ConfigTLS(user)
 	require.NoError(h.t, err)
-	return config.TLSClientConfig
+	return config
 }
 
 // hubUser returns the config of a user who has the generated roles and no other permissions.
@@ -364,10 +376,10 @@ func (h *testHub) newAgent(bootstrap *registration.Bootstrap, options agent.Opti
 		a.options.OnPhase = func(step lifecycle.AgentStep) { a.lastStep.Store(&step) }
 	}
 	a.options.HubConfig = func(config *rest.Config) {
+		h.connect(config)
 		if options.HubConfig != nil {
 			options.HubConfig(config)
 		}
-		h.connect(config)
 	}
 	if a.options.ClusterID == "" {
 		a.options.ClusterID = "id-" + options.Name

@@ -37,7 +37,6 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/token"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
-	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 func TestOptions_Validation(t *testing.T) {
@@ -47,6 +46,7 @@ func TestOptions_Validation(t *testing.T) {
 	named := func(name string) []membership.LeaveGate {
 		return []membership.LeaveGate{membership.GateFunc(name, nil)}
 	}
+	server := newMemory(t)
 	for _, test := range []struct {
 		reason  string
 		options hub.Options
@@ -81,7 +81,7 @@ func TestOptions_Validation(t *testing.T) {
 			hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: nil}},
 			"hub.Options.Issuers[Token]"},
 	} {
-		mgr, err := manager.New(plane.ForTest(t).Config(),
+		mgr, err := manager.New(server.Config(),
 			manager.Options{Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
 		require.NoError(t, err)
 		require.ErrorContains(t, hub.SetupWithManager(mgr, test.options), test.want, test.reason)
@@ -418,7 +418,7 @@ func (h *testHub) membership(name string) *v1alpha1.Membership {
 func testIdentity(t *testing.T, h *testHub) {
 	bootstrap := h.token("identity", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	options := agent.Options{Name: "own", Method: identity.Method{}}
-	own := h.certificate("the-agent-of-own")
+	own := h.withCertificate("the-agent-of-own").TLSClientConfig
 	options.HubConfig = func(config *rest.Config) { config.TLSClientConfig = own }
 	a := h.newAgent(bootstrap, options).start()
 	h.request("id-own", v1alpha1.AnswerHeld, v1alpha1.ReasonIdentityMissing)
@@ -472,15 +472,14 @@ func (h *testHub) touch(clusterID string) error {
 
 // TestFloodIsBounded checks that a stolen bootstrap credential creates no more requests than the quota
 // permits, and that they are deleted after RequestTTL.
-func TestFloodIsBounded(t *testing.T) {
+func TestFloodIsBounded(t *testing.T) { testkit.Virtual(t, testFloodIsBounded) }
+
+func testFloodIsBounded(t *testing.T) {
 	const quota = 3
-	p := localplane.ForTest(t, localplane.Options{Name: "flood"})
 	clock := &mustertest.Clock{}
-	h := startHub(t, p, hub.Options{MaxRequests: quota, MaxRequestsPerToken: quota, Clock: clock})
+	h := startHub(t, newMemory(t), hub.Options{MaxRequests: quota, MaxRequestsPerToken: quota, Clock: clock})
 	bootstrap := h.token("flood", v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(-1))})
-	requester, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(),
-		Mapper: h.client.RESTMapper()})
-	require.NoError(t, err)
+	requester := h.requester(bootstrap)
 	var created int
 	var refused error
 	for n := 0; n < 50 && refused == nil; n++ {
@@ -561,6 +560,7 @@ func testHubRestartWritesNothing(t *testing.T) {
 // TestEvents_EachTransition checks that each transition records an Event about the MemberCluster. It needs a control
 // plane, because the name of an Event contains its time, and transitions happen at one instant of virtual time.
 func TestEvents_EachTransition(t *testing.T) {
+	usesPlane(t)
 	h := startHub(t, plane.ForTest(t), hub.Options{})
 	bootstrap := h.token("events", v1alpha1.JoinTokenSpec{})
 	a := h.joined(bootstrap, agent.Options{Name: "eventful"})

@@ -11,22 +11,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/csr"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
-	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 // TestJoinRequest_LimitOfOneToken checks that a stolen token cannot use up the quota for JoinRequests: the token has
 // at most MaxRequestsPerToken requests, the oldest stay, no objects of the others are left, and a cluster with another
 // token joins. The requests with a proof by an invalid key share one limit.
 func TestJoinRequest_LimitOfOneToken(t *testing.T) {
+	testkit.Virtual(t, testJoinRequestLimitOfOneToken)
+}
+
+func testJoinRequestLimitOfOneToken(t *testing.T) {
 	const quota, limit = 8, 3
-	p := localplane.ForTest(t, localplane.Options{Name: "stolen-token"})
-	h := startHub(t, p, hub.Options{MaxRequests: quota, MaxRequestsPerToken: limit})
+	h := startHub(t, newMemory(t), hub.Options{MaxRequests: quota, MaxRequestsPerToken: limit})
 	stolen := h.token("stolen", v1alpha1.JoinTokenSpec{})
 	other := h.token("other", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	thief := h.requester(stolen)
@@ -87,10 +90,11 @@ func TestJoinRequest_LimitOfOneToken(t *testing.T) {
 // TestJoinRequest_TokenEnds checks that a request that waits for a decision is denied when its token is deleted or
 // expires: with a reason, and later deleted with the MemberCluster that was created for it. A cluster that was
 // accepted before still joins.
-func TestJoinRequest_TokenEnds(t *testing.T) {
-	p := localplane.ForTest(t, localplane.Options{Name: "token-ends"})
+func TestJoinRequest_TokenEnds(t *testing.T) { testkit.Virtual(t, testJoinRequestTokenEnds) }
+
+func testJoinRequestTokenEnds(t *testing.T) {
 	clock := &mustertest.Clock{}
-	h := startHub(t, p, hub.Options{Clock: clock})
+	h := startHub(t, newMemory(t), hub.Options{Clock: clock})
 	never := new(int64(-1))
 	tokens := map[string]*registration.Bootstrap{
 		"deleted": h.token("deleted", v1alpha1.JoinTokenSpec{TTLSeconds: never}),

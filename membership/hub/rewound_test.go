@@ -18,6 +18,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/muster-sdk/muster/internal/storeversion"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership/hub"
 )
 
@@ -50,7 +51,11 @@ func (r rewinding) RoundTrip(request *http.Request) (*http.Response, error) {
 // TestRewound_EndsEveryController checks that a hub whose store is restored while it runs ends with its whole manager,
 // including other controllers of the program: their caches are as stale as the hub's.
 func TestRewound_EndsEveryController(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{}) // installs the definitions and permissions
+	testkit.Virtual(t, testRewoundEndsEveryController)
+}
+
+func testRewoundEndsEveryController(t *testing.T) {
+	h := startHub(t, newMemory(t), hub.Options{}) // installs the permissions
 	h.stop()
 	var rewound atomic.Bool
 	config := rest.CopyConfig(h.config)
@@ -60,7 +65,9 @@ func TestRewound_EndsEveryController(t *testing.T) {
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	require.NoError(t, err)
-	require.NoError(t, hub.SetupWithManager(mgr, hub.Options{}))
+	var options hub.Options
+	address(h.plane, &options)
+	require.NoError(t, hub.SetupWithManager(mgr, options))
 	started, ended := make(chan struct{}), make(chan struct{})
 	// stands for placements, WorkSets and add-ons
 	require.NoError(t, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
