@@ -129,7 +129,9 @@ func TestCompanionChangeFor_EndsBeforeFinalActions(t *testing.T) {
 		step := lifecycle.NextAgent(o)
 		for _, action := range step.Actions {
 			if slices.Contains(last, action) {
-				require.Equal(t, endCompanions, companionChangeFor(o, step.Phase), "%+v: %+v", o, step)
+				if got := companionChangeFor(o, step.Phase); got != endCompanions {
+					t.Fatalf("want %v, got %v for %+v: %+v", endCompanions, got, o, step)
+				}
 				ends[action] = true
 			}
 		}

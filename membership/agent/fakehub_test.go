@@ -52,11 +52,11 @@ const (
 // fakeHub is a hub that the test controls, so that it can also behave incorrectly.
 type fakeHub struct {
 	t         *testing.T
-	api       apiServer
 	c         client.Client
 	config    *rest.Config
 	name      string // of the member, and of the namespace of its JoinRequests
 	bootstrap *registration.Bootstrap
+	network   *testkit.Network // between agents and a server in memory
 	period    int32
 
 	mu     sync.Mutex
@@ -91,7 +91,7 @@ func newFakeHub(t *testing.T, p apiServer, name string) *fakeHub {
 	if !inMemory { // newMemory installs the definitions
 		require.NoError(t, crds.Install(ctx, c))
 	}
-	h := &fakeHub{t: t, api: p, c: c, config: config, name: name, period: 1}
+	h := &fakeHub{t: t, c: c, config: config, name: name, period: 1}
 
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: membership.AgentClusterRole},
@@ -121,14 +121,15 @@ func newFakeHub(t *testing.T, p apiServer, name string) *fakeHub {
 	}
 	if inMemory { // its config contains no address
 		h.bootstrap.Server, h.bootstrap.CA = m.server.URL(), m.server.CertificateAuthority()
+		h.network = &testkit.Network{Dial: m.server.DialContext}
 	}
 	return h
 }
 
 // connect changes a config with the address of the hub so that it reaches a server in memory.
 func (h *fakeHub) connect(config *rest.Config) {
-	if m, ok := h.api.(memoryServer); ok {
-		config.Dial = m.server.DialContext
+	if h.network != nil {
+		config.Dial = h.network.DialContext
 	}
 }
 
@@ -482,10 +483,10 @@ func (h *fakeHub) runLogged(log logr.Logger, o Options) *running {
 	}
 	configure := o.HubConfig
 	o.HubConfig = func(config *rest.Config) {
+		h.connect(config)
 		if configure != nil {
 			configure(config)
 		}
-		h.connect(config)
 	}
 	r := &running{t: h.t, done: make(chan struct{})}
 	if o.OnPhase == nil {

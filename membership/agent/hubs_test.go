@@ -2,9 +2,11 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,17 +15,18 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
-	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 // multiHubAgent is an agent with several hubs, and the fixtures of its test.
 type multiHubAgent struct {
 	phases
 	t         *testing.T
+	home      *rest.Config // of the member, which is the last hub
 	hubs      map[string]*fakeHub
 	stores    map[string]*memory
 	wires     map[string]*wire
@@ -40,6 +43,9 @@ type multiHubAgent struct {
 // hubTimeout passes only when the test shifts the clock.
 const hubTimeout = 10 * time.Minute
 
+// ports is the last port in the address of a hub.
+var ports atomic.Int32
+
 func newMultiHubAgent(t *testing.T, hubs ...*fakeHub) *multiHubAgent {
 	s := &multiHubAgent{t: t, hubs: map[string]*fakeHub{}, stores: map[string]*memory{}, wires: map[string]*wire{},
 		companion: make(chan Hub, 100)}
@@ -53,6 +59,8 @@ func newMultiHubAgent(t *testing.T, hubs ...*fakeHub) *multiHubAgent {
 		}),
 	}}
 	for _, h := range hubs {
+		s.home = h.config
+		h.bootstrap.Server += fmt.Sprint(":", ports.Add(1)) // servers in memory have the same name and ignore ports
 		s.hubs[h.name], s.stores[h.name], s.wires[h.name] = h, &memory{}, &wire{}
 		s.o.Hubs = append(s.o.Hubs,
 			HubOptions{Name: h.name, Store: s.stores[h.name], Bootstrap: &deletableBootstrap{bootstrap: h.bootstrap}})
@@ -60,6 +68,7 @@ func newMultiHubAgent(t *testing.T, hubs ...*fakeHub) *multiHubAgent {
 	s.o.HubConfig = func(config *rest.Config) {
 		for name, h := range s.hubs {
 			if config.Host == h.bootstrap.Server {
+				h.connect(config)
 				s.wires[name].config(config)
 			}
 		}
@@ -69,7 +78,7 @@ func newMultiHubAgent(t *testing.T, hubs ...*fakeHub) *multiHubAgent {
 
 func (s *multiHubAgent) start() *multiHubAgent {
 	s.t.Helper()
-	h, err := newHubs(plane.ForTest(s.t).Config(), s.logs.logger(), s.o)
+	h, err := newHubs(s.home, s.logs.logger(), s.o)
 	require.NoError(s.t, err)
 	h.random = func() float64 { return 0 }
 	ctx, cancel := context.WithCancel(context.Background())
@@ -141,8 +150,10 @@ func (s *multiHubAgent) reported(text string) bool {
 }
 
 // TestSeveralHubs checks an agent whose hubs are lost and return, over restarts of the agent.
-func TestSeveralHubs(t *testing.T) {
-	a, b := newFakeHub(t, secondHub.ForTest(t), "hub-a").serve(), newFakeHub(t, plane.ForTest(t), "hub-b").serve()
+func TestSeveralHubs(t *testing.T) { testkit.Virtual(t, testSeveralHubs) }
+
+func testSeveralHubs(t *testing.T) {
+	a, b := newFakeHub(t, newMemory(t), "hub-a").serve(), newFakeHub(t, newMemory(t), "hub-b").serve()
 	s := newMultiHubAgent(t, a, b)
 	var cleaned sync.Map
 	for i := range s.o.Hubs {
@@ -164,7 +175,7 @@ func TestSeveralHubs(t *testing.T) {
 		"an agent in steady state sends only heartbeats")
 
 	// The first hub is lost.
-	s.lose(func() { require.NoError(t, secondHub.ForTest(t).KillAPIServer()) })
+	s.lose(a.network.Stop)
 	s.clock.shift(hubTimeout)
 	hub := s.requireJoined("hub-b")
 	require.Equal(t, b.bootstrap.Server, hub.Config.Host)
@@ -175,7 +186,7 @@ func TestSeveralHubs(t *testing.T) {
 		"the hubs have different claim keys")
 
 	// The first hub responds again. The agent does not return, also not after a restart.
-	require.NoError(t, secondHub.ForTest(t).StartAPIServer(t.Context()))
+	a.network.Heal()
 	s.clock.shift(2 * hubTimeout)
 	b.requireHeartbeats()
 	require.Equal(t, "Hub hub-b: The member has joined the hub.", s.last().Message)
@@ -246,20 +257,16 @@ func (h *fakeHub) restoreAccess() {
 
 // TestSeveralHubs_NoneResponds checks that an agent that reaches none of its hubs stays at its hub, and that its
 // companions continue.
-func TestSeveralHubs_NoneResponds(t *testing.T) {
-	a, b := newFakeHub(t, plane.ForTest(t), "cut-a").serve(), newFakeHub(t, plane.ForTest(t), "cut-b").serve()
-	var networks []*localplane.Proxy
-	for _, h := range []*fakeHub{a, b} {
-		network := h.proxied()
-		networks = append(networks, network)
-		h.bootstrap.Server = network.Config(h.config).Host
-	}
+func TestSeveralHubs_NoneResponds(t *testing.T) { testkit.Virtual(t, testSeveralHubsNoneResponds) }
+
+func testSeveralHubsNoneResponds(t *testing.T) {
+	server := newMemory(t)
+	a, b := newFakeHub(t, server, "cut-a").serve(), newFakeHub(t, server, "cut-b").serve()
 	s := newMultiHubAgent(t, a, b).start()
 	s.requireJoined("cut-a")
 	s.lose(func() {
-		for _, network := range networks {
-			network.Cut()
-		}
+		a.network.Cut()
+		b.network.Cut()
 	})
 	s.clock.shift(hubTimeout)
 	eventually(t, "the agent does not report that no hub responds",
@@ -268,7 +275,7 @@ func TestSeveralHubs_NoneResponds(t *testing.T) {
 	_, runs := s.runs.Load("cut-a")
 	require.True(t, runs, "the companion has ended")
 	require.Empty(t, s.stores["cut-b"].record)
-	networks[0].Heal()
+	a.network.Heal()
 	a.requireHeartbeats()
 	require.False(t, s.reported("Switching to hub"))
 	eventually(t, "the agent does not report that its hub responds again",
@@ -280,12 +287,12 @@ func TestSeveralHubs_NoneResponds(t *testing.T) {
 
 	// The agent switches to a hub that responds, also if the hub has not decided yet.
 	b.setAnswer(func(request *v1alpha1.JoinRequest) { b.writeAnswer(request, v1alpha1.AnswerHeld, nil) })
-	s.lose(networks[0].Cut)
-	networks[1].Heal()
+	s.lose(a.network.Cut)
+	b.network.Heal()
 	s.clock.shift(hubTimeout)
 	eventually(t, "the agent does not switch to the hub that responds",
 		func() bool { return s.reported("Hub cut-b: The JoinRequest is pending") })
-	networks[0].Heal()
+	a.network.Heal()
 	s.clock.shift(hubTimeout)
 	s.requireJoined("cut-a")
 	require.True(t, s.reported("Switching to hub cut-a: hub cut-b has accepted no heartbeat since "),

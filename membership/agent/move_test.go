@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/csr"
@@ -88,9 +90,14 @@ type served struct{ *httptest.Server }
 
 func tlsServer(t *testing.T, handler http.Handler) served {
 	s := httptest.NewUnstartedServer(handler)
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.TLS = &tls.Config{NextProtos: []string{"h2"}}
 	s.EnableHTTP2 = true
+	return startTLS(t, s)
+}
+
+// startTLS starts a server that stops at the end of the test.
+func startTLS(t *testing.T, s *httptest.Server) served {
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
 	t.Cleanup(func() {
 		s.CloseClientConnections() // otherwise a watch blocks Close
@@ -98,6 +105,49 @@ func tlsServer(t *testing.T, handler http.Handler) served {
 	})
 	return served{s}
 }
+
+// pipes is the listener of a server in memory.
+type pipes struct {
+	conns  chan net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
+
+// DialContext connects to the server. It can be used as rest.Config.Dial.
+func (p *pipes) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case p.conns <- far:
+		return near, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.conns:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return p }
+
+func (p *pipes) Network() string { return "pipe" }
+
+// String returns a name in the certificate of httptest.
+func (p *pipes) String() string { return "example.com:443" }
 
 func (s served) at(path string) (server string, ca []byte) {
 	return s.URL + path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
@@ -189,10 +239,15 @@ func TestHubAddress_Changed(t *testing.T) {
 
 // TestHubAddress_WrongAddressIsNotUsed checks bootstrap credentials whose address is not that of the agent's hub.
 func TestHubAddress_WrongAddressIsNotUsed(t *testing.T) {
-	h := newFakeHub(t, plane.ForTest(t), "stays").serve()
+	testkit.Virtual(t, testHubAddressWrongAddressIsNotUsed)
+}
+
+func testHubAddressWrongAddressIsNotUsed(t *testing.T) {
+	h := newFakeHub(t, newMemory(t), "stays").serve()
 	var requested atomic.Int64
 	var answer atomic.Value
-	wrong := tlsServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	listener := newPipes()
+	answers := func(w http.ResponseWriter, _ *http.Request) {
 		requested.Add(1)
 		w.Header().Set("Content-Type", "application/json")
 		body := answer.Load().(string)
@@ -201,7 +256,9 @@ func TestHubAddress_WrongAddressIsNotUsed(t *testing.T) {
 			body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","code":401}`
 		}
 		_, _ = io.WriteString(w, body)
-	}))
+	}
+	wrong := startTLS(t,
+		&httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(answers)}})
 	list := func(items string) string {
 		return `{"kind":"MembershipList","apiVersion":"membership.muster.dev/v1alpha1","metadata":{"resourceVersion":"1"},` +
 			`"items":[` + items + `]}`
@@ -210,9 +267,12 @@ func TestHubAddress_WrongAddressIsNotUsed(t *testing.T) {
 		return list(`{"metadata":{"name":"self","namespace":"` + h.memberNamespace() + `"},"spec":{"memberName":"` + name +
 			`","memberUID":"` + uid + `"}}`)
 	}
-	old, source, store := h.proxied(), &changeableBootstrap{now: h.bootstrap}, &memory{}
-	source.at(old.Config(h.config).Host, h.config.CAData)
-	o := Options{Bootstrap: source, Store: store}
+	old, source, store := h.network, &changeableBootstrap{now: h.bootstrap}, &memory{}
+	o := Options{Bootstrap: source, Store: store, HubConfig: func(config *rest.Config) {
+		if config.Host == wrong.URL {
+			config.Dial = listener.DialContext
+		}
+	}}
 	r := h.run(o)
 	requirePhase(t, r, lifecycle.Joined)
 	h.requireHeartbeats()
