@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -144,9 +145,10 @@ func written(object *unstructured.Unstructured) map[string]any {
 
 // TestDriftIgnore checks that edits stay until the manifest changes, also after a restart, and that a deleted object
 // is created again.
-func TestDriftIgnore(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestDriftIgnore(t *testing.T) { testkit.Virtual(t, testDriftIgnore) }
+
+func testDriftIgnore(t *testing.T) {
+	w := newWorldInMemory(t)
 	object := w.configMap("a", "{k: v, l: w}", drift(v1alpha1.DriftIgnore))
 	value := func() any { return w.get(object.Manifest).Object["data"].(map[string]any)["k"] }
 	w.one(object)

@@ -27,7 +27,7 @@ func BenchmarkApplyFresh(b *testing.B) {
 	w := newWorld(b)
 	config := rest.CopyConfig(plane.ForTest(b).Config())
 	bare := newClient(b, config)
-	w.engine = apply.New(newClient(b, config), apply.Options{Metadata: watch(b, w.namespace)})
+	w.engine = apply.New(newClient(b, config), apply.Options{Metadata: w.watch()})
 	w.applyFresh("first", objects)
 	w.bareApply(bare, "bare", objects)
 	var took, floor time.Duration

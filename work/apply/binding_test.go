@@ -6,13 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 // intercept gives the owner an engine that calls a function before each request.
 func (w *world) intercept(before func(*http.Request)) {
-	config := plane.ForTest(w.t).Config()
+	config := w.server.Config()
 	c := newClient(w.t, config) // for discovery before the function is called
 	_, err := c.RESTMapper().RESTMapping(w.configMap("x", "{}").Manifest.GroupVersionKind().GroupKind())
 	require.NoError(w.t, err)
@@ -26,9 +27,10 @@ func (w *world) intercept(before func(*http.Request)) {
 }
 
 // TestApply_ConcurrentCreate checks that an object which another client creates between read and write is not changed.
-func TestApply_ConcurrentCreate(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestApply_ConcurrentCreate(t *testing.T) { testkit.Virtual(t, testApplyConcurrentCreate) }
+
+func testApplyConcurrentCreate(t *testing.T) {
+	w := newWorldInMemory(t)
 	object := w.configMap("fresh", "{k: v}")
 	once := func(method string, act func()) {
 		done := false
@@ -60,9 +62,10 @@ func TestApply_ConcurrentCreate(t *testing.T) {
 		"an object that replaces the applied one is not taken over")
 }
 
-func TestTakeover_ConcurrentEdit(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestTakeover_ConcurrentEdit(t *testing.T) { testkit.Virtual(t, testTakeoverConcurrentEdit) }
+
+func testTakeoverConcurrentEdit(t *testing.T) {
+	w := newWorldInMemory(t)
 	object := w.configMap("a", "{k: v}", takeover(v1alpha1.TakeoverIfNoDiff))
 	require.NoError(t, w.admin.Create(t.Context(), object.Manifest.DeepCopy()))
 	done := false
@@ -78,8 +81,11 @@ func TestTakeover_ConcurrentEdit(t *testing.T) {
 }
 
 func TestIgnoredFields_ConcurrentEdit(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+	testkit.Virtual(t, testIgnoredFieldsConcurrentEdit)
+}
+
+func testIgnoredFieldsConcurrentEdit(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.one(w.configMap("a", "{k: v, l: w}"))
 	object := w.configMap("a", "{k: v, l: changed}", ignored(t, ".data.k"))
 	done := false

@@ -10,6 +10,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -21,9 +22,10 @@ func (w *world) fakeClock() *clocktesting.FakePassiveClock {
 	return clock
 }
 
-func TestContested(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestContested(t *testing.T) { testkit.Virtual(t, testContested) }
+
+func testContested(t *testing.T) {
+	w := newWorldInMemory(t)
 	clock := w.fakeClock()
 	object := w.configMap("a", "{k: v, l: w}")
 	require.Equal(t, apply.Created, w.one(object).Action)
@@ -47,7 +49,7 @@ func TestContested(t *testing.T) {
 	require.Positive(t, change.RetryAfter)
 	require.True(t, change.Done(), "other objects do not wait for a contested object")
 
-	t.Run("after the pause", func(t *testing.T) {
+	testkit.Step(t, "after the pause", func() {
 		clock.SetTime(clock.Now().Add(change.RetryAfter))
 		change = w.one(object)
 		require.Equal(t, apply.Configured, change.Action)
@@ -65,7 +67,7 @@ func TestContested(t *testing.T) {
 			require.Equal(t, apply.Configured, w.one(object).Action)
 		}
 	})
-	t.Run("edit of the contested field by a person is healed at once", func(t *testing.T) {
+	testkit.Step(t, "edit of the contested field by a person is healed at once", func() {
 		opponent()
 		require.Equal(t, apply.Skipped, w.one(object).Action, "the pause of the contest is not over")
 		w.jsonPatch(object.Manifest, "[{op: replace, path: /data/k, value: edited}]")
@@ -74,18 +76,18 @@ func TestContested(t *testing.T) {
 		opponent()
 		require.Equal(t, apply.Skipped, w.one(object).Action, "the contest continues")
 	})
-	t.Run("edit of another field is healed at once", func(t *testing.T) {
+	testkit.Step(t, "edit of another field is healed at once", func() {
 		w.patch(object.Manifest, "{data: {l: edited}}")
 		require.Equal(t, apply.Configured, w.one(object).Action)
 		require.Equal(t, "w", w.get(object.Manifest).Object["data"].(map[string]any)["l"])
 	})
-	t.Run("changed manifest is applied at once", func(t *testing.T) {
+	testkit.Step(t, "changed manifest is applied at once", func() {
 		opponent()
 		change := w.one(w.configMap("a", "{k: x, l: w}"))
 		require.Equal(t, apply.Configured, change.Action)
 		require.Equal(t, v1alpha1.ReasonApplied, change.Reason)
 	})
-	t.Run("ignoredFields ends the contest", func(t *testing.T) {
+	testkit.Step(t, "ignoredFields ends the contest", func() {
 		object := w.configMap("a", "{k: x, l: w}", ignored(t, ".data.k"))
 		w.one(object)
 		for range 5 {
@@ -93,7 +95,7 @@ func TestContested(t *testing.T) {
 			require.Equal(t, v1alpha1.ReasonApplied, w.one(object).Reason)
 		}
 	})
-	t.Run("contest ends after the pause", func(t *testing.T) {
+	testkit.Step(t, "contest ends after the pause", func() {
 		object := w.configMap("b", "{k: v}")
 		w.one(object)
 		for range 4 {
@@ -112,8 +114,11 @@ func TestContested(t *testing.T) {
 }
 
 func TestContested_RemovedAndDeleted(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+	testkit.Virtual(t, testContestedRemovedAndDeleted)
+}
+
+func testContestedRemovedAndDeleted(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.fakeClock()
 	finalized := w.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: f, namespace: NS, finalizers: " +
 		"[example.com/f]}}")

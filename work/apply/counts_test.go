@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -20,11 +21,12 @@ import (
 // watched is an [apply.Metadata] by an informer of the ConfigMaps of one namespace.
 type watched struct{ informer cache.SharedIndexInformer }
 
-func watch(t testing.TB, namespace string) watched {
+func (w *world) watch() watched {
+	t := w.t
 	t.Helper()
-	c, err := metadata.NewForConfig(plane.ForTest(t).Config())
+	c, err := metadata.NewForConfig(w.server.Config())
 	require.NoError(t, err)
-	factory := metadatainformer.NewFilteredSharedInformerFactory(c, 0, namespace, func(o *metav1.ListOptions) {
+	factory := metadatainformer.NewFilteredSharedInformerFactory(c, 0, w.namespace, func(o *metav1.ListOptions) {
 		o.LabelSelector = v1alpha1.AppliedLabel + "=true"
 	})
 	informer := factory.ForResource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Informer()
@@ -76,9 +78,10 @@ func (w *world) requireRequests(t *testing.T, reads, writes int, reason string) 
 	require.Equal(t, []int{reads, writes}, []int{gotReads, gotWrites}, "reads and writes: %s", reason)
 }
 
-func TestRequests(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestRequests(t *testing.T) { testkit.Virtual(t, testRequests) }
+
+func testRequests(t *testing.T) {
+	w := newWorldInMemory(t)
 	objects := w.many(6, "v")
 	w.counted.take()
 	w.apply(objects...)
@@ -96,8 +99,11 @@ func TestRequests(t *testing.T) {
 }
 
 func TestRequests_ListWithSeveralPages(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+	testkit.Virtual(t, testRequestsListWithSeveralPages)
+}
+
+func testRequestsListWithSeveralPages(t *testing.T) {
+	w := newWorldInMemory(t)
 	objects := w.many(520, "v")
 	w.apply(objects...)
 	w.counted.take()
@@ -105,12 +111,13 @@ func TestRequests_ListWithSeveralPages(t *testing.T) {
 	w.requireRequests(t, 2, 0, "two pages of a list instead of a read for each object")
 }
 
-func TestRequests_WithWatch(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestRequests_WithWatch(t *testing.T) { testkit.Virtual(t, testRequestsWithWatch) }
+
+func testRequestsWithWatch(t *testing.T) {
+	w := newWorldInMemory(t)
 	objects := w.many(6, "v")
 	w.apply(objects...)
-	metadata := watch(t, w.namespace)
+	metadata := w.watch()
 	w.engineWith(metadata)
 	w.apply(objects...)
 	w.requireRequests(t, 0, 0, "unchanged objects with a watch: no request, also after a restart")
@@ -154,7 +161,7 @@ func (w *world) freeze(objects ...apply.Object) frozen {
 }
 
 func (w *world) engineWith(metadata apply.Metadata) {
-	config := plane.ForTest(w.t).Config()
+	config := w.server.Config()
 	config.Wrap(w.counted.wrap)
 	w.engine = apply.New(newClient(w.t, config), apply.Options{Metadata: metadata})
 	_, err := w.engine.Apply(w.t.Context(), w.set(), nil) // for discovery
@@ -162,9 +169,10 @@ func (w *world) engineWith(metadata apply.Metadata) {
 	w.counted.take()
 }
 
-func TestApply_StaleWatch(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestApply_StaleWatch(t *testing.T) { testkit.Virtual(t, testApplyStaleWatch) }
+
+func testApplyStaleWatch(t *testing.T) {
+	w := newWorldInMemory(t)
 	object := w.configMap("a", "{k: v}")
 	w.one(object)
 	w.engineWith(w.freeze(object))

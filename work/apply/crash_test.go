@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -54,7 +55,7 @@ func (w *world) crash(k int, sent bool, work func(context.Context) error) bool {
 	defer cancel()
 	c := &crashing{sent: sent, stop: cancel}
 	c.left.Store(int32(k))
-	config := plane.ForTest(w.t).Config()
+	config := w.server.Config()
 	config.Wrap(c.wrap)
 	w.engine = apply.New(newClient(w.t, config), apply.Options{Concurrency: 2})
 	err := work(ctx)
@@ -69,17 +70,17 @@ func (w *world) crash(k int, sent bool, work func(context.Context) error) bool {
 }
 
 func TestCrash_AtEveryRequest(t *testing.T) {
-	t.Parallel()
 	for _, sent := range []bool{false, true} {
 		t.Run(fmt.Sprintf("sent=%v", sent), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			for k := 1; ; k++ {
-				if crashed := w.crashOnce(t, k, sent); !crashed {
-					require.Greater(t, k, 4, "each object needs at least one request")
-					return
+			testkit.Virtual(t, func(t *testing.T) {
+				w := newWorldInMemory(t)
+				for k := 1; ; k++ {
+					if crashed := w.crashOnce(t, k, sent); !crashed {
+						require.Greater(t, k, 4, "each object needs at least one request")
+						return
+					}
 				}
-			}
+			})
 		})
 	}
 }
@@ -163,9 +164,10 @@ func (w *world) requireCompleteInventory(t *testing.T, objects []apply.Object) {
 	require.Len(t, recorded, len(objects))
 }
 
-func TestApply_RecordFails(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestApply_RecordFails(t *testing.T) { testkit.Virtual(t, testApplyRecordFails) }
+
+func testApplyRecordFails(t *testing.T) {
+	w := newWorldInMemory(t)
 	set := w.set(w.configMap("a", "{k: v}"))
 	set.Record = func(context.Context, []v1alpha1.AppliedResource) error { return errCrashed }
 	_, err := w.engine.Apply(t.Context(), set, nil)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -34,14 +35,17 @@ func (w *world) asEarlierRelease(object *unstructured.Unstructured) {
 // TestApply_RemovesOwnerReferencesOfEarlierReleases checks that the next apply removes owner references of an earlier
 // release, and changes nothing else.
 func TestApply_RemovesOwnerReferencesOfEarlierReleases(t *testing.T) {
-	t.Parallel()
+	testkit.Virtual(t, testApplyRemovesOwnerReferencesOfEarlierReleases)
+}
+
+func testApplyRemovesOwnerReferencesOfEarlierReleases(t *testing.T) {
 	for name, options := range map[string][]func(*apply.Object){
 		"apply": nil, "report": {drift(v1alpha1.DriftReport)}, "create-only": {func(o *apply.Object) {
 			o.Mode = v1alpha1.CreateOnly
 		}},
 	} {
 		for _, edit := range []bool{false, true} {
-			w := newWorld(t)
+			w := newWorldInMemory(t)
 			object := w.configMap("a", "{k: v}", options...)
 			w.one(object)
 			before := w.get(object.Manifest)
@@ -74,9 +78,10 @@ func TestApply_RemovesOwnerReferencesOfEarlierReleases(t *testing.T) {
 
 // TestDetach checks that Detach removes owner references of an earlier release from objects that are not applied any
 // more.
-func TestDetach(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestDetach(t *testing.T) { testkit.Virtual(t, testDetach) }
+
+func testDetach(t *testing.T) {
+	w := newWorldInMemory(t)
 	object, foreign := w.configMap("a", "{k: v}"), w.configMap("foreign", "{k: v}")
 	w.one(object)
 	w.asEarlierRelease(object.Manifest)
@@ -132,8 +137,11 @@ func (w *world) appliedWork() *unstructured.Unstructured {
 // TestPrune_DeletesOnlyTheObservedVersion checks that a deletion has the observed resourceVersion as a precondition,
 // because the metadata decide whether an object has other owners.
 func TestPrune_DeletesOnlyTheObservedVersion(t *testing.T) {
-	t.Parallel()
-	a := newWorld(t)
+	testkit.Virtual(t, testPruneDeletesOnlyTheObservedVersion)
+}
+
+func testPruneDeletesOnlyTheObservedVersion(t *testing.T) {
+	a := newWorldInMemory(t)
 	b := a.other()
 	object := a.configMap("a", "{k: v}")
 	a.one(object)

@@ -6,13 +6,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-func TestDiff_WithoutOwnMarks(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestDiff_WithoutOwnMarks(t *testing.T) { testkit.Virtual(t, testDiffWithoutOwnMarks) }
+
+func testDiffWithoutOwnMarks(t *testing.T) {
+	w := newWorldInMemory(t)
 	object := w.configMap("a", "{k: v}")
 	w.one(object)
 	diffs, live, err := w.engine.Diff(t.Context(), w.owner, object.Manifest)
@@ -51,9 +53,10 @@ func TestDiff_Rejected(t *testing.T) {
 }
 
 // TestDiff_ChangesInBetween checks that changes of a controller between the read and the dry run are not differences.
-func TestDiff_ChangesInBetween(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestDiff_ChangesInBetween(t *testing.T) { testkit.Virtual(t, testDiffChangesInBetween) }
+
+func testDiffChangesInBetween(t *testing.T) {
+	w := newWorldInMemory(t)
 	object := w.configMap("a", "{k: v}")
 	w.one(object)
 	report := w.configMap("a", "{k: other}", func(o *apply.Object) { o.Mode = v1alpha1.ReportDiff })

@@ -12,31 +12,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
+// TestApply_APIServerKilled kills the API server of the plane that all tests share, so it does not run in parallel.
 func TestApply_APIServerKilled(t *testing.T) {
-	t.Parallel()
-	own := localplane.ForTest(t, localplane.Options{Name: "apply-killed"})
-	config := own.Config()
+	w := newWorld(t)
+	shared := plane.ForTest(t)
+	config := shared.Config()
 	var patches atomic.Int32
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodPatch && patches.Add(1) == 50 {
-				if err := own.KillAPIServer(); err != nil {
+				if err := shared.KillAPIServer(); err != nil {
 					return nil, err
 				}
 			}
 			return next.RoundTrip(r)
 		})
 	})
-	w := &world{t: t, admin: newClient(t, own.Config()), namespace: "default"}
-	holder := w.create("{apiVersion: v1, kind: Namespace, metadata: {name: owner}}")
-	w.owner = apply.Owner{FieldOwner: "killed"}
-	w.owner.Reference.APIVersion, w.owner.Reference.Kind, w.owner.Reference.Name, w.owner.Reference.UID = "v1",
-		"Namespace", "owner", holder.GetUID()
 	w.engine = apply.New(newClient(t, config), apply.Options{})
 	objects := w.many(200, "v")
 
@@ -54,7 +51,7 @@ func TestApply_APIServerKilled(t *testing.T) {
 	require.Positive(t, created)
 	require.Positive(t, failed)
 	require.Len(t, w.inventory, 200)
-	require.NoError(t, own.StartAPIServer(t.Context()))
+	require.NoError(t, shared.StartAPIServer(t.Context()))
 	for _, change := range w.apply(objects...) {
 		require.True(t, change.Done(), "%s: %s", change.Object, change.Message)
 	}
@@ -168,9 +165,10 @@ func TestExecutor(t *testing.T) {
 	require.Len(t, w.inventory, 1)
 }
 
-func TestGate(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestGate(t *testing.T) { testkit.Virtual(t, testGate) }
+
+func testGate(t *testing.T) {
+	w := newWorldInMemory(t)
 	bad := w.object("{apiVersion: v1, kind: Service, metadata: {name: s}}")
 	objects := []apply.Object{w.configMap("a", "{k: v}", wave(1)), w.configMap("b", "{k: v}", wave(2)),
 		w.configMap("c", "{k: v}", wave(3)), bad}
@@ -194,9 +192,10 @@ func TestGate(t *testing.T) {
 	require.True(t, w.isGone(objects[2].Manifest))
 }
 
-func TestPrune_NamespaceLast(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestPrune_NamespaceLast(t *testing.T) { testkit.Virtual(t, testPruneNamespaceLast) }
+
+func testPruneNamespaceLast(t *testing.T) {
+	w := newWorldInMemory(t)
 	inner := w.object("{apiVersion: v1, kind: Namespace, metadata: {name: NS-inner}}")
 	config := w.configMap("a", "{k: v}")
 	config.Manifest.SetNamespace(inner.Manifest.GetName())

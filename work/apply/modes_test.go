@@ -7,13 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 func TestModes(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
 	type want struct {
 		action apply.Action
 		reason string
@@ -59,7 +58,8 @@ func TestModes(t *testing.T) {
 				v1alpha1.ReasonDiffers, found, true},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		run := func(t *testing.T) {
+			w := newWorldInMemory(t)
 			for state, want := range map[string]want{"absent": tc.absent, "foreign": tc.foreign, "ours": tc.ours,
 				"drifted": tc.drifted} {
 				w.inventory = nil
@@ -86,7 +86,8 @@ func TestModes(t *testing.T) {
 				}
 				require.Equal(t, want, got, "%s: %s (%s, %v)", state, tc.reason, change.Message, change.Err)
 			}
-		})
+		}
+		t.Run(name, func(t *testing.T) { testkit.Virtual(t, run) })
 	}
 }
 
@@ -188,9 +189,10 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-func TestDrift_Deletion(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestDrift_Deletion(t *testing.T) { testkit.Virtual(t, testDriftDeletion) }
+
+func testDriftDeletion(t *testing.T) {
+	w := newWorldInMemory(t)
 	for policy, want := range map[v1alpha1.DriftPolicy]apply.Action{v1alpha1.DriftCorrect: apply.Created,
 		v1alpha1.DriftReport: apply.Skipped} {
 		object := w.configMap("deleted-"+lower(string(policy)), "{k: v}", drift(policy))
@@ -204,8 +206,11 @@ func TestDrift_Deletion(t *testing.T) {
 }
 
 func TestDriftReport_ChangedManifest(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+	testkit.Virtual(t, testDriftReportChangedManifest)
+}
+
+func testDriftReportChangedManifest(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.one(w.configMap("a", "{k: v, l: w}", drift(v1alpha1.DriftReport)))
 	changed := w.configMap("a", "{k: v, l: x}", drift(v1alpha1.DriftReport))
 	require.Equal(t, apply.Configured, w.one(changed).Action, "a change of the manifest is applied")
@@ -277,8 +282,11 @@ func TestIgnoredFields(t *testing.T) {
 }
 
 func TestModes_ObserveReleasesTheObject(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+	testkit.Virtual(t, testModesObserveReleasesTheObject)
+}
+
+func testModesObserveReleasesTheObject(t *testing.T) {
+	w := newWorldInMemory(t)
 	object := w.configMap("a", "{k: v}")
 	w.one(object)
 	object.Mode = v1alpha1.Observe
@@ -290,8 +298,11 @@ func TestModes_ObserveReleasesTheObject(t *testing.T) {
 }
 
 func TestModes_ReportDiffOfOwnObject(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+	testkit.Virtual(t, testModesReportDiffOfOwnObject)
+}
+
+func testModesReportDiffOfOwnObject(t *testing.T) {
+	w := newWorldInMemory(t)
 	w.one(w.configMap("a", "{k: v}"))
 	change := w.one(w.configMap("a", "{k: other}", func(o *apply.Object) { o.Mode = v1alpha1.ReportDiff }))
 	require.Equal(t, []v1alpha1.FieldDiff{{Path: ".data.k", Wanted: `"other"`, Found: `"v"`}}, change.Diffs,

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -120,9 +121,10 @@ func TestPrune_KeepsObjectWithOtherOwnerReferences(t *testing.T) {
 
 // TestOwners checks that an owner can be in a namespace, in another cluster, or no object, that its objects can be
 // anywhere, and that such owners are different from each other.
-func TestOwners(t *testing.T) {
-	t.Parallel()
-	first := newWorld(t)
+func TestOwners(t *testing.T) { testkit.Virtual(t, testOwners) }
+
+func testOwners(t *testing.T) {
+	first := newWorldInMemory(t)
 	reference := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "App", Name: "shop", UID: "1"}
 	owners := map[string]apply.Owner{
 		"namespaced, of a kind that the cluster does not have": {Reference: reference, Namespace: "apps"},
@@ -157,9 +159,10 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-func TestOwner_Invalid(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestOwner_Invalid(t *testing.T) { testkit.Virtual(t, testOwnerInvalid) }
+
+func testOwnerInvalid(t *testing.T) {
+	w := newWorldInMemory(t)
 	for problem, owner := range map[string]apply.Owner{
 		"owner.reference needs":                    {Reference: metav1.OwnerReference{Name: "a"}, FieldOwner: "x"},
 		"owner.namespace requires owner.reference": {Namespace: "apps", FieldOwner: "x"},

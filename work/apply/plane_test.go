@@ -17,10 +17,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/muster-sdk/muster/internal/testkit"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/apiserver"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/crds"
@@ -32,7 +36,9 @@ const (
 	tick     = 50 * time.Millisecond
 )
 
-var plane = localplane.Shared{Options: localplane.Options{Name: "apply"}}
+// plane has the definitions before its garbage collector starts, which discovers others twice a minute.
+var plane = localplane.Shared{Options: localplane.Options{Name: "apply",
+	Prepare: mustertest.Prepare(clientgoscheme.Scheme, crds.InstallOnMember)}}
 
 func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &plane)) }
 
@@ -96,11 +102,27 @@ func newClient(t testing.TB, config *rest.Config) client.Client {
 	return c
 }
 
-var installed sync.Once
+// An apiServer is a control plane or an API server in memory.
+type apiServer interface {
+	Config() *rest.Config
+	User(name string, groups ...string) *rest.Config
+}
+
+// memoryServer is an API server in memory, for tests in virtual time.
+type memoryServer struct{ server *apiserver.Server }
+
+// Config returns the config of an administrator.
+func (m memoryServer) Config() *rest.Config { return m.server.Admin() }
+
+// User returns the config of a user in these groups.
+func (m memoryServer) User(name string, groups ...string) *rest.Config {
+	return m.server.Config(name, groups...)
+}
 
 // world is an owner with a separate engine and namespace.
 type world struct {
 	t         testing.TB
+	server    apiServer
 	admin     client.Client
 	namespace string
 	counted   *requests
@@ -111,12 +133,22 @@ type world struct {
 
 var worlds atomic.Int32
 
+// newWorld returns a world on the shared plane.
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	config := plane.ForTest(t).Config()
-	admin := newClient(t, config)
-	installed.Do(func() { require.NoError(t, crds.InstallOnMember(t.Context(), admin)) })
-	w := &world{t: t, admin: admin, namespace: fmt.Sprintf("w-%d", worlds.Add(1))}
+	return worldOn(t, plane.ForTest(t))
+}
+
+// newWorldInMemory returns a world on an API server in memory, for tests in virtual time.
+func newWorldInMemory(t testing.TB) *world {
+	t.Helper()
+	return worldOn(t, memoryServer{testkit.Memory(t, clientgoscheme.Scheme, crds.InstallOnMember)})
+}
+
+// worldOn returns a world on an API server with the definitions of a member.
+func worldOn(t testing.TB, server apiServer) *world {
+	t.Helper()
+	w := &world{t: t, server: server, admin: newClient(t, server.Config()), namespace: fmt.Sprintf("w-%d", worlds.Add(1))}
 	w.create("{apiVersion: v1, kind: Namespace, metadata: {name: " + w.namespace + "}}")
 	w.owner = w.newOwner(w.namespace)
 	w.restart()
@@ -132,7 +164,8 @@ func (w *world) in(t testing.TB) *world {
 
 // other returns another owner in the same namespace.
 func (w *world) other() *world {
-	o := &world{t: w.t, admin: w.admin, namespace: w.namespace, owner: w.newOwner(w.namespace + "-other")}
+	o := &world{t: w.t, server: w.server, admin: w.admin, namespace: w.namespace}
+	o.owner = w.newOwner(w.namespace + "-other")
 	o.restart()
 	return o
 }
@@ -153,9 +186,9 @@ func (w *world) restart() {
 	w.engine = apply.New(newClient(w.t, w.counting()), apply.Options{})
 }
 
-// counting returns a client configuration for the plane that counts requests.
+// counting returns a client configuration that counts requests.
 func (w *world) counting() *rest.Config {
-	config := plane.ForTest(w.t).Config()
+	config := w.server.Config()
 	w.counted = &requests{}
 	config.Wrap(w.counted.wrap)
 	return config

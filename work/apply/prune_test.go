@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -26,9 +27,10 @@ func (w *world) pruneOnce(policy v1alpha1.DeletePolicy) []apply.Change {
 	return pruned.Changes
 }
 
-func TestPrune_HighestWaveFirst(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestPrune_HighestWaveFirst(t *testing.T) { testkit.Virtual(t, testPruneHighestWaveFirst) }
+
+func testPruneHighestWaveFirst(t *testing.T) {
+	w := newWorldInMemory(t)
 	low, high := w.configMap("low", "{k: v}", wave(1)), w.configMap("high", "{k: v}", wave(2))
 	high.Manifest.SetFinalizers([]string{"example.com/a", "example.com/b"})
 	w.apply(low, high)
@@ -46,11 +48,12 @@ func TestPrune_HighestWaveFirst(t *testing.T) {
 	require.True(t, w.isGone(low.Manifest))
 }
 
-func TestPrune_Propagation(t *testing.T) {
-	t.Parallel()
+func TestPrune_Propagation(t *testing.T) { testkit.Virtual(t, testPrunePropagation) }
+
+func testPrunePropagation(t *testing.T) {
 	for name, want := range map[metav1.DeletionPropagation]string{"Foreground": "Foreground", "Background": "Background",
 		"": "Foreground"} {
-		w := newWorld(t)
+		w := newWorldInMemory(t)
 		w.one(w.configMap("a", "{k: v}"))
 		var sent string
 		w.intercept(func(r *http.Request) {
@@ -90,9 +93,12 @@ func TestPrune_OrphanRestoresTheObject(t *testing.T) {
 }
 
 func TestPrune_ObjectReplacedConcurrently(t *testing.T) {
-	t.Parallel()
+	testkit.Virtual(t, testPruneObjectReplacedConcurrently)
+}
+
+func testPruneObjectReplacedConcurrently(t *testing.T) {
 	for _, action := range []v1alpha1.DeleteAction{v1alpha1.DeleteObject, v1alpha1.OrphanObject} {
-		w := newWorld(t)
+		w := newWorldInMemory(t)
 		object := w.configMap("a", "{k: v}")
 		w.one(object)
 		done := false
@@ -110,8 +116,11 @@ func TestPrune_ObjectReplacedConcurrently(t *testing.T) {
 }
 
 func TestPrune_SharedObjectDeletedConcurrently(t *testing.T) {
-	t.Parallel()
-	a := newWorld(t)
+	testkit.Virtual(t, testPruneSharedObjectDeletedConcurrently)
+}
+
+func testPruneSharedObjectDeletedConcurrently(t *testing.T) {
+	a := newWorldInMemory(t)
 	b := a.other()
 	object := a.configMap("a", "{k: v}")
 	a.one(object)
@@ -141,9 +150,10 @@ func TestPrune_KindIsNotServed(t *testing.T) {
 	w.prune(v1alpha1.DeletePolicy{})
 }
 
-func TestPrune_RefusedObjects(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestPrune_RefusedObjects(t *testing.T) { testkit.Virtual(t, testPruneRefusedObjects) }
+
+func testPruneRefusedObjects(t *testing.T) {
+	w := newWorldInMemory(t)
 	inner := w.object("{apiVersion: v1, kind: Namespace, metadata: {name: NS-inner}}")
 	w.one(inner)
 	kept := w.inventory

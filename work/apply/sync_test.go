@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -37,9 +38,10 @@ func names(inventory []v1alpha1.AppliedResource) (all []string) {
 
 // TestSync checks that one call applies and prunes, that nothing is pruned while an object of the set fails, and that a
 // sync without a change records and writes nothing.
-func TestSync(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestSync(t *testing.T) { testkit.Virtual(t, testSync) }
+
+func testSync(t *testing.T) {
+	w := newWorldInMemory(t)
 	a, b, c := w.configMap("a", "{k: v}"), w.configMap("b", "{k: v}"), w.configMap("c", "{k: v}")
 	result := w.sync(a, b)
 	require.True(t, result.Done())
@@ -76,9 +78,10 @@ func TestSync(t *testing.T) {
 
 // TestSync_RecordFails checks at each record that Sync stops there, and that a later Sync has the same result without
 // unrecorded objects.
-func TestSync_RecordFails(t *testing.T) {
-	t.Parallel()
-	first := newWorld(t)
+func TestSync_RecordFails(t *testing.T) { testkit.Virtual(t, testSyncRecordFails) }
+
+func testSyncRecordFails(t *testing.T) {
+	first := newWorldInMemory(t)
 	for failing := range 3 {
 		w := first.in(t)
 		w.restart()
