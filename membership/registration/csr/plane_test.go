@@ -15,12 +15,12 @@ import (
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/internal/regtest"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest/apiserver"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
@@ -218,18 +218,14 @@ func TestIssue_ReportsTheConflictingObject(t *testing.T) {
 	}
 }
 
-// TestIssue_NoSigner checks the error of an API server without a controller manager, which has no signer.
+// TestIssue_NoSigner checks the error of an API server whose controllers do not run, among them the signer.
 func TestIssue_NoSigner(t *testing.T) {
-	hub.ForTest(t) // Skips under -short, and builds the binaries.
-	binaries, err := localplane.Binaries(t.Context(), localplane.Options{})
+	server, err := apiserver.New(apiserver.Options{ManualControllers: true})
 	require.NoError(t, err)
-	apiServer := &envtest.Environment{BinaryAssetsDirectory: binaries}
-	config, err := apiServer.Start()
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, apiServer.Stop()) })
+	t.Cleanup(server.Close)
 
 	clock := clocktesting.NewFakePassiveClock(time.Now())
-	issuer := &Issuer{Client: regtest.Client(t, config), Clock: clock}
+	issuer := &Issuer{Client: regtest.Client(t, server.Admin()), Clock: clock}
 	member, _, requested := newMember(t)
 	for range 3 {
 		_, err = issuer.Issue(context.Background(), member, requested)

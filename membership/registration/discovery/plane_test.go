@@ -28,6 +28,7 @@ import (
 	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/crds"
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/discovery"
@@ -37,7 +38,10 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-var plane = localplane.Shared{Options: localplane.Options{Name: "discovery"}}
+// plane is the hub. The definitions are installed before the garbage collector starts, because it discovers later ones
+// only twice a minute.
+var plane = localplane.Shared{Options: localplane.Options{
+	Name: "discovery", Prepare: mustertest.Prepare(regtest.Scheme(), crds.Install)}}
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
@@ -80,7 +84,7 @@ func unpublish(t *testing.T, admin client.Client) {
 func TestDiscover_TokenToMember(t *testing.T) {
 	p := plane.ForTest(t)
 	config := p.Config()
-	admin := regtest.Hub(t, config)
+	admin := regtest.Client(t, config)
 	pins, err := discovery.CACertHashes(config.CAData)
 	require.NoError(t, err)
 	discover := func(change func(*discovery.Options)) (*registration.Bootstrap, error) {
@@ -271,7 +275,7 @@ func testImpostors(t *testing.T, config *rest.Config, token string, pins []strin
 
 // TestPublished_UnusableContent checks published content that cannot be used for discovery.
 func TestPublished_UnusableContent(t *testing.T) {
-	admin := regtest.Hub(t, plane.ForTest(t).Config())
+	admin := regtest.Client(t, plane.ForTest(t).Config())
 	unpublish(t, admin)
 	info := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: "cluster-info"}}
 	regtest.Create(t, admin, info)
@@ -288,7 +292,7 @@ func TestPublished_UnusableContent(t *testing.T) {
 // TestDiscover_ExpiredToken checks that a token of kubeadm expires, which the controllers of Kubernetes enforce.
 func TestDiscover_ExpiredToken(t *testing.T) {
 	config := plane.ForTest(t).Config()
-	admin := regtest.Hub(t, config)
+	admin := regtest.Client(t, config)
 	unpublish(t, admin)
 	require.NoError(t, discovery.Publish(t.Context(), admin, config.Host, config.CAData))
 	pins, err := discovery.CACertHashes(config.CAData)

@@ -33,7 +33,10 @@ import (
 
 const namespace = membership.RegistrationNamespace
 
-var plane = localplane.Shared{Options: localplane.Options{Name: "jointoken"}}
+// plane is the hub of some tests. The definitions are installed before the garbage collector starts, because it
+// discovers later ones only twice a minute.
+var plane = localplane.Shared{Options: localplane.Options{
+	Name: "jointoken", Prepare: mustertest.Prepare(regtest.Scheme(), crds.Install)}}
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
@@ -110,7 +113,7 @@ type hub struct {
 }
 
 func newHubWithoutController(t *testing.T, server apiServer) *hub {
-	h := &hub{t: t, server: server, Client: regtest.Hub(t, server.Config()),
+	h := &hub{t: t, server: server, Client: regtest.Client(t, server.Config()),
 		clock: clocktesting.NewFakePassiveClock(time.Now())}
 	err := h.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	require.NoError(t, client.IgnoreAlreadyExists(err))

@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,12 +19,11 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/membership/crds"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// Scheme contains the types of Kubernetes and membership.
-func Scheme() *runtime.Scheme {
+// Scheme returns a scheme with the types of Kubernetes and membership. Callers must not modify it.
+var Scheme = sync.OnceValue(func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -32,7 +31,7 @@ func Scheme() *runtime.Scheme {
 		}
 	}
 	return scheme
-}
+})
 
 // Client returns a client without a cache.
 func Client(t testing.TB, config *rest.Config) client.Client {
@@ -40,18 +39,6 @@ func Client(t testing.TB, config *rest.Config) client.Client {
 	c, err := client.New(config, client.Options{Scheme: Scheme()})
 	require.NoError(t, err)
 	return c
-}
-
-// Hub turns a control plane into a hub: it installs the CRDs and creates namespaces, which it deletes with the test. It
-// returns a client of an administrator.
-func Hub(t testing.TB, config *rest.Config, namespaces ...string) client.Client {
-	t.Helper()
-	admin := Client(t, config)
-	require.NoError(t, crds.Install(t.Context(), admin))
-	for _, name := range namespaces {
-		Create(t, admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	}
-	return admin
 }
 
 // Create creates objects and deletes them with the test.
