@@ -59,7 +59,7 @@ func TestMetrics(t *testing.T) {
 		<-ctx.Done()
 		return nil
 	}
-	h := startHub(t, fleet.Options{Runners: []fleet.Runner{runner}, ProbeTimeout: 400 * time.Millisecond})
+	h := startHub(t, newMemory(t), fleet.Options{Runners: []fleet.Runner{runner}, ProbeTimeout: 400 * time.Millisecond})
 	requireMembers := func(want map[string]int) {
 		t.Helper()
 		all := map[string]int{

@@ -27,15 +27,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/crds"
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/apiserver"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// plane is the hub of all tests, and the member of some.
+// plane is the hub of some tests, and the member of those that need a real one.
 var plane = localplane.Shared{Options: localplane.Options{Name: "fleet",
 	Prepare: mustertest.Prepare(scheme(), crds.Install, prepare)}}
 
@@ -47,6 +49,28 @@ var scheme = sync.OnceValue(func() *runtime.Scheme { return mustertest.Scheme(v1
 
 const hubUser = "muster-hub-fleet"
 
+// An apiServer is a control plane or an API server in memory.
+type apiServer interface {
+	Config() *rest.Config
+	User(name string, groups ...string) *rest.Config
+}
+
+// memoryServer is an API server in memory. The members of its hub are servers on real ports, so tests run in real time.
+type memoryServer struct{ server *apiserver.Server }
+
+func newMemory(t testing.TB) memoryServer {
+	t.Helper()
+	return memoryServer{testkit.Memory(t, scheme(), crds.Install, prepare)}
+}
+
+// Config returns the config of an administrator.
+func (m memoryServer) Config() *rest.Config { return m.server.Admin() }
+
+// User returns the config of a user in these groups.
+func (m memoryServer) User(name string, groups ...string) *rest.Config {
+	return m.server.Config(name, groups...)
+}
+
 // prepare creates the generated roles, and grants only these to the hub's user.
 func prepare(ctx context.Context, admin client.Client) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.ConnectionNamespace}}
@@ -56,7 +80,7 @@ func prepare(ctx context.Context, admin client.Client) error {
 	return mustertest.GrantFiles(ctx, admin, hubUser, "rbac/role.yaml")
 }
 
-// hub is a fleet that runs on the plane, with helpers for its tests.
+// hub is a fleet that runs on an API server, with helpers for its tests.
 type hub struct {
 	t      testing.TB
 	fleet  *fleet.Fleet
@@ -69,14 +93,13 @@ type hub struct {
 	requests *requests
 }
 
-func startHub(t testing.TB, options fleet.Options) *hub {
+func startHub(t testing.TB, p apiServer, options fleet.Options) *hub {
 	t.Helper()
-	return startReplica(t, options, manager.Options{})
+	return startReplica(t, p, options, manager.Options{})
 }
 
-func startReplica(t testing.TB, options fleet.Options, o manager.Options) *hub {
+func startReplica(t testing.TB, p apiServer, options fleet.Options, o manager.Options) *hub {
 	t.Helper()
-	p := plane.ForTest(t)
 	admin := mustertest.Client(t, p.Config(), scheme())
 	h := &hub{t: t, admin: admin, config: p.Config(), requests: &requests{}}
 	config := p.User(hubUser)

@@ -111,7 +111,7 @@ func (h *hub) planeData(server, token string) map[string]string {
 // previous one.
 func TestProvider_CredentialRotation(t *testing.T) {
 	runner := newRecorder()
-	h := startHub(t, fleet.Options{Runners: []fleet.Runner{runner}})
+	h := startHub(t, plane.ForTest(t), fleet.Options{Runners: []fleet.Runner{runner}})
 	p := fleet.NewProvider[clusterName, aware](h.fleet, fleet.ProviderOptions{NotFound: errNotFound, QPS: -1})
 	ctx, cancel := context.WithCancel(t.Context())
 	many := &managerOfMany{engaged: make(chan engagement, 10), rejects: 1}
@@ -207,7 +207,7 @@ func TestProvider_CredentialRotation(t *testing.T) {
 
 // TestPermissions checks that the roles contain no more permissions than necessary.
 func TestPermissions(t *testing.T) {
-	h := startHub(t, fleet.Options{}) // its user has all permissions that the other tests need
+	h := startHub(t, plane.ForTest(t), fleet.Options{}) // its user has all permissions that the other tests need
 	c, err := client.New(plane.ForTest(t).User(hubUser), client.Options{Scheme: scheme(), Mapper: h.admin.RESTMapper()})
 	require.NoError(t, err)
 	ctx := t.Context()
@@ -239,7 +239,7 @@ func TestPermissions(t *testing.T) {
 // TestSecret_MissingPermissionOnMember checks the condition of a member that does not permit the hub to get its
 // namespace kube-system, including the next step in the message.
 func TestSecret_MissingPermissionOnMember(t *testing.T) {
-	h := startHub(t, fleet.Options{})
+	h := startHub(t, plane.ForTest(t), fleet.Options{})
 	token := h.tokenOf("refuses")
 	require.NoError(t,
 		h.admin.Delete(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "refuses"}}))

@@ -20,15 +20,16 @@ import (
 // TestReplicas runs two replicas of a hub, and checks the connections of the one that is not the leader: without a
 // Provider, with one, and after it becomes the leader.
 func TestReplicas(t *testing.T) {
+	p := plane.ForTest(t)
 	election := manager.Options{
 		LeaderElection: true, LeaderElectionID: "replicas", LeaderElectionNamespace: metav1.NamespaceDefault,
 		LeaderElectionReleaseOnCancel: true,
-		LeaderElectionConfig:          plane.ForTest(t).Config(), RetryPeriod: new(200 * time.Millisecond),
+		LeaderElectionConfig:          p.Config(), RetryPeriod: new(200 * time.Millisecond),
 	}
 	first, second := newRecorder(), newRecorder()
 	// The leader sends requests to the member only after a change of its Secret. All other requests are those of the
 	// second replica.
-	leader := startReplica(t, fleet.Options{Runners: []fleet.Runner{first}, ProbeInterval: time.Hour}, election)
+	leader := startReplica(t, p, fleet.Options{Runners: []fleet.Runner{first}, ProbeInterval: time.Hour}, election)
 	<-leader.elected
 	f := newFake(t, uidA)
 	leader.member("replicas", f.data())
@@ -37,7 +38,7 @@ func TestReplicas(t *testing.T) {
 	leaderCall := first.called(t)
 	f.requests.take()
 
-	other := startReplica(t, fleet.Options{Runners: []fleet.Runner{second}}, election)
+	other := startReplica(t, p, fleet.Options{Runners: []fleet.Runner{second}}, election)
 	requireFollower := func() { // it does no work of the leader
 		t.Helper()
 		for _, request := range other.requests.take() {

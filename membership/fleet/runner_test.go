@@ -39,7 +39,7 @@ func TestRunner(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	h := startHub(t, fleet.Options{Runners: []fleet.Runner{failing, steady}})
+	h := startHub(t, newMemory(t), fleet.Options{Runners: []fleet.Runner{failing, steady}})
 	f := newFake(t, uidA)
 	h.member("runner", f.data())
 	first := failing.called(t)
@@ -89,7 +89,7 @@ func TestRunner_NotReturning(t *testing.T) {
 	runner := newRecorder()
 	runner.run = func(context.Context, fleet.Connected) error { <-release; return nil }
 	fake := &steppedClock{Clock: clock.RealClock{}, fake: clocktesting.NewFakeClock(clock.RealClock{}.Now())}
-	h := startHub(t, fleet.Options{Runners: []fleet.Runner{runner}, Clock: fake})
+	h := startHub(t, newMemory(t), fleet.Options{Runners: []fleet.Runner{runner}, Clock: fake})
 	f := newFake(t, uidA)
 	h.member("stays", f.data())
 	c := runner.called(t)
@@ -121,7 +121,7 @@ const grace = 10 * time.Second // of the contract of Runner
 // restart of its runners and without delays for other members.
 func TestUnreachable(t *testing.T) {
 	runner := newRecorder()
-	h := startHub(t, fleet.Options{Runners: []fleet.Runner{runner}, ProbeTimeout: 400 * time.Millisecond})
+	h := startHub(t, newMemory(t), fleet.Options{Runners: []fleet.Runner{runner}, ProbeTimeout: 400 * time.Millisecond})
 	f, steady := newFake(t, uidA), newFake(t, uidA)
 	proxy, err := localplane.NewProxy(f.URL)
 	require.NoError(t, err)
@@ -168,7 +168,7 @@ func TestUnreachable(t *testing.T) {
 // TestSecret_CorrectedWhileProbing checks that a corrected Secret is probed immediately, while the probe of the
 // previous one is still running.
 func TestSecret_CorrectedWhileProbing(t *testing.T) {
-	h := startHub(t, fleet.Options{ProbeTimeout: maxFailures * 10})
+	h := startHub(t, newMemory(t), fleet.Options{ProbeTimeout: maxFailures * 10})
 	hole := blackHole(t)
 	f := newFake(t, uidA)
 	data := f.data()
@@ -220,7 +220,7 @@ func blackHole(t testing.TB) *hole {
 
 // TestFleet_SteadyState checks that a member in steady state costs only its probes, and no requests to the hub.
 func TestFleet_SteadyState(t *testing.T) {
-	h := startHub(t, fleet.Options{Runners: []fleet.Runner{newRecorder()}})
+	h := startHub(t, plane.ForTest(t), fleet.Options{Runners: []fleet.Runner{newRecorder()}})
 	f := newFake(t, uidA)
 	h.member("rest", f.data())
 	h.reachable("rest", v1alpha1.ReasonReachable)
@@ -252,7 +252,7 @@ func TestFleet_SteadyState(t *testing.T) {
 
 	// A restarted hub does not repeat writes.
 	h.stop()
-	h = startHub(t, fleet.Options{})
+	h = startHub(t, plane.ForTest(t), fleet.Options{})
 	probed(5)
 	require.Equal(t, before, h.get("rest").ResourceVersion)
 	for _, request := range h.requests.take() {

@@ -25,7 +25,7 @@ const (
 // TestSecret_Changes checks the condition Reachable for the changes of a Secret.
 func TestSecret_Changes(t *testing.T) {
 	runner := newRecorder()
-	h := startHub(t, fleet.Options{Runners: []fleet.Runner{runner}})
+	h := startHub(t, newMemory(t), fleet.Options{Runners: []fleet.Runner{runner}})
 	a, b := newFake(t, uidA), newFake(t, uidB)
 
 	h.member("life", nil)
@@ -174,7 +174,7 @@ func (h *hub) event(member, reason string) (note string) {
 // as well.
 func TestSecret_FirstConnectionIsVerified(t *testing.T) {
 	runner := newRecorder()
-	h := startHub(t, fleet.Options{Runners: []fleet.Runner{runner}})
+	h := startHub(t, newMemory(t), fleet.Options{Runners: []fleet.Runner{runner}})
 	for _, tc := range []struct {
 		name, reason string
 		spec         string // spec.clusterID
@@ -223,7 +223,7 @@ func TestSecret_FirstConnectionIsVerified(t *testing.T) {
 // TestSecret_Shared checks that several members can reference one Secret, and that a Secret without a reference is not
 // read.
 func TestSecret_Shared(t *testing.T) {
-	h := startHub(t, fleet.Options{})
+	h := startHub(t, newMemory(t), fleet.Options{})
 	f := newFake(t, uidA)
 	h.secret("shared", f.data())
 	t.Cleanup(func() { _ = h.admin.Delete(context.Background(), secretOf("shared")) })

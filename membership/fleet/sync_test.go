@@ -47,7 +47,7 @@ func (m *managerOfMany) next(t testing.TB) engagement {
 // TestProvider_SyncTimeout checks that a cluster whose caches do not sync is reported and not engaged, delays no other
 // cluster, and is engaged after its caches have synced.
 func TestProvider_SyncTimeout(t *testing.T) {
-	h := startHub(t, fleet.Options{})
+	h := startHub(t, plane.ForTest(t), fleet.Options{})
 	p, many := h.startProvider(fleet.ProviderOptions{SyncTimeout: 2 * time.Second})
 	bind := func(name, role string) *rbacv1.ClusterRoleBinding {
 		return &rbacv1.ClusterRoleBinding{
@@ -83,7 +83,7 @@ func TestProvider_SyncTimeout(t *testing.T) {
 
 // TestProvider_DiscoveryTimeout checks that discovery requests without a response fail after the timeout as well.
 func TestProvider_DiscoveryTimeout(t *testing.T) {
-	h := startHub(t, fleet.Options{})
+	h := startHub(t, newMemory(t), fleet.Options{})
 	_, many := h.startProvider(fleet.ProviderOptions{SyncTimeout: 200 * time.Millisecond})
 	f := newFake(t, uidA)
 	f.hangs.Store(true)
