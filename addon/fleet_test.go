@@ -45,8 +45,13 @@ type fleet struct {
 	began   time.Time
 }
 
-// fleetSize is the number of members in TestFleet.
-var fleetSize = testkit.WithoutRace(100, 40)
+// fleetSize is the number of members in TestFleet: 100 in the step models of .ci/run.
+var fleetSize = func() int {
+	if testkit.Exhaustive() {
+		return 100
+	}
+	return 40
+}()
 
 // maxFailures is the number of members that may fail.
 const maxFailures = 2

@@ -30,8 +30,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// plane is the pool of planes of the tests, which run in parallel because they mostly wait.
-var plane = localplane.NewPool(3, localplane.Options{
+// plane is the plane of the tests that need one. One test uses it at a time.
+var plane = localplane.NewPool(1, localplane.Options{
 	Name:    "addon",
 	Prepare: mustertest.Prepare(scheme, installs...),
 })
