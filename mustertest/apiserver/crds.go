@@ -3,6 +3,7 @@ package apiserver
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,6 +55,24 @@ func setCRDCondition(obj kinds.Object, c crdCondition, now string) {
 	status["conditions"] = list
 }
 
+// definition is a stored CustomResourceDefinition.
+type definition struct {
+	crd   *apiextensionsv1.CustomResourceDefinition // never changed
+	err   error                                     // crd cannot be decoded
+	kinds func() ([]*kinds.Kind, error)
+}
+
+// definitionOf decodes a CustomResourceDefinition once for all servers that have the same item from a Snapshot.
+func definitionOf(item *store.Item) *definition {
+	decoded, _ := item.Memo(func(obj map[string]any) any {
+		d := &definition{crd: &apiextensionsv1.CustomResourceDefinition{}}
+		d.err = kinds.FromObject(obj, d.crd)
+		d.kinds = sync.OnceValues(func() ([]*kinds.Kind, error) { return kinds.FromCRD(d.crd) })
+		return d
+	}).(*definition)
+	return decoded
+}
+
 // reconcileCRD serves the kinds of a CustomResourceDefinition, or deletes its instances if the definition is being
 // deleted.
 func (s *Server) reconcileCRD(name string) {
@@ -64,16 +83,17 @@ func (s *Server) reconcileCRD(name string) {
 		s.serveCRD(name, nil)
 		return
 	}
-	var crd apiextensionsv1.CustomResourceDefinition
-	if err := kinds.FromObject(item.Object, &crd); err != nil {
+	d := definitionOf(item)
+	if d.err != nil {
 		return
 	}
+	crd := d.crd
 	if crd.DeletionTimestamp != nil {
 		s.controllers.crds[name] = true
-		s.finalizeCRD(key, &crd)
+		s.finalizeCRD(key, crd)
 		return
 	}
-	message := s.nameConflict(&crd)
+	message := s.nameConflict(crd)
 	now := s.now()
 	s.edit(key, func(obj kinds.Object) bool {
 		if message != "" {
@@ -100,7 +120,7 @@ func (s *Server) reconcileCRD(name string) {
 		return true
 	})
 	if message == "" {
-		s.serveCRD(name, &crd)
+		s.serveCRD(name, d)
 	}
 }
 
@@ -123,14 +143,15 @@ func (s *Server) nameConflict(crd *apiextensionsv1.CustomResourceDefinition) str
 	return ""
 }
 
-// serveCRD replaces the served kinds of a CustomResourceDefinition. If crd is nil, none of its kinds is served.
-func (s *Server) serveCRD(name string, crd *apiextensionsv1.CustomResourceDefinition) {
+// serveCRD replaces the served kinds of a CustomResourceDefinition. If d is nil, none of its kinds is served.
+func (s *Server) serveCRD(name string, d *definition) {
 	var served []*kinds.Kind
-	if crd != nil {
-		var err error
-		if served, err = kinds.FromCRD(crd); err != nil {
+	if d != nil {
+		compiled, err := d.kinds()
+		if err != nil {
 			return // the definition was validated when it was created; only a restore can bring an invalid one
 		}
+		served = slices.Clone(compiled)
 	}
 	s.served.replace(name, served)
 }
@@ -141,9 +162,8 @@ func (s *Server) resyncCRDs() {
 	}
 	items, _ := s.store.List(customResourceDefinitions, "")
 	for _, item := range items {
-		var crd apiextensionsv1.CustomResourceDefinition
-		if err := kinds.FromObject(item.Object, &crd); err == nil && len(crd.Status.AcceptedNames.Plural) > 0 {
-			s.serveCRD(crd.Name, &crd)
+		if d := definitionOf(item); d.err == nil && len(d.crd.Status.AcceptedNames.Plural) > 0 {
+			s.serveCRD(d.crd.Name, d)
 		}
 	}
 }
