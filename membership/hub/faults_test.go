@@ -33,6 +33,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/token"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 // cleaner is a gate of an agent that counts its calls.
@@ -180,12 +181,10 @@ func testAgentClockIsAnHourOff(t *testing.T, h *testHub) {
 
 // TestHubAPIServerKilled kills the API server of the hub while a member joins, while it is joined, and while it
 // leaves. After several lost connections in a minute, informers wait for up to a minute before they connect again. So
-// each case has a separate hub, only the first one needs kube-controller-manager, and no other test uses the plane
-// afterwards.
+// each case has a separate hub, only the first one needs kube-controller-manager, and no other test uses the plane.
 func TestHubAPIServerKilled(t *testing.T) {
 	t.Parallel()
-	beforeKill.Wait()
-	p := plane.Borrow(t)
+	p := localplane.ForTest(t, localplane.Options{Name: "mortal"})
 	for _, test := range []struct {
 		when string
 		do   func(h *testHub, name string, a *testAgent, restart func())

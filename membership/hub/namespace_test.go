@@ -58,7 +58,6 @@ func (g *blockingGate) removeFinalizers(ctx context.Context, member membership.M
 // TestNamespace_DeletedByUserIsRestored checks that a member's namespace that a user deleted is restored with all
 // objects of the hub. Finalizers do not block the deletion, the agent deletes nothing meanwhile, and it joins again.
 func TestNamespace_DeletedByUserIsRestored(t *testing.T) {
-	usesPlane(t)
 	t.Parallel()
 	for name, method := range map[string]registration.Method{"wiped-token": nil, "wiped-csr": csr.Method{}} {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,6 @@ import (
 // TestPermissions checks that agents of both credential types, of members whose names have a common prefix, and a
 // bootstrap credential have access only to their own objects. Kubernetes' own authorizer decides.
 func TestPermissions(t *testing.T) {
-	usesPlane(t)
 	h := startHub(t, plane.ForTest(t), hub.Options{})
 	bootstrap := h.token("permissions", v1alpha1.JoinTokenSpec{AutoAccept: true})
 

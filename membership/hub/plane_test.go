@@ -41,15 +41,6 @@ import (
 // plane is the plane of the tests of what only Kubernetes does. All other tests run in memory.
 var plane = localplane.NewPool(1, localplane.Options{Name: "hub"})
 
-// beforeKill counts the tests that use the plane before TestHubAPIServerKilled.
-var beforeKill sync.WaitGroup
-
-// usesPlane makes TestHubAPIServerKilled wait for the end of a test. The test must not be parallel yet.
-func usesPlane(t *testing.T) {
-	beforeKill.Add(1)
-	t.Cleanup(beforeKill.Done)
-}
-
 func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
 
 const (

@@ -560,7 +560,6 @@ func testHubRestartWritesNothing(t *testing.T) {
 // TestEvents_EachTransition checks that each transition records an Event about the MemberCluster. It needs a control
 // plane, because the name of an Event contains its time, and transitions happen at one instant of virtual time.
 func TestEvents_EachTransition(t *testing.T) {
-	usesPlane(t)
 	h := startHub(t, plane.ForTest(t), hub.Options{})
 	bootstrap := h.token("events", v1alpha1.JoinTokenSpec{})
 	a := h.joined(bootstrap, agent.Options{Name: "eventful"})
