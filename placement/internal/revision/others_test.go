@@ -31,11 +31,11 @@ func TestStore_RecreatedWorkSet(t *testing.T) {
 	info := save(t, s, old, c, 1)
 	existing := h.stored()[info.Name+"-2"]
 	finalizers := func(of string) {
-		require.NoError(t, h.client.Patch(t.Context(), existing,
+		require.NoError(t, h.Client.Patch(t.Context(), existing,
 			client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+of+`}}`))))
 	}
 	finalizers(`["example.com/hold"]`)
-	require.NoError(t, h.client.Delete(t.Context(), old))
+	require.NoError(t, h.Client.Delete(t.Context(), old))
 	workSet := h.workSet("web")
 	require.NotEqual(t, old.UID, workSet.UID)
 	require.Empty(t, list(t, s, workSet), "the new WorkSet must not own the revisions of the old one")
@@ -48,19 +48,19 @@ func TestStore_RecreatedWorkSet(t *testing.T) {
 		require.Equal(t, old.UID, h.stored()[existing.Name].OwnerReferences[0].UID)
 	}
 	requireRefused()
-	h.eventually("the garbage collector deletes the revision", func() bool {
+	h.Holds("the garbage collector deletes the revision", func() bool {
 		return h.stored()[existing.Name].DeletionTimestamp != nil
 	})
 	requireRefused()
 	finalizers(`null`)
-	h.eventually("the revision is saved", func() bool {
+	h.Holds("the revision is saved", func() bool {
 		info, err = s.Save(t.Context(), workSet, c, 1)
 		return err == nil
 	})
 	require.Len(t, h.stored(), 3)
 	h.requireLoads(workSet, info)
-	require.NoError(t, h.client.Delete(t.Context(), workSet))
-	h.eventually("all revisions are deleted", func() bool { return len(h.stored()) == 0 })
+	require.NoError(t, h.Client.Delete(t.Context(), workSet))
+	h.Holds("all revisions are deleted", func() bool { return len(h.stored()) == 0 })
 }
 
 // TestStore_AdoptsOrphans checks that revisions that remain after a deletion without dependents are adopted by the next
@@ -72,14 +72,14 @@ func TestStore_AdoptsOrphans(t *testing.T) {
 	for _, text := range []string{"<a>", "<b>"} {
 		save(t, s, old, content(t, text), 7)
 	}
-	require.NoError(t, h.client.Delete(t.Context(), old, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
-	h.eventually("the revisions have no owner", func() bool {
+	require.NoError(t, h.Client.Delete(t.Context(), old, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	h.Holds("the revisions have no owner", func() bool {
 		for _, r := range h.stored() {
 			if len(r.OwnerReferences) > 0 {
 				return false
 			}
 		}
-		return apierrors.IsNotFound(h.client.Get(t.Context(), client.ObjectKeyFromObject(old), &v1alpha1.WorkSet{}))
+		return apierrors.IsNotFound(h.Client.Get(t.Context(), client.ObjectKeyFromObject(old), &v1alpha1.WorkSet{}))
 	})
 	before := h.stored()
 	require.Len(t, before, 2)
@@ -121,13 +121,13 @@ func testSaveForeignObjects(t *testing.T) {
 		{"owned by the WorkSet, with another spec",
 			metav1.ObjectMeta{Labels: labeled, OwnerReferences: []metav1.OwnerReference{*mine}}},
 	} {
-		test.meta.Namespace, test.meta.Name = h.namespace, name
+		test.meta.Namespace, test.meta.Name = h.Namespace, name
 		test.meta.Finalizers = []string{"example.com/hold"} // keeps objects of missing owners
 		r := &v1alpha1.WorkSetRevision{ObjectMeta: test.meta, Number: 3, Spec: v1alpha1.WorkSetRevisionSpec{
 			WorkSet: "web", Revision: name, Hash: c.Hash().String(), Part: "1/1", Objects: 1,
 			Content: runtime.RawExtension{Raw: []byte(`{"spec":{}}`)},
 		}}
-		require.NoError(t, h.client.Create(t.Context(), r), test.reason)
+		require.NoError(t, h.Client.Create(t.Context(), r), test.reason)
 		_, err := s.Save(t.Context(), workSet, c, 1)
 		require.ErrorIs(t, err, revision.ErrForeign, test.reason)
 		require.ErrorContains(t, err, name, "the error must name the object")
@@ -136,9 +136,9 @@ func testSaveForeignObjects(t *testing.T) {
 		require.Equal(t, []any{r.UID, int64(3), r.Labels, r.OwnerReferences},
 			[]any{now.UID, now.Number, now.Labels, now.OwnerReferences}, test.reason)
 		now.Finalizers = nil
-		require.NoError(t, h.client.Update(t.Context(), now))
-		require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), now)))
-		h.eventually("the revision is deleted", func() bool { return len(h.stored()) == 0 })
+		require.NoError(t, h.Client.Update(t.Context(), now))
+		require.NoError(t, client.IgnoreNotFound(h.Client.Delete(t.Context(), now)))
+		h.Holds("the revision is deleted", func() bool { return len(h.stored()) == 0 })
 	}
 }
 
@@ -158,7 +158,7 @@ func testStoreChangedMetadata(t *testing.T) {
 		`{"metadata":{"annotations":{"placement.muster.dev/revision-hash":"` + strings.Repeat("0", 64) + `"}}}`,
 		`{"metadata":{"ownerReferences":null}}`,
 	} {
-		require.NoError(t, h.client.Patch(t.Context(), h.stored()[info.Name+"-2"],
+		require.NoError(t, h.Client.Patch(t.Context(), h.stored()[info.Name+"-2"],
 			client.RawPatch(types.MergePatchType, []byte(patch))))
 		require.False(t, list(t, s, workSet)[0].Complete, patch)
 		if !strings.Contains(patch, "owner") {
@@ -183,7 +183,7 @@ func testSaveHashCollision(t *testing.T) {
 	info := save(t, s, workSet, content(t, "a"), 1)
 	other := info.Hash.String()[:12] + strings.Repeat("0", 52)
 	patch := `{"metadata":{"annotations":{"placement.muster.dev/revision-hash":"` + other + `"}}}`
-	require.NoError(t, h.client.Patch(t.Context(), h.stored()[info.Name],
+	require.NoError(t, h.Client.Patch(t.Context(), h.stored()[info.Name],
 		client.RawPatch(types.MergePatchType, []byte(patch))))
 	before := h.versions()
 	_, err := s.Save(t.Context(), workSet, content(t, "a"), 2)
@@ -198,7 +198,7 @@ func testDeleteByUID(t *testing.T) {
 	h := newHub(t)
 	workSet, s := h.workSet("web"), h.store(&transport{})
 	before := save(t, s, workSet, large(t, "a"), 1)
-	require.NoError(t, h.client.Delete(t.Context(), h.stored()[before.Name+"-2"]))
+	require.NoError(t, h.Client.Delete(t.Context(), h.stored()[before.Name+"-2"]))
 	after := save(t, s, workSet, large(t, "a"), 1)
 	require.NoError(t, s.Delete(t.Context(), workSet, before))
 	require.Len(t, h.stored(), 1)
@@ -214,20 +214,20 @@ func TestPermissions_RolesOfTenants(t *testing.T) {
 	h := newHubOnPlane(t)
 	info := save(t, h.store(&transport{}), h.workSet("web"), content(t, "a"), 1)
 	for _, role := range []string{"view", "edit", "admin"} {
-		user := h.namespace + role
-		require.NoError(t, h.client.Create(t.Context(), &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: user},
+		user := h.Namespace + role
+		require.NoError(t, h.Client.Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: user},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 		}))
 		c := mustertest.Client(t, plane.ForTest(t).User(user), scheme)
-		h.eventually(role+" applies", func() bool {
-			return c.List(t.Context(), &appsv1.ControllerRevisionList{}, client.InNamespace(h.namespace)) == nil
+		h.Holds(role+" applies", func() bool {
+			return c.List(t.Context(), &appsv1.ControllerRevisionList{}, client.InNamespace(h.Namespace)) == nil
 		})
 		var one v1alpha1.WorkSetRevision
-		err := c.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: info.Name}, &one)
+		err := c.Get(t.Context(), client.ObjectKey{Namespace: h.Namespace, Name: info.Name}, &one)
 		require.True(t, apierrors.IsForbidden(err), "%s: %v", role, err)
-		err = c.List(t.Context(), &v1alpha1.WorkSetRevisionList{}, client.InNamespace(h.namespace))
+		err = c.List(t.Context(), &v1alpha1.WorkSetRevisionList{}, client.InNamespace(h.Namespace))
 		require.True(t, apierrors.IsForbidden(err), "%s: %v", role, err)
 	}
 }
@@ -243,16 +243,16 @@ func TestPermissions(t *testing.T) {
 	require.Len(t, markers, 1)
 	verbs := strings.Split(markers[0][3], ";")
 	use := func(without string) error {
-		user := h.namespace + without
+		user := h.Namespace + without
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{markers[0][1]}, Resources: []string{markers[0][2]},
 			Verbs: slices.DeleteFunc(slices.Clone(verbs), func(v string) bool {
 				return v == without
 			}),
 		}}}
-		require.NoError(t, h.client.Create(t.Context(), role))
-		require.NoError(t, h.client.Create(t.Context(), &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: user},
+		h.Create(role)
+		require.NoError(t, h.Client.Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: user},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 		}))

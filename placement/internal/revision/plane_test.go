@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,40 +32,30 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "revision",
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 // hub is a namespace of an API server.
-type hub struct {
-	t         testing.TB
-	client    client.Client
-	config    *rest.Config
-	namespace string
-}
+type hub struct{ *testkit.Hub }
 
 // newHub returns a namespace of a server in memory.
 func newHub(t testing.TB) *hub {
-	return hubOn(t, testkit.Memory(t, scheme, crds.Install).Admin())
+	t.Helper()
+	return &hub{testkit.NewMemoryHub(t, scheme, crds.Install)}
 }
 
 // newHubOnPlane returns a namespace of the shared plane.
 func newHubOnPlane(t testing.TB) *hub {
-	config := plane.ForTest(t).Config()
-	config.QPS, config.Burst = 1000, 1000
-	return hubOn(t, config)
-}
-
-func hubOn(t testing.TB, config *rest.Config) *hub {
-	c := mustertest.Client(t, config, scheme)
-	return &hub{t, c, config, mustertest.Namespace(t, c)}
+	t.Helper()
+	return &hub{testkit.NewHub(t, plane.ForTest(t).Config(), scheme)}
 }
 
 func (h *hub) workSet(name string) *v1alpha1.WorkSet {
-	h.t.Helper()
+	h.T.Helper()
 	w := &v1alpha1.WorkSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name},
 		Spec: v1alpha1.WorkSetSpec{
 			Placements: []v1alpha1.PlacementReference{{Name: "all"}},
 			Resources:  []v1alpha1.ResourceSelector{{Kind: "ConfigMap"}},
 		},
 	}
-	require.NoError(h.t, h.client.Create(h.t.Context(), w))
+	h.Create(w)
 	return w
 }
 
@@ -81,7 +70,7 @@ const limit = 3000
 
 // store returns a new Store, as after a restart.
 func (h *hub) store(w *transport) *revision.Store {
-	config := rest.CopyConfig(h.config)
+	config := rest.CopyConfig(h.Config)
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper {
 		return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			switch {
@@ -98,7 +87,7 @@ func (h *hub) store(w *transport) *revision.Store {
 			return inner.RoundTrip(r)
 		})
 	})
-	c := mustertest.Client(h.t, config, scheme)
+	c := mustertest.Client(h.T, config, scheme)
 	s := revision.NewStore(c, c)
 	s.SetLimit(limit)
 	return s
@@ -106,9 +95,9 @@ func (h *hub) store(w *transport) *revision.Store {
 
 // stored returns the WorkSetRevisions of the namespace by name.
 func (h *hub) stored() map[string]*v1alpha1.WorkSetRevision {
-	h.t.Helper()
+	h.T.Helper()
 	var list v1alpha1.WorkSetRevisionList
-	require.NoError(h.t, h.client.List(h.t.Context(), &list, client.InNamespace(h.namespace)))
+	require.NoError(h.T, h.Client.List(h.T.Context(), &list, client.InNamespace(h.Namespace)))
 	out := map[string]*v1alpha1.WorkSetRevision{}
 	for i := range list.Items {
 		out[list.Items[i].Name] = &list.Items[i]
@@ -118,17 +107,12 @@ func (h *hub) stored() map[string]*v1alpha1.WorkSetRevision {
 
 // versions returns the resourceVersions, which change with each write.
 func (h *hub) versions() map[string]string {
-	h.t.Helper()
+	h.T.Helper()
 	out := map[string]string{}
 	for name, r := range h.stored() {
 		out[name] = string(r.UID) + "@" + r.ResourceVersion
 	}
 	return out
-}
-
-func (h *hub) eventually(description string, condition func() bool) {
-	h.t.Helper()
-	mustertest.Holds(h.t, 2*time.Minute, description, condition)
 }
 
 // content returns a Content with one object for each text.
@@ -167,11 +151,11 @@ func list(t testing.TB, s *revision.Store, w *v1alpha1.WorkSet) []revision.Info 
 
 // requireLoads checks that the hub contains the complete revision.
 func (h *hub) requireLoads(w *v1alpha1.WorkSet, info revision.Info) {
-	h.t.Helper()
-	c, err := h.store(&transport{}).Load(h.t.Context(), w, info.Name)
-	require.NoError(h.t, err)
-	require.Equal(h.t, info.Hash, c.Hash())
-	require.Len(h.t, c.Objects, info.Objects)
+	h.T.Helper()
+	c, err := h.store(&transport{}).Load(h.T.Context(), w, info.Name)
+	require.NoError(h.T, err)
+	require.Equal(h.T, info.Hash, c.Hash())
+	require.Len(h.T, c.Objects, info.Objects)
 }
 
 var errCrashed = errors.New("crashed")

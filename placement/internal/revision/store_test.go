@@ -89,7 +89,7 @@ func TestHash_ReadFromAPIServer(t *testing.T) {
 	contentOf := func(w *v1alpha1.WorkSet) *revision.Content {
 		return &revision.Content{Overrides: w.Spec.Overrides, Replicas: w.Spec.Replicas, Work: w.Spec.Work}
 	}
-	w := &v1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}, Spec: v1alpha1.WorkSetSpec{
+	w := &v1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "web"}, Spec: v1alpha1.WorkSetSpec{
 		Placements: []v1alpha1.PlacementReference{{Name: "all"}}, Resources: []v1alpha1.ResourceSelector{{Kind: "ConfigMap"}},
 		Overrides: &v1alpha1.Overrides{
 			Rules: []v1alpha1.OverrideRule{
@@ -100,7 +100,7 @@ func TestHash_ReadFromAPIServer(t *testing.T) {
 			{Select: workv1alpha1.ManifestSelector{Name: "a"}, Wave: new(int32(0))}}},
 	}}
 	before := contentOf(w.DeepCopy())
-	require.NoError(t, h.client.Create(t.Context(), w))
+	h.Create(w)
 	require.NotEqual(t, before.Work, w.Spec.Work, "the API server sets defaults")
 	require.Equal(t, before.Hash(), contentOf(w).Hash())
 
@@ -126,7 +126,7 @@ func TestStore_SpecIsImmutable(t *testing.T) {
 		"whole spec":      `{"spec":null}`,
 		"number removed":  `{"number":null}`,
 	} {
-		err := h.client.Patch(t.Context(), h.stored()[info.Name], client.RawPatch(types.MergePatchType, []byte(patch)))
+		err := h.Client.Patch(t.Context(), h.stored()[info.Name], client.RawPatch(types.MergePatchType, []byte(patch)))
 		require.True(t, apierrors.IsInvalid(err), "%s: %v", name, err)
 	}
 	for kind, patch := range map[types.PatchType]string{
@@ -139,10 +139,10 @@ func TestStore_SpecIsImmutable(t *testing.T) {
 		if kind == types.ApplyPatchType {
 			options = append(options, client.FieldOwner("somebody"))
 		}
-		require.NoError(t, h.client.Patch(t.Context(), h.stored()[info.Name], client.RawPatch(kind, []byte(patch)),
+		require.NoError(t, h.Client.Patch(t.Context(), h.stored()[info.Name], client.RawPatch(kind, []byte(patch)),
 			options...), kind)
 	}
-	require.NoError(t, h.client.Update(t.Context(), h.stored()[info.Name]), "an update without changes is accepted")
+	require.NoError(t, h.Client.Update(t.Context(), h.stored()[info.Name]), "an update without changes is accepted")
 	save(t, s, workSet, content(t, "b"), 2)
 	require.Equal(t, int64(3), save(t, s, workSet, content(t, "<a> & \u2028 b", "1"), 3).Number)
 	require.Equal(t, "x", h.stored()[info.Name].Labels["merge"], "labels of other clients are kept")
@@ -193,7 +193,7 @@ func testCrash(t *testing.T) {
 	workSet, s := h.workSet("web"), h.store(&transport{})
 	info := save(t, s, workSet, large(t, "a"), 1)
 	for i := range 3 {
-		require.NoError(t, h.client.Delete(t.Context(), h.stored()[fmt.Sprintf("%s-%d", info.Name, i+1)]))
+		require.NoError(t, h.Client.Delete(t.Context(), h.stored()[fmt.Sprintf("%s-%d", info.Name, i+1)]))
 		_, err := h.store(&transport{}).Load(t.Context(), workSet, info.Name)
 		require.ErrorIs(t, err, revision.ErrIncomplete)
 		if i < 2 {
@@ -269,7 +269,7 @@ func testStoreLongNames(t *testing.T) {
 func TestStore_MaximumSizes(t *testing.T) {
 	t.Parallel()
 	h := newHubOnPlane(t)
-	workSet, s := h.workSet("web"), revision.NewStore(h.client, h.client)
+	workSet, s := h.workSet("web"), revision.NewStore(h.Client, h.Client)
 	full := content(t, strings.Repeat("x", workv1alpha1.MaxManifestBytes-200))
 	full.Overrides = &v1alpha1.Overrides{
 		Rules: []v1alpha1.OverrideRule{
@@ -312,11 +312,11 @@ func testLoadInvalidRevisions(t *testing.T) {
 			revision.ErrCorrupt.Error()},
 	} {
 		spec.Content.Raw = []byte(test.content)
-		r := &v1alpha1.WorkSetRevision{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Number: 1,
+		r := &v1alpha1.WorkSetRevision{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name}, Number: 1,
 			Spec: spec}
 		r.OwnerReferences = []metav1.OwnerReference{
 			*metav1.NewControllerRef(workSet, v1alpha1.GroupVersion.WithKind("WorkSet"))}
-		require.NoError(t, h.client.Create(t.Context(), r), test.reason)
+		require.NoError(t, h.Client.Create(t.Context(), r), test.reason)
 		_, err := s.Load(t.Context(), workSet, name)
 		require.ErrorContains(t, err, test.want, test.reason)
 	}
