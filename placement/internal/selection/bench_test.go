@@ -27,7 +27,7 @@ func BenchmarkThousandConfigMaps(b *testing.B) {
 	for i := range objects {
 		c := h.configMap(fmt.Sprintf("c-%04d", i), map[string]string{"app": "web"})
 		c.Data["text"] = strings.Repeat("x", 1000)
-		h.create(c)
+		h.Create(c)
 	}
 	client, err := dynamic.NewForConfig(h.server.Config())
 	require.NoError(b, err)
@@ -37,7 +37,7 @@ func BenchmarkThousandConfigMaps(b *testing.B) {
 	for b.Loop() {
 		started := time.Now()
 		_, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(
-			h.namespace).List(b.Context(), metav1.ListOptions{})
+			h.Namespace).List(b.Context(), metav1.ListOptions{})
 		require.NoError(b, err)
 		floor += time.Since(started)
 
@@ -87,7 +87,7 @@ func BenchmarkWatches(b *testing.B) {
 	const owners = 200
 	h := newHubOnPlane(b)
 	for i := range owners {
-		h.create(h.configMap(fmt.Sprintf("c-%03d", i), nil))
+		h.Create(h.configMap(fmt.Sprintf("c-%03d", i), nil))
 	}
 	var memory uint64
 	var spent time.Duration

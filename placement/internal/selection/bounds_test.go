@@ -65,10 +65,10 @@ func TestOwnNamespace(t *testing.T) {
 func TestTenantsDoNotReadEachOthers(t *testing.T) {
 	h := newHubOnPlane(t)
 	bank := h.newNamespace()
-	h.create(
+	h.Create(
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: bank, Name: "vault", Labels: map[string]string{"app": "web"}},
 			StringData: map[string]string{"pin": "4711"}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "own",
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "own",
 			Labels: map[string]string{"app": "web"}}},
 	)
 	r := h.start()
@@ -89,8 +89,8 @@ func TestTenantsDoNotReadEachOthers(t *testing.T) {
 		{"all Namespaces", all("Namespace"), selection.ReasonOutOfBounds},
 		{"cluster-scoped objects", v1alpha1.ResourceSelector{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"},
 			selection.ReasonOutOfBounds},
-		{"its own Namespace, in itself", in(named("Namespace", h.namespace), h.namespace), selection.ReasonInvalid},
-		{"a namespace with a relative path", in(all("Secret"), h.namespace+"/../"+bank), selection.ReasonInvalid},
+		{"its own Namespace, in itself", in(named("Namespace", h.Namespace), h.Namespace), selection.ReasonInvalid},
+		{"a namespace with a relative path", in(all("Secret"), h.Namespace+"/../"+bank), selection.ReasonInvalid},
 		{"the parent directory as namespace", in(all("Secret"), ".."), selection.ReasonInvalid},
 		{"a name that is a path", named("Secret", "../"+bank+"/secrets/vault"), selection.ReasonInvalid},
 		{"an asterisk as namespace", in(all("Secret"), "*"), selection.ReasonOutOfBounds},
@@ -109,7 +109,7 @@ func TestTenantsDoNotReadEachOthers(t *testing.T) {
 	require.Equal(t, []string{"Secret own"}, names(got), "a selector that is out of bounds does not block others")
 	require.Equal(t, 0, got.Problems[0].Selector)
 
-	r.h.namespace = ""
+	r.h.Namespace = ""
 	got = r.selectFor("web", all("Secret"), all("Namespace"))
 	require.Empty(t, names(got), "an owner without a namespace selects no objects")
 	require.Equal(t, []string{selection.ReasonInvalid, selection.ReasonOutOfBounds}, reasons(got))
@@ -120,7 +120,7 @@ func TestAllow(t *testing.T) { testkit.Virtual(t, testAllow) }
 
 func testAllow(t *testing.T) {
 	h := newHub(t)
-	h.create(h.configMap("a", nil))
+	h.Create(h.configMap("a", nil))
 	other := h.newNamespace()
 	var targets []selection.Target
 	open := true
@@ -134,14 +134,14 @@ func testAllow(t *testing.T) {
 		}
 	})
 	selector := labeled("ConfigMap", map[string]string{"b": "2", "a": "1"})
-	selector.Namespace = h.namespace
-	h.create(h.configMap("b", map[string]string{"b": "2", "a": "1"}))
+	selector.Namespace = h.Namespace
+	h.Create(h.configMap("b", map[string]string{"b": "2", "a": "1"}))
 	owner := types.NamespacedName{Namespace: other, Name: "web"}
 	got := r.Select(t.Context(), owner, of(selector))
 	require.Equal(t, []string{"ConfigMap b"}, names(got))
 	require.Equal(t, []selection.Target{{
 		GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap",
-		Namespace: h.namespace, LabelSelector: "a=1,b=2",
+		Namespace: h.Namespace, LabelSelector: "a=1,b=2",
 	}}, targets)
 
 	open = false
@@ -149,7 +149,7 @@ func testAllow(t *testing.T) {
 	require.Empty(t, names(got), "the selector is no longer allowed")
 	require.Equal(t, []selection.Problem{{Reason: selection.ReasonOutOfBounds, Message: "ask the platform team"}},
 		got.Problems)
-	eventually(t, "the watch ends", func() bool { return r.transport.watches() == 0 })
+	h.Holds("the watch ends", func() bool { return r.transport.watches() == 0 })
 
 	// All cluster-scoped objects, if the product allows that.
 	r = h.start(func(o *selection.Options) {

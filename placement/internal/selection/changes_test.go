@@ -26,7 +26,7 @@ func testChangedIgnoresStatusChanges(t *testing.T) {
 	h := newHub(t)
 	labels := map[string]string{"app": "web"}
 	web := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "web"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "web"},
 		Spec: appsv1.DeploymentSpec{
 			Paused: true, Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
@@ -35,7 +35,7 @@ func testChangedIgnoresStatusChanges(t *testing.T) {
 			},
 		},
 	}
-	h.create(web, h.configMap("last", nil))
+	h.Create(web, h.configMap("last", nil))
 	r := h.start()
 	deployments := v1alpha1.ResourceSelector{Group: "apps", Kind: "Deployment"}
 	before := r.selectFor("web", deployments, all("ConfigMap"))
@@ -49,11 +49,11 @@ func testChangedIgnoresStatusChanges(t *testing.T) {
 		before := web.DeepCopy()
 		web.Status.Conditions = []appsv1.DeploymentCondition{{Type: "Tested", Status: corev1.ConditionTrue,
 			Message: fmt.Sprint(i)}}
-		require.NoError(t, h.client.Status().Patch(t.Context(), web, client.MergeFrom(before)))
+		require.NoError(t, h.Client.Status().Patch(t.Context(), web, client.MergeFrom(before)))
 	}
-	require.NoError(t, h.client.Delete(t.Context(), web), "the finalizers delay the deletion")
-	h.create(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "e"},
-		InvolvedObject: corev1.ObjectReference{Namespace: h.namespace}})
+	require.NoError(t, h.Client.Delete(t.Context(), web), "the finalizers delay the deletion")
+	h.Create(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "e"},
+		InvolvedObject: corev1.ObjectReference{Namespace: h.Namespace}})
 
 	// Watches are in order, so this change is observed after all others.
 	change(h, web, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) })
@@ -79,24 +79,24 @@ func TestChanged_IgnoresRefusedObjects(t *testing.T) {
 
 func testChangedIgnoresRefusedObjects(t *testing.T) {
 	h := newHub(t)
-	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "abcdef"},
+	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "abcdef"},
 		Type: "bootstrap.kubernetes.io/token"}
 	r := h.start()
 	require.Empty(t, names(r.selectFor("all", all("Secret"))))
 	require.Equal(t, []string{selection.ReasonNotFound}, reasons(r.selectFor("one", named("Secret", "abcdef"))))
 
-	h.create(token)
+	h.Create(token)
 	r.awaitChanged("one", 0)
 	got := r.selectFor("one", named("Secret", "abcdef"))
 	require.Equal(t, []string{selection.ReasonRefused}, reasons(got))
-	require.Equal(t, "Secret "+h.namespace+
+	require.Equal(t, "Secret "+h.Namespace+
 		"/abcdef cannot be distributed: the token lets clusters or nodes join the hub: remove the "+
 		"selector", got.Problems[0].Message)
-	require.NoError(t, h.client.Delete(t.Context(), token))
+	require.NoError(t, h.Client.Delete(t.Context(), token))
 	r.awaitChanged("one", 1)
 	require.Equal(t, []string{selection.ReasonNotFound}, reasons(r.selectFor("one", named("Secret", "abcdef"))))
 
-	h.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "key"}})
+	h.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "key"}})
 	require.Equal(t, 1, r.awaitChanged("all", 0))
 }
 
@@ -108,7 +108,7 @@ func testSelectObjectsAreCreatedAndDeleted(t *testing.T) {
 	h := newHub(t)
 	web := map[string]string{"app": "web"}
 	a, b := h.configMap("a", web), h.configMap("b", web)
-	h.create(a, b)
+	h.Create(a, b)
 	r := h.start()
 	selectors := of(labeled("ConfigMap", web))
 	require.Equal(t, []string{"ConfigMap a", "ConfigMap b"}, names(r.selectFor("web", selectors...)))
@@ -121,12 +121,12 @@ func testSelectObjectsAreCreatedAndDeleted(t *testing.T) {
 	change(h, a, func(c *corev1.ConfigMap) { c.Labels = web })
 	r.awaitChanged("web", 1)
 	require.Equal(t, []string{"ConfigMap a", "ConfigMap b"}, names(r.selectFor("web", selectors...)), "a matches again")
-	h.create(h.configMap("c", web))
+	h.Create(h.configMap("c", web))
 	r.awaitChanged("web", 2)
 	require.Equal(t, []string{"ConfigMap a", "ConfigMap b", "ConfigMap c"}, names(r.selectFor("web", selectors...)))
 
 	r.awaitChanged("one", 1)
-	require.NoError(t, h.client.Delete(t.Context(), a))
+	require.NoError(t, h.Client.Delete(t.Context(), a))
 	r.awaitChanged("web", 3)
 	got := r.selectFor("web", selectors...)
 	require.Equal(t, []string{"ConfigMap b", "ConfigMap c"}, names(got))
@@ -137,10 +137,10 @@ func testSelectObjectsAreCreatedAndDeleted(t *testing.T) {
 		Reason: selection.ReasonNotFound,
 		Message: fmt.Sprintf("ConfigMap %s/a does not exist: create the object, or remove the selector to delete the "+
 			"object from the clusters",
-			h.namespace),
+			h.Namespace),
 	}}, got.Problems, "a missing object is a problem for a selector by name")
 
-	h.create(h.configMap("a", nil))
+	h.Create(h.configMap("a", nil))
 	r.awaitChanged("one", 3)
 	got = r.selectFor("one", named("ConfigMap", "a"))
 	require.Equal(t, []string{"ConfigMap a"}, names(got))
@@ -154,12 +154,12 @@ func TestSelect_OwnersShareWatches(t *testing.T) {
 
 func testSelectOwnersShareWatches(t *testing.T) {
 	h := newHub(t)
-	h.create(h.configMap("a", map[string]string{"app": "web", "tier": "1"}))
+	h.Create(h.configMap("a", map[string]string{"app": "web", "tier": "1"}))
 	r := h.start()
 	both := labeled("ConfigMap", map[string]string{"app": "web", "tier": "1"})
 	first := r.selectFor("a", both, both)
 	again := both
-	again.Version, again.Namespace = "v1", h.namespace
+	again.Version, again.Namespace = "v1", h.Namespace
 	second := r.selectFor("b", again)
 	require.Equal(t, first, second)
 	require.Equal(t, 1, r.transport.requests("WATCH configmaps"))
@@ -173,17 +173,17 @@ func testSelectOwnersShareWatches(t *testing.T) {
 
 	r.Forget(h.owner("a"))
 	r.Forget(h.owner("a"))
-	h.create(h.configMap("b", map[string]string{"app": "web", "tier": "1"}))
+	h.Create(h.configMap("b", map[string]string{"app": "web", "tier": "1"}))
 	r.awaitChanged("b", 0)
 	require.Zero(t, r.changedCalls("a"), "Changed must not be called for a deregistered owner")
 	require.Equal(t, []string{"ConfigMap a", "ConfigMap b"}, names(r.selectFor("b", both)))
 	require.Equal(t, 1, r.transport.watches())
 
 	r.selectFor("b", all("Secret"))
-	eventually(t, "the watch of the former selector ends", func() bool { return r.transport.watches() == 1 })
+	h.Holds("the watch of the former selector ends", func() bool { return r.transport.watches() == 1 })
 	require.Equal(t, 1, r.transport.requests("WATCH secrets"))
 	r.selectFor("b")
-	eventually(t, "the last watch ends", func() bool { return r.transport.watches() == 0 })
+	h.Holds("the last watch ends", func() bool { return r.transport.watches() == 0 })
 	require.Equal(t, 2, r.transport.requests("WATCH"))
 	r.Forget(h.owner("nobody"))
 }
@@ -193,7 +193,7 @@ func TestSelect_ThousandObjects(t *testing.T) { testkit.Virtual(t, testSelectTho
 func testSelectThousandObjects(t *testing.T) {
 	h := newHub(t)
 	for i := range 1000 {
-		h.create(h.configMap(fmt.Sprintf("c-%04d", i), nil))
+		h.Create(h.configMap(fmt.Sprintf("c-%04d", i), nil))
 	}
 	r := h.start()
 	got := r.selectFor("web", all("ConfigMap"))
@@ -202,8 +202,8 @@ func testSelectThousandObjects(t *testing.T) {
 	for i := range got.Objects {
 		require.Equal(t, fmt.Sprintf("c-%04d", i), got.Objects[i].Name)
 	}
-	require.NoError(t, h.client.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(h.namespace)))
-	eventually(t, "all deletions are observed", func() bool { return r.changedCalls("web") >= 1000 })
+	require.NoError(t, h.Client.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(h.Namespace)))
+	h.Holds("all deletions are observed", func() bool { return r.changedCalls("web") >= 1000 })
 	require.Empty(t, names(r.selectFor("web", all("ConfigMap"))))
 }
 
@@ -213,7 +213,7 @@ func TestSelect_ConcurrentOwners(t *testing.T) { testkit.Virtual(t, testSelectCo
 
 func testSelectConcurrentOwners(t *testing.T) {
 	h := newHub(t)
-	h.create(h.configMap("a", nil), h.configMap("b", nil))
+	h.Create(h.configMap("a", nil), h.configMap("b", nil))
 	r := h.start()
 	selectors := [][]v1alpha1.ResourceSelector{of(all("ConfigMap")), of(named("ConfigMap", "a"), all("Secret")), nil,
 		of(named("ConfigMap", "b"), all("Widget"))}
@@ -238,12 +238,12 @@ func testSelectConcurrentOwners(t *testing.T) {
 	calls := r.changedCalls("0")
 	got := r.selectFor("0", selectors[0]...)
 	require.Equal(t, []string{"ConfigMap a", "ConfigMap b"}, names(got))
-	eventually(t, "one watch is left", func() bool { return r.transport.watches() == 1 })
+	h.Holds("one watch is left", func() bool { return r.transport.watches() == 1 })
 	change(h, h.configMap("a", nil), func(c *corev1.ConfigMap) { c.Data["round"] = "last" })
 	r.awaitChanged("0", calls)
-	eventually(t, "the last change is selected", func() bool {
+	h.Holds("the last change is selected", func() bool {
 		return strings.Contains(string(r.selectFor("0", selectors[0]...).Objects[0].JSON), "last")
 	})
 	r.Forget(h.owner("0"))
-	eventually(t, "the last watch ends", func() bool { return r.transport.watches() == 0 })
+	h.Holds("the last watch ends", func() bool { return r.transport.watches() == 0 })
 }

@@ -22,40 +22,40 @@ import (
 // those that a controller creates.
 func TestEveryKind(t *testing.T) {
 	h := newHubOnPlane(t)
-	at := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: h.namespace, Name: name} }
+	at := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: h.Namespace, Name: name} }
 	account := &corev1.ServiceAccount{ObjectMeta: at("deployer")}
-	h.create(account, h.configMap("a", map[string]string{"app": "web"}))
+	h.Create(account, h.configMap("a", map[string]string{"app": "web"}))
 	controlled := h.configMap("controlled", nil)
 	controlled.OwnerReferences = []metav1.OwnerReference{
 		{APIVersion: "v1", Kind: "ServiceAccount", Name: account.Name, UID: account.UID, Controller: new(true)},
 	}
 	token := &corev1.Secret{ObjectMeta: at("token"), Type: corev1.SecretTypeServiceAccountToken}
 	token.Annotations = map[string]string{corev1.ServiceAccountNameKey: account.Name}
-	h.create(
+	h.Create(
 		controlled, token, &corev1.Secret{ObjectMeta: at("key")}, &coordinationv1.Lease{ObjectMeta: at("election")},
-		&corev1.Event{ObjectMeta: at("event"), InvolvedObject: corev1.ObjectReference{Namespace: h.namespace}},
+		&corev1.Event{ObjectMeta: at("event"), InvolvedObject: corev1.ObjectReference{Namespace: h.Namespace}},
 		&corev1.Service{ObjectMeta: at("web"), Spec: corev1.ServiceSpec{
 			Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80}},
 		}},
 	)
 	r := h.start()
 	var got selection.Selected
-	eventually(t, "everything is listed", func() bool {
+	h.Holds("everything is listed", func() bool {
 		got = r.selectFor("web", all(v1alpha1.EveryKind))
 		return len(got.Problems) == 0
 	})
-	want := []string{"ConfigMap a", "Namespace " + h.namespace, "Secret key", "Service web", "ServiceAccount deployer"}
+	want := []string{"ConfigMap a", "Namespace " + h.Namespace, "Secret key", "Service web", "ServiceAccount deployer"}
 	if diff := cmp.Diff(want, names(got)); diff != "" {
 		t.Fatalf("the namespace (-want +got):\n%s", diff)
 	}
 
 	// A change of any kind is reported. An object that has no controller any more is selected.
 	before := r.changedCalls("web")
-	h.create(h.configMap("b", nil))
+	h.Create(h.configMap("b", nil))
 	before = r.awaitChanged("web", before)
 	change(h, controlled, func(c *corev1.ConfigMap) { c.OwnerReferences = nil })
 	r.awaitChanged("web", before)
-	eventually(t, "both ConfigMaps are selected", func() bool {
+	h.Holds("both ConfigMaps are selected", func() bool {
 		return len(names(r.selectFor("web", all(v1alpha1.EveryKind)))) == len(want)+2
 	})
 
@@ -71,10 +71,10 @@ func TestEveryKind_NewKind(t *testing.T) {
 	h := newHubOnPlane(t)
 	clock := testclock.NewFakeClock(time.Now())
 	r := h.start(func(o *selection.Options) { o.Clock = clock })
-	h.create(h.configMap("a", nil))
-	eventually(t, "everything is listed", func() bool { return len(r.selectFor("web", all("*")).Problems) == 0 })
+	h.Create(h.configMap("a", nil))
+	h.Holds("everything is listed", func() bool { return len(r.selectFor("web", all("*")).Problems) == 0 })
 
-	group := h.namespace + ".example.com"
+	group := h.Namespace + ".example.com"
 	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets." + group}}
 	definition.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
 		Group: group, Scope: apiextensionsv1.NamespaceScoped,
@@ -85,15 +85,15 @@ func TestEveryKind_NewKind(t *testing.T) {
 			},
 		}},
 	}
-	h.create(definition)
-	defer func() { _ = h.client.Delete(t.Context(), definition) }()
+	h.Create(definition)
+	defer func() { _ = h.Client.Delete(t.Context(), definition) }()
 	widget := &unstructured.Unstructured{}
 	widget.SetAPIVersion(group + "/v1")
 	widget.SetKind("Widget")
-	widget.SetNamespace(h.namespace)
+	widget.SetNamespace(h.Namespace)
 	widget.SetName("w")
-	eventually(t, "the kind is served", func() bool { return h.client.Create(t.Context(), widget) == nil })
-	eventually(t, "the new kind is selected", func() bool {
+	h.Holds("the kind is served", func() bool { return h.Client.Create(t.Context(), widget) == nil })
+	h.Holds("the new kind is selected", func() bool {
 		clock.Step(2 * time.Minute)
 		got := r.selectFor("web", all("*"))
 		return slices.Contains(names(got), "Widget w") && len(got.Problems) == 0
@@ -104,10 +104,10 @@ func TestEveryKind_NewKind(t *testing.T) {
 // selected silently without it.
 func TestEveryKind_Forbidden(t *testing.T) {
 	h := newHubOnPlane(t)
-	h.create(h.configMap("a", nil))
+	h.Create(h.configMap("a", nil))
 	_, config, _ := h.user(listAndWatch("configmaps"))
 	r := h.start(func(o *selection.Options) { o.Config = config })
-	eventually(t, "a kind is forbidden", func() bool {
+	h.Holds("a kind is forbidden", func() bool {
 		for _, p := range r.selectFor("web", all("*")).Problems {
 			if p.Reason == selection.ReasonForbidden && p.Selector == 0 {
 				return true

@@ -37,8 +37,8 @@ func listAndWatch(resource string, names ...string) rbacv1.PolicyRule {
 func TestSelect_MissingPermissions(t *testing.T) {
 	h := newHubOnPlane(t)
 	secret := &corev1.Secret{}
-	secret.Namespace, secret.Name = h.namespace, "key"
-	h.create(h.configMap("a", nil), secret)
+	secret.Namespace, secret.Name = h.Namespace, "key"
+	h.Create(h.configMap("a", nil), secret)
 	user, config, grant := h.user(listAndWatch("configmaps", "a"))
 	r := h.start(withConfig(config))
 
@@ -48,17 +48,17 @@ func TestSelect_MissingPermissions(t *testing.T) {
 	require.Equal(t, []selection.Problem{
 		{Selector: 0, Reason: selection.ReasonForbidden,
 			Message: "the hub's controller is not allowed to read the objects: grant list and watch on secrets in " +
-				"namespace " + h.namespace +
+				"namespace " + h.Namespace +
 				" to " + user},
 		{Selector: 2, Reason: selection.ReasonForbidden,
 			Message: "the hub's controller is not allowed to read the objects: grant list and watch on configmaps in " +
-				"namespace " + h.namespace +
+				"namespace " + h.Namespace +
 				" to " + user},
 	}, got.Problems)
 	requestsBefore := r.transport.requests("LIST secrets")
 	require.Equal(t, got, r.selectFor("web", all("Secret"), named("ConfigMap", "a"), all("ConfigMap")),
 		"another Select does not wait")
-	eventually(t, "the list is retried", func() bool { return r.transport.requests("LIST secrets") > requestsBefore })
+	h.Holds("the list is retried", func() bool { return r.transport.requests("LIST secrets") > requestsBefore })
 	require.Zero(t, r.changedCalls("web"), "Changed must not be called for the same problem")
 
 	grant(listAndWatch("configmaps"), listAndWatch("secrets"))
@@ -82,7 +82,7 @@ func TestSelect_ListWithoutWatch(t *testing.T) { testkit.Virtual(t, testSelectLi
 
 func testSelectListWithoutWatch(t *testing.T) {
 	h := newHub(t)
-	h.create(h.configMap("a", nil))
+	h.Create(h.configMap("a", nil))
 	rule := listAndWatch("configmaps")
 	rule.Verbs = []string{"list"}
 	_, config, grant := h.user(rule)
@@ -94,7 +94,7 @@ func testSelectListWithoutWatch(t *testing.T) {
 	}
 	require.Equal(t, []string{"Forbidden"}, reasons(r.selectFor("web", all("ConfigMap"))))
 	calls, lists := r.changedCalls("web"), r.transport.requests("LIST configmaps")
-	eventually(t, "the list is retried", func() bool { return r.transport.requests("LIST configmaps") > lists+1 })
+	h.Holds("the list is retried", func() bool { return r.transport.requests("LIST configmaps") > lists+1 })
 	require.Equal(t, calls, r.changedCalls("web"), "Changed must not be called for a list that succeeds in between")
 	require.Equal(t, []string{"Forbidden"}, reasons(r.selectFor("web", all("ConfigMap"))))
 
@@ -121,7 +121,7 @@ func TestSelect_SlowAPIServer(t *testing.T) { testkit.Virtual(t, testSelectSlowA
 
 func testSelectSlowAPIServer(t *testing.T) {
 	h := newHub(t)
-	h.create(h.configMap("a", nil))
+	h.Create(h.configMap("a", nil))
 	clock := testclock.NewFakeClock(time.Now())
 	r := h.start(withClock(clock))
 	released := make(chan struct{})
@@ -136,17 +136,17 @@ func testSelectSlowAPIServer(t *testing.T) {
 	})
 	selecting := make(chan selection.Selected)
 	go func() { selecting <- r.selectFor("web", all("ConfigMap")) }()
-	eventually(t, "the request is sent", func() bool {
+	h.Holds("the request is sent", func() bool {
 		return r.transport.requests("WATCH configmaps") == 1 && clock.HasWaiters()
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	want := []selection.Problem{{Reason: selection.ReasonNotSynced,
-		Message: "configmaps in namespace " + h.namespace + " are not listed yet: wait, or check why the API server is slow"}}
+		Message: "configmaps in namespace " + h.Namespace + " are not listed yet: wait, or check why the API server is slow"}}
 	require.Equal(t, want, r.Select(ctx, h.owner("hurried"), of(all("ConfigMap"))).Problems)
 	require.Empty(t, reasons(r.selectFor("other", all("Secret"))), "other owners do not wait")
 
-	eventually(t, "Select times out", func() bool {
+	h.Holds("Select times out", func() bool {
 		clock.Step(time.Second)
 		select {
 		case got := <-selecting:
@@ -175,7 +175,7 @@ func TestSelect_TransientFailures(t *testing.T) {
 
 func testSelectTransientFailures(t *testing.T) {
 	h := newHub(t)
-	h.create(h.configMap("a", nil))
+	h.Create(h.configMap("a", nil))
 	clock := testclock.NewFakeClock(time.Now())
 	r := h.start(withClock(clock))
 	require.Equal(t, []string{"ConfigMap a"}, names(r.selectFor("web", all("ConfigMap"))))
@@ -188,12 +188,12 @@ func testSelectTransientFailures(t *testing.T) {
 	r.transport.setIntercept(fail)
 	r.transport.cut()
 	lists := r.transport.requests("LIST configmaps")
-	eventually(t, "the list fails twice", func() bool { return r.transport.requests("LIST configmaps") >= lists+2 })
+	h.Holds("the list fails twice", func() bool { return r.transport.requests("LIST configmaps") >= lists+2 })
 	require.Zero(t, r.changedCalls("web"))
 	require.Empty(t, reasons(r.selectFor("web", all("ConfigMap"))))
 	require.Equal(t, []selection.Problem{{
 		Reason: selection.ReasonNotSynced,
-		Message: "listing configmaps \"b\" in namespace " + h.namespace +
+		Message: "listing configmaps \"b\" in namespace " + h.Namespace +
 			" fails and is retried: conversion webhook failed",
 	}}, r.selectFor("new", named("ConfigMap", "b")).Problems, "a failing first list is a problem")
 
@@ -203,11 +203,11 @@ func testSelectTransientFailures(t *testing.T) {
 	require.Equal(t, []string{"ConfigMap a"}, names(got))
 	require.Equal(t, []selection.Problem{{
 		Reason: selection.ReasonStale,
-		Message: "watching configmaps in namespace " + h.namespace +
+		Message: "watching configmaps in namespace " + h.Namespace +
 			" fails and is retried: conversion webhook failed",
 	}}, got.Problems)
 
-	h.create(h.configMap("b", nil))
+	h.Create(h.configMap("b", nil))
 	r.transport.setIntercept(nil)
 	r.awaitChanged("web", 1)
 	r.awaitChanged("new", 0)
@@ -223,28 +223,28 @@ func testSelectTransientFailures(t *testing.T) {
 func TestAPIServerRestarts(t *testing.T) {
 	p := plane.ForTest(t)
 	h := hubOn(t, p)
-	h.create(h.configMap("a", nil), h.configMap("b", nil))
+	h.Create(h.configMap("a", nil), h.configMap("b", nil))
 	r := h.start()
 	require.Equal(t, []string{"ConfigMap a", "ConfigMap b"}, names(r.selectFor("web", all("ConfigMap"))))
 	require.Equal(t, []string{"NotFound"}, reasons(r.selectFor("idle", named("Secret", "none"))))
 
 	require.NoError(t, p.KillAPIServer())
 	requestsBefore := r.transport.requests("WATCH configmaps")
-	eventually(t, "the watch is retried", func() bool { return r.transport.requests("WATCH configmaps") > requestsBefore })
+	h.Holds("the watch is retried", func() bool { return r.transport.requests("WATCH configmaps") > requestsBefore })
 	got := r.selectFor("web", all("ConfigMap"))
 	require.Equal(t, []string{"ConfigMap a", "ConfigMap b"}, names(got), "known objects are kept")
 	require.Empty(t, got.Problems)
 	require.Equal(t, []string{"NotSynced"}, reasons(r.selectFor("new", all("Service"))), "unknown objects are a problem")
 
 	require.NoError(t, p.StartAPIServer(t.Context()))
-	require.NoError(t, h.client.Delete(t.Context(), h.configMap("a", nil)))
-	h.create(h.configMap("c", nil))
-	eventually(t, "the changes are selected", func() bool {
+	require.NoError(t, h.Client.Delete(t.Context(), h.configMap("a", nil)))
+	h.Create(h.configMap("c", nil))
+	h.Holds("the changes are selected", func() bool {
 		got := r.selectFor("web", all("ConfigMap"))
 		return len(got.Problems) == 0 && strings.Join(names(got), " ") == "ConfigMap b ConfigMap c"
 	})
 	r.awaitChanged("new", 0)
-	eventually(t, "the list of the new selector is complete", func() bool {
+	h.Holds("the list of the new selector is complete", func() bool {
 		return len(r.selectFor("new", all("Service")).Problems) == 0
 	})
 	require.Equal(t, []string{"NotFound"}, reasons(r.selectFor("idle", named("Secret", "none"))))
@@ -271,12 +271,12 @@ func TestStop(t *testing.T) {
 	require.NoError(t, p.KillAPIServer())
 	defer func() { require.NoError(t, p.StartAPIServer(t.Context())) }() // for other tests
 	requestsBefore := r.transport.requests("WATCH configmaps")
-	eventually(t, "the watch is retried twice", func() bool {
+	h.Holds("the watch is retried twice", func() bool {
 		return r.transport.requests("WATCH configmaps") > requestsBefore+1
 	})
 	stopped := make(chan struct{})
 	go func() { r.stop(); close(stopped) }()
-	eventually(t, "Start returns", func() bool {
+	h.Holds("Start returns", func() bool {
 		select {
 		case <-stopped:
 			return true
@@ -309,7 +309,7 @@ func TestSelect_ServerWithoutStreamedLists(t *testing.T) {
 
 func testSelectServerWithoutStreamedLists(t *testing.T) {
 	h := newHub(t)
-	h.create(h.configMap("a", nil))
+	h.Create(h.configMap("a", nil))
 	r := h.start()
 	r.transport.setIntercept(func(request *http.Request) *http.Response {
 		if request.URL.Query().Has("sendInitialEvents") {
@@ -323,7 +323,7 @@ func testSelectServerWithoutStreamedLists(t *testing.T) {
 	require.Equal(t, []string{"ConfigMap a"}, names(got))
 	require.Empty(t, got.Problems)
 	require.Equal(t, 1, r.transport.requests("LIST configmaps"))
-	h.create(h.configMap("b", nil))
+	h.Create(h.configMap("b", nil))
 	require.Equal(t, 1, r.awaitChanged("web", 0))
 	require.Equal(t, 2, r.transport.requests("WATCH configmaps"))
 }

@@ -24,7 +24,7 @@ import (
 // stored.
 func (h *hub) widgets(scope apiextensionsv1.ResourceScope,
 	versions ...string) *apiextensionsv1.CustomResourceDefinition {
-	group := h.namespace + ".example.com"
+	group := h.Namespace + ".example.com"
 	crd := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets." + group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
@@ -44,31 +44,31 @@ func (h *hub) widgets(scope apiextensionsv1.ResourceScope,
 
 // install creates a definition and waits until the kind is served.
 func (h *hub) install(crd *apiextensionsv1.CustomResourceDefinition) {
-	h.t.Helper()
-	h.create(crd)
-	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), crd) })
-	eventually(h.t, "the kind is served", func() bool {
+	h.T.Helper()
+	h.Create(crd)
+	h.T.Cleanup(func() { _ = h.Client.Delete(context.Background(), crd) })
+	h.Holds("the kind is served", func() bool {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name,
 			Kind: "WidgetList"})
-		return h.client.List(h.t.Context(), list) == nil
+		return h.Client.List(h.T.Context(), list) == nil
 	})
 }
 
 // uninstall deletes a definition with its objects, and waits until it is removed.
 func (h *hub) uninstall(crd *apiextensionsv1.CustomResourceDefinition) {
-	h.t.Helper()
-	require.NoError(h.t, h.client.Delete(h.t.Context(), crd))
-	eventually(h.t, "the definition is deleted", func() bool {
-		return h.client.Get(h.t.Context(), client.ObjectKeyFromObject(crd), crd) != nil
+	h.T.Helper()
+	require.NoError(h.T, h.Client.Delete(h.T.Context(), crd))
+	h.Holds("the definition is deleted", func() bool {
+		return h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(crd), crd) != nil
 	})
 	crd.ResourceVersion = ""
 }
 
 func (h *hub) widget(version, name string) *unstructured.Unstructured {
 	w := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(1)}}}
-	w.SetGroupVersionKind(schema.GroupVersionKind{Group: h.namespace + ".example.com", Version: version, Kind: "Widget"})
-	w.SetNamespace(h.namespace)
+	w.SetGroupVersionKind(schema.GroupVersionKind{Group: h.Namespace + ".example.com", Version: version, Kind: "Widget"})
+	w.SetNamespace(h.Namespace)
 	w.SetName(name)
 	return w
 }
@@ -79,7 +79,7 @@ func TestSelect_KindIsInstalledAndRemoved(t *testing.T) {
 	h := newHubOnPlane(t)
 	clock := testclock.NewFakeClock(time.Now())
 	r := h.start(withClock(clock))
-	widgets := v1alpha1.ResourceSelector{Group: h.namespace + ".example.com", Kind: "Widget"}
+	widgets := v1alpha1.ResourceSelector{Group: h.Namespace + ".example.com", Kind: "Widget"}
 	missing := []selection.Problem{{Reason: selection.ReasonUnknownKind,
 		Message: "the hub does not serve kind Widget of " +
 			widgets.Group + ": install its CustomResourceDefinition, or correct the selector"}}
@@ -88,9 +88,9 @@ func TestSelect_KindIsInstalledAndRemoved(t *testing.T) {
 	gizmos.Kind = "Gizmo"
 	require.Equal(t, []string{"UnknownKind"}, reasons(r.selectFor("other", gizmos)))
 	requestsBefore := r.transport.requests("DISCOVER")
-	eventually(t, "the Watcher waits for the next discovery", clock.HasWaiters)
+	h.Holds("the Watcher waits for the next discovery", clock.HasWaiters)
 	clock.Step(time.Minute)
-	eventually(t, "the Watcher has discovered the kinds, and waits again", func() bool {
+	h.Holds("the Watcher has discovered the kinds, and waits again", func() bool {
 		return r.transport.requests("DISCOVER") == requestsBefore+2 && clock.HasWaiters()
 	})
 	require.Equal(t, requestsBefore+2, r.transport.requests("DISCOVER"), "two requests discover all kinds")
@@ -100,15 +100,15 @@ func TestSelect_KindIsInstalledAndRemoved(t *testing.T) {
 
 	v1 := h.widgets(apiextensionsv1.NamespaceScoped, "v1")
 	h.install(v1)
-	h.create(h.widget("v1", "a"))
-	eventually(t, "the kind is found", func() bool { clock.Step(time.Minute); return r.changedCalls("web") > 0 })
+	h.Create(h.widget("v1", "a"))
+	h.Holds("the kind is found", func() bool { clock.Step(time.Minute); return r.changedCalls("web") > 0 })
 	got := r.selectFor("web", widgets)
 	require.Equal(t, []string{"Widget a"}, names(got))
 	require.Empty(t, got.Problems)
 	require.Equal(t, "v1", got.Objects[0].Version)
 
 	// The Watcher does not poll when no kind is missing.
-	eventually(t, "the Watcher waits again", clock.HasWaiters)
+	h.Holds("the Watcher waits again", clock.HasWaiters)
 	r.Forget(h.owner("other"))
 	requestsBefore = r.transport.requests("DISCOVER")
 	clock.Step(time.Minute)
@@ -117,7 +117,7 @@ func TestSelect_KindIsInstalledAndRemoved(t *testing.T) {
 	calls := r.changedCalls("web")
 	h.uninstall(v1)
 	r.awaitChanged("web", calls)
-	eventually(t, "the removal is reported", func() bool {
+	h.Holds("the removal is reported", func() bool {
 		got = r.selectFor("web", widgets)
 		return len(got.Problems) == 1 && got.Problems[0].Reason == selection.ReasonUnknownKind
 	})
@@ -125,11 +125,11 @@ func TestSelect_KindIsInstalledAndRemoved(t *testing.T) {
 		" of version v1: install the kind again, or correct the selector", got.Problems[0].Message)
 
 	require.Equal(t, requestsBefore, r.transport.requests("DISCOVER"))
-	eventually(t, "the Watcher discovers the kind again", clock.HasWaiters)
+	h.Holds("the Watcher discovers the kind again", clock.HasWaiters)
 
 	// The kind is installed again, in another version and cluster-scoped.
 	h.install(h.widgets(apiextensionsv1.ClusterScoped, "v2"))
-	eventually(t, "the kind is found with its new scope", func() bool {
+	h.Holds("the kind is found with its new scope", func() bool {
 		clock.Step(time.Minute)
 		got = r.selectFor("web", widgets)
 		return len(got.Problems) == 1 && got.Problems[0].Reason == selection.ReasonOutOfBounds
@@ -137,11 +137,11 @@ func TestSelect_KindIsInstalledAndRemoved(t *testing.T) {
 	require.Contains(t, got.Problems[0].Message, "cluster-scoped object")
 
 	r.selectFor("web", all("ConfigMap"))
-	eventually(t, "the discovery ends", func() bool { clock.Step(time.Minute); return !clock.HasWaiters() })
+	h.Holds("the discovery ends", func() bool { clock.Step(time.Minute); return !clock.HasWaiters() })
 	requestsBefore = r.transport.requests("DISCOVER")
 	for i := range 3 { // other changes are observed meanwhile
 		calls = r.changedCalls("web")
-		h.create(h.configMap(string(rune('a'+i)), nil))
+		h.Create(h.configMap(string(rune('a'+i)), nil))
 		r.awaitChanged("web", calls)
 	}
 	require.False(t, clock.HasWaiters())
@@ -153,9 +153,9 @@ func TestSelect_KindIsInstalledAgain(t *testing.T) {
 	h := newHubOnPlane(t)
 	v1 := h.widgets(apiextensionsv1.NamespaceScoped, "v1", "v2")
 	h.install(v1)
-	h.create(h.widget("v1", "a"))
+	h.Create(h.widget("v1", "a"))
 	r := h.start()
-	widgets := v1alpha1.ResourceSelector{Group: h.namespace + ".example.com", Version: "v1", Kind: "Widget", Name: "a"}
+	widgets := v1alpha1.ResourceSelector{Group: h.Namespace + ".example.com", Version: "v1", Kind: "Widget", Name: "a"}
 	got := r.selectFor("web", widgets)
 	require.Equal(t, []string{"Widget a"}, names(got))
 	require.Equal(t, "v1", got.Objects[0].Version, "the selected version")
@@ -164,18 +164,18 @@ func TestSelect_KindIsInstalledAgain(t *testing.T) {
 	widgets.Version = "v1"
 
 	h.uninstall(v1)
-	eventually(t, "the removal is reported", func() bool {
+	h.Holds("the removal is reported", func() bool {
 		got = r.selectFor("web", widgets)
 		return len(got.Problems) == 1 && got.Problems[0].Reason == selection.ReasonUnknownKind
 	})
 	calls := r.changedCalls("web")
 	h.install(v1)
 	r.awaitChanged("web", calls)
-	eventually(t, "the kind is watched", func() bool {
+	h.Holds("the kind is watched", func() bool {
 		return strings.Join(reasons(r.selectFor("web", widgets)), "") == "NotFound"
 	})
-	h.create(h.widget("v1", "a"))
-	eventually(t, "the object is selected", func() bool { return len(r.selectFor("web", widgets).Objects) == 1 })
+	h.Create(h.widget("v1", "a"))
+	h.Holds("the object is selected", func() bool { return len(r.selectFor("web", widgets).Objects) == 1 })
 }
 
 // hangingMapper is a mapper that does not respond.
@@ -194,7 +194,7 @@ func TestSelect_DiscoveryHangs(t *testing.T) { testkit.Virtual(t, testSelectDisc
 
 func testSelectDiscoveryHangs(t *testing.T) {
 	h := newHub(t)
-	h.create(h.configMap("a", nil))
+	h.Create(h.configMap("a", nil))
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
 	released := make(chan struct{})
@@ -203,7 +203,7 @@ func testSelectDiscoveryHangs(t *testing.T) {
 	selecting := make(chan selection.Selected)
 	go func() { selecting <- r.selectFor("web", all("ConfigMap")) }()
 	var got selection.Selected
-	eventually(t, "Select times out", func() bool {
+	h.Holds("Select times out", func() bool {
 		clock.Step(time.Second)
 		select {
 		case got = <-selecting:

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
@@ -51,10 +50,8 @@ func (m memoryServer) User(name string, groups ...string) *rest.Config {
 
 // hub is a namespace of an API server.
 type hub struct {
-	t         testing.TB
-	server    apiServer
-	client    client.Client
-	namespace string
+	*testkit.Hub
+	server apiServer
 }
 
 var scheme = mustertest.Scheme(apiextensionsv1.AddToScheme)
@@ -66,44 +63,36 @@ func newHub(t testing.TB) *hub { return hubOn(t, memoryServer{testkit.Memory(t, 
 func newHubOnPlane(t testing.TB) *hub { return hubOn(t, plane.ForTest(t)) }
 
 func hubOn(t testing.TB, server apiServer) *hub {
-	h := &hub{t: t, server: server, client: mustertest.Client(t, server.Config(), scheme)}
-	h.namespace = h.newNamespace()
-	return h
+	t.Helper()
+	return &hub{testkit.NewHub(t, server.Config(), scheme), server}
 }
 
 func (h *hub) newNamespace() string {
-	h.t.Helper()
-	return mustertest.Namespace(h.t, h.client)
+	h.T.Helper()
+	return mustertest.Namespace(h.T, h.Client)
 }
 
 func (h *hub) owner(name string) types.NamespacedName {
-	return types.NamespacedName{Namespace: h.namespace, Name: name}
-}
-
-func (h *hub) create(objects ...client.Object) {
-	h.t.Helper()
-	for _, object := range objects {
-		require.NoError(h.t, h.client.Create(h.t.Context(), object))
-	}
+	return types.NamespacedName{Namespace: h.Namespace, Name: name}
 }
 
 // change changes an existing object.
 func change[T client.Object](h *hub, object T, f func(T)) {
-	h.t.Helper()
-	mustertest.Change(h.t, h.client, object, f)
+	h.T.Helper()
+	mustertest.Change(h.T, h.Client, object, f)
 }
 
 func (h *hub) configMap(name string, labels map[string]string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name, Labels: labels},
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name, Labels: labels},
 		Data: map[string]string{"name": name}}
 }
 
 // user creates a user with the permissions of the rules in the namespace.
 func (h *hub) user(rules ...rbacv1.PolicyRule) (name string, config *rest.Config, grant func(...rbacv1.PolicyRule)) {
-	h.t.Helper()
-	name = "controller-of-" + h.namespace
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "controller"}, Rules: rules}
-	require.NoError(h.t, mustertest.Grant(h.t.Context(), h.client, name, role))
+	h.T.Helper()
+	name = "controller-of-" + h.Namespace
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "controller"}, Rules: rules}
+	require.NoError(h.T, mustertest.Grant(h.T.Context(), h.Client, name, role))
 	return name, h.server.User(name), func(rules ...rbacv1.PolicyRule) {
 		change(h, role, func(r *rbacv1.Role) { r.Rules = rules })
 	}
@@ -121,7 +110,7 @@ type running struct {
 }
 
 func (h *hub) start(with ...func(*selection.Options)) *running {
-	h.t.Helper()
+	h.T.Helper()
 	r := &running{h: h, transport: &transport{}, calls: map[string]int{}}
 	o := selection.Options{Config: h.server.Config(), Log: logr.Discard(), Changed: func(owner types.NamespacedName) {
 		r.mu.Lock()
@@ -134,15 +123,15 @@ func (h *hub) start(with ...func(*selection.Options)) *running {
 	o.Config.Wrap(r.transport.wrap)
 	var err error
 	r.Watcher, err = selection.New(o)
-	require.NoError(h.t, err)
-	r.stop = mustertest.Run(h.t, "the Watcher", r.Start)
+	require.NoError(h.T, err)
+	r.stop = mustertest.Run(h.T, "the Watcher", r.Start)
 	return r
 }
 
 // selectFor calls Select for an owner.
 func (r *running) selectFor(owner string, selectors ...v1alpha1.ResourceSelector) selection.Selected {
-	r.h.t.Helper()
-	return r.Select(r.h.t.Context(), r.h.owner(owner), selectors)
+	r.h.T.Helper()
+	return r.Select(r.h.T.Context(), r.h.owner(owner), selectors)
 }
 
 func (r *running) changedCalls(owner string) int {
@@ -154,14 +143,9 @@ func (r *running) changedCalls(owner string) int {
 // awaitChanged waits until Changed was called more often than the given number for an owner, and returns the new
 // number.
 func (r *running) awaitChanged(owner string, before int) int {
-	r.h.t.Helper()
-	eventually(r.h.t, owner+" is notified", func() bool { return r.changedCalls(owner) > before })
+	r.h.T.Helper()
+	r.h.Holds(owner+" is notified", func() bool { return r.changedCalls(owner) > before })
 	return r.changedCalls(owner)
-}
-
-func eventually(t testing.TB, description string, condition func() bool) {
-	t.Helper()
-	mustertest.Holds(t, time.Minute, description, condition)
 }
 
 func names(selected selection.Selected) []string {

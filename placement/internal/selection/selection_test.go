@@ -15,14 +15,14 @@ import (
 func TestSelect(t *testing.T) {
 	h := newHubOnPlane(t)
 	web := map[string]string{"app": "web"}
-	h.create(
+	h.Create(
 		h.configMap("a", web), h.configMap("b", nil), h.configMap("c", web),
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "key", Labels: web}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "key", Labels: web}},
 		&corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "abcdef", Labels: web},
+			ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "abcdef", Labels: web},
 			Type:       "bootstrap.kubernetes.io/token",
 		},
-		&autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "scale"},
+		&autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "scale"},
 			Spec: autoscalingv1.HorizontalPodAutoscalerSpec{
 				ScaleTargetRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
 				MaxReplicas:    3,
@@ -55,7 +55,7 @@ func TestSelect(t *testing.T) {
 		{"an object that is selected by name must exist",
 			of(named("ConfigMap", "absent"), all("Secret")), []string{"Secret key"},
 			[]string{"NotFound"}},
-		{"a Namespace by name", of(named("Namespace", h.namespace)), []string{"Namespace " + h.namespace}, nil},
+		{"a Namespace by name", of(named("Namespace", h.Namespace)), []string{"Namespace " + h.Namespace}, nil},
 		{
 			"an object of two versions is listed once",
 			of(v1alpha1.ResourceSelector{Group: "autoscaling", Version: "v1", Kind: "HorizontalPodAutoscaler"},
@@ -90,7 +90,7 @@ func TestSelect(t *testing.T) {
 		Kind: "HorizontalPodAutoscaler"})
 	require.Equal(t, "v1", got.Objects[0].Version)
 	got = r.selectFor("web", named("ConfigMap", "a"))
-	require.JSONEq(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"`+h.namespace+
+	require.JSONEq(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"`+h.Namespace+
 		`","labels":{"app":"web"}},"data":{"name":"a"}}`, string(got.Objects[0].JSON))
 	require.Zero(t, r.changedCalls("web"), "Changed must not be called for objects that Select returned")
 }
