@@ -33,8 +33,8 @@ func absences() map[string]v1alpha1.PlacementPolicy {
 // untilMissing waits until a placement reports that it stays on this number of missing clusters. 0: all of its clusters
 // exist.
 func (h *hub) untilMissing(name string, n int) {
-	h.t.Helper()
-	h.eventually("missing clusters are reported", func() bool {
+	h.T.Helper()
+	h.Holds("missing clusters are reported", func() bool {
 		c := meta.FindStatusCondition(h.get(name).Status.Conditions, v1alpha1.ConditionClustersObserved)
 		if n == 0 {
 			return c != nil && c.Status == metav1.ConditionTrue
@@ -82,7 +82,7 @@ func TestAbsentClusters_AllMissing(t *testing.T) {
 			}
 			p.Spec.Policy.Tolerations = []v1alpha1.Toleration{{Key: "decide-again", Operator: corev1.TolerationOpExists}}
 		})
-		h.eventually("the placement is decided again", func() bool {
+		h.Holds("the placement is decided again", func() bool {
 			p := h.get(name)
 			return p.Status.DecidedGeneration == p.Generation
 		})
@@ -112,15 +112,15 @@ func TestAbsentClusters_LeftOnRequest(t *testing.T) {
 		h.untilMissing(name, 2)
 	}
 	s.remove("eu-001")
-	h.eventually("a removal on request is carried out", func() bool {
+	h.Holds("a removal on request is carried out", func() bool {
 		return !contains(h.chosen("all"), "eu-001") && !contains(h.chosen("fixed"), "eu-001")
 	})
 	h.evict("leave", "all", "eu-002")
-	h.eventually("an eviction is carried out", func() bool { return !contains(h.chosen("all"), "eu-002") })
+	h.Holds("an eviction is carried out", func() bool { return !contains(h.chosen("all"), "eu-002") })
 	h.untilMissing("all", 0)
 	require.True(t, contains(h.chosen("some"), "eu-002"), "the eviction is of another placement")
 	h.change("some", func(p *v1alpha1.Placement) { p.Spec.Policy = inRegion(pick(1), "eu") })
-	h.eventually("fewer clusters are desired", func() bool { return len(h.chosen("some")) == 1 })
+	h.Holds("fewer clusters are desired", func() bool { return len(h.chosen("some")) == 1 })
 	require.Equal(t, []string{"eu-000"}, h.chosen("some"), "an existing cluster is preferred")
 }
 
@@ -153,8 +153,8 @@ func TestAbsentClusters_RemovedWhileStopped(t *testing.T) {
 		h.scheduled(v1alpha1.ReasonScheduled, name)
 	}
 	first.stop()
-	later := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "left"}}
-	require.NoError(t, h.client.Create(t.Context(), later))
+	later := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "left"}}
+	h.Create(later)
 	inTime, before := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
 	for _, step := range []struct {
 		removal placement.Removal
@@ -178,7 +178,7 @@ func TestAbsentClusters_RemovedWhileStopped(t *testing.T) {
 		}
 		for name := range absences() {
 			h.untilMissing(name, len(step.chosen))
-			h.eventually("the decision follows the records", func() bool {
+			h.Holds("the decision follows the records", func() bool {
 				return slices.Equal(step.chosen, slices.Sorted(slices.Values(h.chosen(name))))
 			})
 		}
@@ -188,24 +188,24 @@ func TestAbsentClusters_RemovedWhileStopped(t *testing.T) {
 
 // joinedMember creates a MemberCluster that has joined and reported the property tier.
 func (h *hub) joinedMember(name string) {
-	h.t.Helper()
+	h.T.Helper()
 	h.restoredMember(name)
 	member := &membershipv1alpha1.MemberCluster{}
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, member))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, member))
 	for _, kind := range []string{membershipv1alpha1.ConditionJoined, membershipv1alpha1.ConditionHealthy} {
 		meta.SetStatusCondition(&member.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue,
 			Reason: "Test", Message: "Set by a test."})
 	}
-	member.Status.Properties = []membershipv1alpha1.Property{{Name: "tier", Value: h.namespace}}
-	require.NoError(h.t, h.client.Status().Update(h.t.Context(), member))
+	member.Status.Properties = []membershipv1alpha1.Property{{Name: "tier", Value: h.Namespace}}
+	require.NoError(h.T, h.Client.Status().Update(h.T.Context(), member))
 }
 
 // restoredMember creates a MemberCluster without a status, as a restore does.
 func (h *hub) restoredMember(name string) {
-	h.t.Helper()
+	h.T.Helper()
 	member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	require.NoError(h.t, h.client.Create(h.t.Context(), member))
-	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), member) })
+	h.Create(member)
+	h.T.Cleanup(func() { _ = h.Client.Delete(context.Background(), member) })
 }
 
 // TestAbsentClusters_MemberClusters checks which deletions of MemberClusters are requests: a placement leaves a
@@ -213,19 +213,19 @@ func (h *hub) restoredMember(name string) {
 func TestAbsentClusters_MemberClusters(t *testing.T) {
 	h := newHub(t)
 	h.start(placement.Options{})
-	names := []string{h.namespace + "-a", h.namespace + "-b"}
+	names := []string{h.Namespace + "-a", h.Namespace + "-b"}
 	for _, name := range names {
 		h.joinedMember(name)
 	}
 	h.create("web", v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{
 		Required: []v1alpha1.ClusterSelectorTerm{{Properties: []v1alpha1.PropertyRequirement{{Name: "tier",
-			Operator: v1alpha1.PropertyEq, Values: []string{h.namespace}}}}},
+			Operator: v1alpha1.PropertyEq, Values: []string{h.Namespace}}}}},
 	}})
 	h.scheduled(v1alpha1.ReasonScheduled, "web")
 
 	vanished := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: names[0]}}
-	require.NoError(t, h.client.Delete(t.Context(), vanished))
-	h.eventually("a missing cluster is reported", func() bool {
+	require.NoError(t, h.Client.Delete(t.Context(), vanished))
+	h.Holds("a missing cluster is reported", func() bool {
 		c := meta.FindStatusCondition(h.get("web").Status.Conditions, v1alpha1.ConditionClustersObserved)
 		return c != nil && c.Status == metav1.ConditionFalse && strings.Contains(c.Message, names[0])
 	})
@@ -236,28 +236,28 @@ func TestAbsentClusters_MemberClusters(t *testing.T) {
 	require.Len(t, h.chosen("web"), 2)
 
 	reported := &membershipv1alpha1.MemberCluster{}
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: names[0]}, reported))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKey{Name: names[0]}, reported))
 	meta.SetStatusCondition(&reported.Status.Conditions, metav1.Condition{
 		Type: membershipv1alpha1.ConditionJoined, Status: metav1.ConditionTrue, Reason: "Test", Message: "Set by a test.",
 	})
 	reported.Status.Properties = []membershipv1alpha1.Property{{Name: "tier", Value: "bronze"}}
-	require.NoError(t, h.client.Status().Update(t.Context(), reported))
-	h.eventually("a cluster that has reported another value is left", func() bool { return len(h.chosen("web")) == 1 })
+	require.NoError(t, h.Client.Status().Update(t.Context(), reported))
+	h.Holds("a cluster that has reported another value is left", func() bool { return len(h.chosen("web")) == 1 })
 
 	deleted := &membershipv1alpha1.MemberCluster{}
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: names[1]}, deleted))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKey{Name: names[1]}, deleted))
 	deleted.Finalizers = []string{"example.com/leave"}
-	require.NoError(t, h.client.Update(t.Context(), deleted))
-	require.NoError(t, h.client.Delete(t.Context(), deleted))
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: names[1]}, deleted))
+	require.NoError(t, h.Client.Update(t.Context(), deleted))
+	require.NoError(t, h.Client.Delete(t.Context(), deleted))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKey{Name: names[1]}, deleted))
 	deleted.Status.Phase = membershipv1alpha1.PhaseLeaving // as the hub records that the deletion was requested
-	require.NoError(t, h.client.Status().Update(t.Context(), deleted))
-	h.eventually("a cluster that was deleted on request is left", func() bool { return len(h.chosen("web")) == 0 })
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: names[1]}, deleted))
+	require.NoError(t, h.Client.Status().Update(t.Context(), deleted))
+	h.Holds("a cluster that was deleted on request is left", func() bool { return len(h.chosen("web")) == 0 })
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKey{Name: names[1]}, deleted))
 	deleted.Finalizers = nil
-	require.NoError(t, h.client.Update(t.Context(), deleted))
-	h.eventually("the MemberCluster is deleted", func() bool {
-		return h.client.Get(t.Context(), client.ObjectKey{Name: names[1]}, deleted) != nil
+	require.NoError(t, h.Client.Update(t.Context(), deleted))
+	h.Holds("the MemberCluster is deleted", func() bool {
+		return h.Client.Get(t.Context(), client.ObjectKey{Name: names[1]}, deleted) != nil
 	})
 	require.Empty(t, h.chosen("web"))
 }

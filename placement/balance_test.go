@@ -44,7 +44,7 @@ func testBalance(t *testing.T) {
 	}
 	create("first")
 	first := h.start(placement.Options{Clusters: s, Decider: slowDecider{newCounting(t)}})
-	h.eventually("all placements are decided", func() bool { return len(h.slices()) == 100 })
+	h.Holds("all placements are decided", func() bool { return len(h.slices()) == 100 })
 	if diff := cmp.Diff(even(10), on()); diff != "" {
 		t.Fatalf("concurrent decisions (-want +got):\n%s", diff)
 	}
@@ -53,7 +53,7 @@ func testBalance(t *testing.T) {
 	create("second")
 	decider := newCounting(t)
 	h.start(placement.Options{Clusters: s, Decider: decider})
-	h.eventually("all placements are decided", func() bool { return len(h.slices()) == 200 })
+	h.Holds("all placements are decided", func() bool { return len(h.slices()) == 200 })
 	if diff := cmp.Diff(even(20), on()); diff != "" {
 		t.Fatalf("after a restart (-want +got):\n%s", diff)
 	}
@@ -68,7 +68,7 @@ func testBalance(t *testing.T) {
 		}
 	}
 
-	diagnosis, err := placement.Explain(t.Context(), h.client, placement.Options{Clusters: s},
+	diagnosis, err := placement.Explain(t.Context(), h.Client, placement.Options{Clusters: s},
 		&v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: pick(1)}})
 	require.NoError(t, err)
 	require.NotZero(t, diagnosis.Clusters[0].Score, "a dry run must use the counts")
@@ -93,7 +93,7 @@ func testCountingSource(t *testing.T) {
 	for i := range 5 {
 		h.create(fmt.Sprintf("p-%d", i), pick(1))
 	}
-	h.eventually("all placements are decided", func() bool { return len(h.slices()) == 5 })
+	h.Holds("all placements are decided", func() bool { return len(h.slices()) == 5 })
 	for _, slice := range h.slices() {
 		require.Equal(t, "b", slice.Decisions[0].ClusterName)
 	}

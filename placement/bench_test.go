@@ -25,9 +25,9 @@ func BenchmarkRestart(b *testing.B) {
 		h.create(fmt.Sprintf("p-%03d", i), inRegion(v1alpha1.PlacementPolicy{}, "eu"))
 	}
 	first := h.start(placement.Options{Clusters: s})
-	h.eventually("all placements are decided", func() bool {
+	h.Holds("all placements are decided", func() bool {
 		var list v1alpha1.PlacementList
-		require.NoError(b, h.client.List(b.Context(), &list, client.InNamespace(h.namespace)))
+		require.NoError(b, h.Client.List(b.Context(), &list, client.InNamespace(h.Namespace)))
 		n := 0
 		for i := range list.Items {
 			if len(list.Items[i].Status.Conditions) > 0 {
@@ -42,8 +42,8 @@ func BenchmarkRestart(b *testing.B) {
 	var allocated uint64
 	for b.Loop() {
 		started := time.Now()
-		require.NoError(b, h.client.List(b.Context(), &v1alpha1.PlacementList{}, client.InNamespace(h.namespace)))
-		require.NoError(b, h.client.List(b.Context(), &v1alpha1.PlacementDecisionList{}, client.InNamespace(h.namespace)))
+		require.NoError(b, h.Client.List(b.Context(), &v1alpha1.PlacementList{}, client.InNamespace(h.Namespace)))
+		require.NoError(b, h.Client.List(b.Context(), &v1alpha1.PlacementDecisionList{}, client.InNamespace(h.Namespace)))
 		floor += time.Since(started)
 
 		var before, after runtime.MemStats

@@ -25,27 +25,27 @@ func clusterScope(s *setup) {
 }
 
 func (h *hub) createClusterScoped(name string, policy v1alpha1.PlacementPolicy) *v1alpha1.ClusterPlacement {
-	h.t.Helper()
+	h.T.Helper()
 	p := &v1alpha1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.PlacementSpec{Policy: policy}}
-	require.NoError(h.t, h.client.Create(h.t.Context(), p))
-	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), p) })
+	h.Create(p)
+	h.T.Cleanup(func() { _ = h.Client.Delete(context.Background(), p) })
 	return p
 }
 
 func (h *hub) clusterScoped(name string) *v1alpha1.ClusterPlacement {
-	h.t.Helper()
+	h.T.Helper()
 	p := &v1alpha1.ClusterPlacement{}
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, p))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, p))
 	return p
 }
 
 // clusterDecisions returns the PlacementDecisions in the namespace of cluster-scoped objects that have an owner's name
 // in a label.
 func (h *hub) clusterDecisions(label, name string) []v1alpha1.PlacementDecision {
-	h.t.Helper()
+	h.T.Helper()
 	var list v1alpha1.PlacementDecisionList
-	require.NoError(h.t, h.client.List(h.t.Context(), &list, client.InNamespace(v1alpha1.ClusterScopeNamespace),
+	require.NoError(h.T, h.Client.List(h.T.Context(), &list, client.InNamespace(v1alpha1.ClusterScopeNamespace),
 		client.MatchingLabels{label: name}))
 	return list.Items
 }
@@ -63,8 +63,8 @@ func clustersIn(decisions []v1alpha1.PlacementDecision) []string {
 
 // untilClusterScoped waits until a ClusterPlacement is decided for its generation and has these clusters.
 func (h *hub) untilClusterScoped(name string, clusters ...string) {
-	h.t.Helper()
-	h.eventually(name+" is decided", func() bool {
+	h.T.Helper()
+	h.Holds(name+" is decided", func() bool {
 		p := h.clusterScoped(name)
 		return p.Status.DecidedGeneration == p.Generation && p.Status.ObservedGeneration == p.Generation &&
 			int(p.Status.SelectedClusters) == len(clusters) &&
@@ -73,8 +73,8 @@ func (h *hub) untilClusterScoped(name string, clusters ...string) {
 }
 
 func (h *hub) createClusterScopeNamespace() {
-	h.t.Helper()
-	require.NoError(h.t, h.client.Create(h.t.Context(), &corev1.Namespace{
+	h.T.Helper()
+	require.NoError(h.T, h.Client.Create(h.T.Context(), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterScopeNamespace},
 	}))
 }
@@ -84,7 +84,7 @@ func (h *hub) createClusterScopeNamespace() {
 func TestClusterPlacement_OnPlane(t *testing.T) {
 	h := newHubOnPlane(t)
 	h.start(placement.Options{Clusters: newSource(cluster("a", "eu"), cluster("b", "us"))}, clusterScope)
-	p := h.createClusterScoped(h.namespace, inRegion(v1alpha1.PlacementPolicy{}, "eu"))
+	p := h.createClusterScoped(h.Namespace, inRegion(v1alpha1.PlacementPolicy{}, "eu"))
 	h.untilClusterScoped(p.Name, "a")
 	decisions := h.clusterDecisions(v1alpha1.ClusterPlacementLabel, p.Name)
 	require.Len(t, decisions, 1)
@@ -94,8 +94,8 @@ func TestClusterPlacement_OnPlane(t *testing.T) {
 	require.NotContains(t, decisions[0].Labels, v1alpha1.PlacementLabel)
 	require.True(t, meta.IsStatusConditionTrue(h.clusterScoped(p.Name).Status.Conditions, v1alpha1.ConditionReady))
 
-	require.NoError(t, h.client.Delete(t.Context(), p))
-	h.eventually("the decisions are deleted", func() bool {
+	require.NoError(t, h.Client.Delete(t.Context(), p))
+	h.Holds("the decisions are deleted", func() bool {
 		return len(h.clusterDecisions(v1alpha1.ClusterPlacementLabel, p.Name)) == 0
 	})
 }
@@ -114,10 +114,10 @@ func testClusterPlacementSameNames(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.ClusterScopeNamespace, Name: "web"},
 		Spec:       v1alpha1.PlacementSpec{Policy: inRegion(v1alpha1.PlacementPolicy{}, "us")},
 	}
-	require.NoError(t, h.client.Create(t.Context(), other))
+	h.Create(other)
 	h.untilClusterScoped("web", "a")
 	namespaced := func() []v1alpha1.PlacementDecision { return h.clusterDecisions(v1alpha1.PlacementLabel, "web") }
-	h.eventually("the Placement is decided", func() bool { return slices.Equal(clustersIn(namespaced()), []string{"b"}) })
+	h.Holds("the Placement is decided", func() bool { return slices.Equal(clustersIn(namespaced()), []string{"b"}) })
 
 	running.stop()
 	before := versions(slices.Concat(h.clusterDecisions(v1alpha1.ClusterPlacementLabel, "web"), namespaced()))
@@ -126,8 +126,8 @@ func testClusterPlacementSameNames(t *testing.T) {
 	require.Equal(t, before,
 		versions(slices.Concat(h.clusterDecisions(v1alpha1.ClusterPlacementLabel, "web"), namespaced())))
 
-	require.NoError(t, h.client.Delete(t.Context(), other))
-	h.eventually("the decisions are deleted", func() bool { return len(namespaced()) == 0 })
+	require.NoError(t, h.Client.Delete(t.Context(), other))
+	h.Holds("the decisions are deleted", func() bool { return len(namespaced()) == 0 })
 	quiet(t, running.transport.writes.Load)
 	require.Equal(t, []string{"a"}, clustersIn(h.clusterDecisions(v1alpha1.ClusterPlacementLabel, "web")))
 }
@@ -161,24 +161,24 @@ func TestClusterPlacement_Restored(t *testing.T) {
 	}{
 		{"owners", func(h *hub) {
 			for _, d := range h.clusterDecisions(v1alpha1.ClusterPlacementLabel, "web") {
-				require.NoError(h.t, h.client.Delete(h.t.Context(), &d))
+				require.NoError(h.T, h.Client.Delete(h.T.Context(), &d))
 				d.ObjectMeta = metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name, Labels: d.Labels}
-				require.NoError(h.t, h.client.Create(h.t.Context(), &d))
+				h.Create(&d)
 			}
 		}},
 		{"decisions", func(h *hub) {
 			for _, d := range h.clusterDecisions(v1alpha1.ClusterPlacementLabel, "web") {
-				require.NoError(h.t, h.client.Delete(h.t.Context(), &d))
+				require.NoError(h.T, h.Client.Delete(h.T.Context(), &d))
 			}
 		}},
 		{"namespace", func(h *hub) {
 			n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterScopeNamespace}}
-			require.NoError(h.t, h.client.Delete(h.t.Context(), n))
+			require.NoError(h.T, h.Client.Delete(h.T.Context(), n))
 			h.gone(n)
 		}},
 		{"placement", func(h *hub) {
-			require.NoError(h.t, h.client.Delete(h.t.Context(), h.clusterScoped("web")))
-			h.eventually("the decisions are deleted", func() bool {
+			require.NoError(h.T, h.Client.Delete(h.T.Context(), h.clusterScoped("web")))
+			h.Holds("the decisions are deleted", func() bool {
 				return len(h.clusterDecisions(v1alpha1.ClusterPlacementLabel, "web")) == 0
 			})
 			h.createClusterScoped("web", pick(1))
@@ -202,7 +202,7 @@ func testClusterPlacementRestored(t *testing.T, lose func(*hub)) {
 	lose(h)
 	s.set(cluster("a", "eu"), cluster("b", "eu", func(c *scheduler.Cluster) { c.Healthy = false }))
 	running = h.start(options, clusterScope)
-	h.eventually("the decision is complete", func() bool {
+	h.Holds("the decision is complete", func() bool {
 		all := h.clusterDecisions(v1alpha1.ClusterPlacementLabel, "web")
 		return len(all) == 1 && metav1.IsControlledBy(&all[0], h.clusterScoped("web"))
 	})
@@ -219,7 +219,7 @@ func testClusterPlacementTenancy(t *testing.T) {
 	p := h.createClusterScoped("web", v1alpha1.PlacementPolicy{})
 	forged := &v1alpha1.PlacementDecision{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: h.namespace, Name: "web-clusterdecision-0",
+			Namespace: h.Namespace, Name: "web-clusterdecision-0",
 			Labels: map[string]string{v1alpha1.ClusterPlacementLabel: "web", v1alpha1.DecisionIndexLabel: "0"},
 			OwnerReferences: []metav1.OwnerReference{
 				*metav1.NewControllerRef(p, v1alpha1.GroupVersion.WithKind("ClusterPlacement")),
@@ -227,7 +227,7 @@ func testClusterPlacementTenancy(t *testing.T) {
 		},
 		Decisions: []v1alpha1.ClusterDecision{{ClusterName: "lost"}},
 	}
-	require.NoError(t, h.client.Create(t.Context(), forged))
+	h.Create(forged)
 	s := newSource(cluster("eu-1", "eu"), cluster("us-1", "us"))
 	h.startTenants(placement.Options{Clusters: s})
 	h.create("own", v1alpha1.PlacementPolicy{})
@@ -257,25 +257,25 @@ func testClusterPlacementEviction(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "leave"},
 			Spec:       v1alpha1.PlacementEvictionSpec{ClusterPlacement: "web", Cluster: "a"},
 		}
-		require.NoError(t, h.client.Create(t.Context(), e))
+		h.Create(e)
 		return e
 	}
 	reason := func(e *v1alpha1.PlacementEviction) string {
-		require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(e), e))
+		require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(e), e))
 		if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionExecuted); c != nil {
 			return c.Reason
 		}
 		return ""
 	}
-	tenant := evict(h.namespace)
-	h.eventually("the eviction of the tenant is refused", func() bool {
+	tenant := evict(h.Namespace)
+	h.Holds("the eviction of the tenant is refused", func() bool {
 		return reason(tenant) == v1alpha1.ReasonPlacementNotFound
 	})
 	h.untilClusterScoped("web", "a", "b")
 	platform := evict(v1alpha1.ClusterScopeNamespace)
 	h.untilClusterScoped("web", "b")
-	h.eventually("the eviction is executed", func() bool { return reason(platform) == v1alpha1.ReasonEvicted })
-	require.NoError(t, h.client.Delete(t.Context(), platform))
+	h.Holds("the eviction is executed", func() bool { return reason(platform) == v1alpha1.ReasonEvicted })
+	require.NoError(t, h.Client.Delete(t.Context(), platform))
 	h.untilClusterScoped("web", "a", "b")
 }
 
@@ -289,7 +289,7 @@ func testClusterPlacementExplain(t *testing.T) {
 	h.createClusterScoped("web", pick(1))
 	h.untilClusterScoped("web", "b")
 	s.set(cluster("a", "eu"), cluster("c", "eu"))
-	diagnosis, err := placement.Explain(t.Context(), h.client, options, (*v1alpha1.Placement)(h.clusterScoped("web")))
+	diagnosis, err := placement.Explain(t.Context(), h.Client, options, (*v1alpha1.Placement)(h.clusterScoped("web")))
 	require.NoError(t, err)
 	require.Equal(t, types.NamespacedName{Name: "web"}.String(), diagnosis.Request)
 	for _, c := range diagnosis.Clusters {

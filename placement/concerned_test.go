@@ -57,10 +57,10 @@ func testDecisionsOnlyAffectedPlacements(t *testing.T) {
 	decider := newCounting(t)
 	r := h.start(placement.Options{Clusters: s, Decider: decider})
 	decisions := func() int64 { return int64(decider.total()) }
-	h.eventually("all placements are decided", func() bool { return decisions() >= 200 })
-	h.eventually("all placements have a status", func() bool {
+	h.Holds("all placements are decided", func() bool { return decisions() >= 200 })
+	h.Holds("all placements have a status", func() bool {
 		var list v1alpha1.PlacementList
-		require.NoError(t, h.client.List(t.Context(), &list, client.InNamespace(h.namespace)))
+		require.NoError(t, h.Client.List(t.Context(), &list, client.InNamespace(h.Namespace)))
 		return !slices.ContainsFunc(list.Items, func(p v1alpha1.Placement) bool { return len(p.Status.Conditions) == 0 })
 	})
 	quiet(t, decisions)
@@ -81,7 +81,7 @@ func testDecisionsOnlyAffectedPlacements(t *testing.T) {
 		t.Helper()
 		decider.takeCounts()
 		change()
-		h.eventually(reason, func() bool { return decider.total() >= len(want) })
+		h.Holds(reason, func() bool { return decider.total() >= len(want) })
 		quiet(t, decisions)
 		if diff := cmp.Diff(sorted(want), slices.Sorted(maps.Keys(decider.takeCounts())), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: decided again (-want +got):\n%s", reason, diff)
@@ -145,7 +145,7 @@ func testDecisionsConcurrentClusterChange(t *testing.T) {
 	decider.out <- struct{}{}
 	require.Equal(t, "b", decided())
 	decider.out <- struct{}{}
-	h.eventually("the placement is on b", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
+	h.Holds("the placement is on b", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
 }
 
 // pausedDecider is a Decider that reports its decision and waits for a signal before it returns.
@@ -241,19 +241,19 @@ func TestMemberClusters(t *testing.T) { testkit.Virtual(t, testMemberClusters) }
 
 func testMemberClusters(t *testing.T) {
 	h := newHub(t)
-	region := h.namespace // MemberClusters are in no namespace
+	region := h.Namespace // MemberClusters are in no namespace
 	member := func(name string) *membershipv1alpha1.MemberCluster {
 		m := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: region + "-" + name,
 			Labels: map[string]string{"region": region}}}
-		require.NoError(t, h.client.Create(t.Context(), m))
-		t.Cleanup(func() { require.NoError(t, h.client.Delete(context.Background(), m)) })
+		h.Create(m)
+		t.Cleanup(func() { require.NoError(t, h.Client.Delete(context.Background(), m)) })
 		before := m.DeepCopy()
 		for _, kind := range []string{membershipv1alpha1.ConditionJoined, membershipv1alpha1.ConditionHealthy} {
 			m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{
 				Type: kind, Status: metav1.ConditionTrue, Reason: "Test", LastTransitionTime: metav1.Now(),
 			})
 		}
-		require.NoError(t, h.client.Status().Patch(t.Context(), m, client.MergeFrom(before)))
+		require.NoError(t, h.Client.Status().Patch(t.Context(), m, client.MergeFrom(before)))
 		return m
 	}
 	a, b := member("a"), member("b")
@@ -268,7 +268,7 @@ func testMemberClusters(t *testing.T) {
 
 	before := a.DeepCopy()
 	a.Status.Resources.Available = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("7")}
-	require.NoError(t, h.client.Status().Patch(t.Context(), a, client.MergeFrom(before)))
+	require.NoError(t, h.Client.Status().Patch(t.Context(), a, client.MergeFrom(before)))
 	quiet(t, func() int64 { return int64(decider.total()) })
 	require.Empty(t, decider.takeCounts(), "a heartbeat must cause no decision")
 
@@ -276,7 +276,7 @@ func testMemberClusters(t *testing.T) {
 	now := metav1.Now()
 	a.Spec.Taints = []membershipv1alpha1.Taint{{Key: "membership.muster.dev/unreachable",
 		Effect: corev1.TaintEffectNoExecute, TimeAdded: &now}}
-	require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
+	require.NoError(t, h.Client.Patch(t.Context(), a, client.MergeFrom(before)))
 	quiet(t, func() int64 { return int64(decider.total()) })
 	require.Equal(t, map[string]int{"all": 1, "web": 1}, decider.takeCounts())
 	require.Equal(t, []string{a.Name}, h.chosen("web"), "a lost member is not left")
@@ -285,17 +285,17 @@ func testMemberClusters(t *testing.T) {
 	before = a.DeepCopy()
 	a.Spec.Taints = []membershipv1alpha1.Taint{{Key: "example.com/repair", Effect: corev1.TaintEffectNoExecute,
 		TimeAdded: &now}}
-	require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
-	h.eventually("a member with a user's taint is left", func() bool {
+	require.NoError(t, h.Client.Patch(t.Context(), a, client.MergeFrom(before)))
+	h.Holds("a member with a user's taint is left", func() bool {
 		return slices.Equal(h.chosen("web"), []string{b.Name}) && slices.Equal(h.chosen("all"), []string{b.Name})
 	})
-	diagnosis, err := placement.Explain(t.Context(), h.client, placement.Options{}, h.get("web"))
+	diagnosis, err := placement.Explain(t.Context(), h.Client, placement.Options{}, h.get("web"))
 	require.NoError(t, err)
 	require.Contains(t, diagnosis.String(), "1 has taint example.com/repair")
 	before = a.DeepCopy()
 	a.Spec.Taints = nil
-	require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
-	h.eventually("PickAll selects the member again", func() bool { return len(h.chosen("all")) == 2 })
+	require.NoError(t, h.Client.Patch(t.Context(), a, client.MergeFrom(before)))
+	h.Holds("PickAll selects the member again", func() bool { return len(h.chosen("all")) == 2 })
 	require.Equal(t, []string{b.Name}, h.chosen("web"), "PickN stays on the other member")
 
 	// Required APIs are compared with the APIs that members report.
@@ -304,7 +304,7 @@ func testMemberClusters(t *testing.T) {
 	h.scheduled(v1alpha1.ReasonScheduled, "widgets")
 	requireMessage := func(suffix string) {
 		t.Helper()
-		h.eventually(suffix, func() bool {
+		h.Holds(suffix, func() bool {
 			c := meta.FindStatusCondition(h.get("widgets").Status.Conditions, v1alpha1.ConditionScheduled)
 			return c != nil && strings.HasSuffix(c.Message, suffix)
 		})
@@ -313,7 +313,7 @@ func testMemberClusters(t *testing.T) {
 	serves := func(m *membershipv1alpha1.MemberCluster, kinds ...string) {
 		before := m.DeepCopy()
 		m.Status.APIs = []membershipv1alpha1.ServedAPIs{{GroupVersion: "example.com/v1", Kinds: kinds}}
-		require.NoError(t, h.client.Status().Patch(t.Context(), m, client.MergeFrom(before)))
+		require.NoError(t, h.Client.Status().Patch(t.Context(), m, client.MergeFrom(before)))
 	}
 	serves(a, "Gadget")
 	requireMessage("; 1 of them does not report its APIs")

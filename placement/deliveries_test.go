@@ -43,9 +43,9 @@ func (d *delivered) fail(err error) {
 }
 
 func (h *hub) delete(name string) {
-	h.t.Helper()
-	require.NoError(h.t, h.client.Delete(h.t.Context(), h.get(name)))
-	h.eventually("the Placement and its decisions are deleted", func() bool {
+	h.T.Helper()
+	require.NoError(h.T, h.Client.Delete(h.T.Context(), h.get(name)))
+	h.Holds("the Placement and its decisions are deleted", func() bool {
 		return len(h.slices()) == 0
 	})
 }
@@ -88,14 +88,14 @@ func testDeliveriesCreatedAgain(t *testing.T) {
 		known := &delivered{clusters: map[string][]string{"web": test.delivered}}
 		running := h.start(placement.Options{Clusters: newSource(clusters...), Deliveries: known})
 		object := test.placement
-		object.Namespace, object.Name = h.namespace, "web"
-		require.NoError(t, h.client.Create(t.Context(), &object))
+		object.Namespace, object.Name = h.Namespace, "web"
+		h.Create(&object)
 		h.scheduled(v1alpha1.ReasonScheduled, "web")
 		got := h.chosen("web")
 		slices.Sort(got)
 		require.Equal(t, test.want, got, test.name)
 		h.change("web", func(p *v1alpha1.Placement) { p.Spec.Policy.Tolerations = []v1alpha1.Toleration{{Key: "again"}} })
-		h.eventually("the placement is decided again", func() bool {
+		h.Holds("the placement is decided again", func() bool {
 			p := h.get("web")
 			return p.Status.DecidedGeneration == p.Generation
 		})
@@ -138,10 +138,10 @@ func testDeliveriesDecisionsDeleted(t *testing.T) {
 	h.scheduled(v1alpha1.ReasonUnschedulable, "none")
 	running.stop()
 	for _, s := range h.slices() {
-		require.NoError(t, h.client.Delete(t.Context(), &s))
+		require.NoError(t, h.Client.Delete(t.Context(), &s))
 	}
 	h.start(options)
-	h.eventually("the decision is created again", func() bool { return len(h.slices()) == 1 })
+	h.Holds("the decision is created again", func() bool { return len(h.slices()) == 1 })
 	require.Equal(t, []string{"b"}, h.chosen("web"))
 	require.Equal(t, map[string]int{"web": 2, "none": 1}, known.calls)
 }

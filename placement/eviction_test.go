@@ -28,40 +28,40 @@ import (
 
 func (h *hub) evict(name, placement, cluster string,
 	changes ...func(*v1alpha1.PlacementEviction)) *v1alpha1.PlacementEviction {
-	h.t.Helper()
+	h.T.Helper()
 	e := &v1alpha1.PlacementEviction{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name},
 		Spec:       v1alpha1.PlacementEvictionSpec{Placement: placement, Cluster: cluster},
 	}
 	for _, f := range changes {
 		f(e)
 	}
-	require.NoError(h.t, h.client.Create(h.t.Context(), e))
+	h.Create(e)
 	return e
 }
 
 func (h *hub) eviction(name string) *v1alpha1.PlacementEviction {
-	h.t.Helper()
+	h.T.Helper()
 	e := &v1alpha1.PlacementEviction{}
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, e))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Namespace: h.Namespace, Name: name}, e))
 	return e
 }
 
 func (h *hub) evictionExists(name string) bool {
-	h.t.Helper()
-	err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, &v1alpha1.PlacementEviction{})
+	h.T.Helper()
+	err := h.Client.Get(h.T.Context(), client.ObjectKey{Namespace: h.Namespace, Name: name}, &v1alpha1.PlacementEviction{})
 	if apierrors.IsNotFound(err) {
 		return false
 	}
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	return true
 }
 
 // executed waits until the condition Executed of an eviction has this status and reason, and returns it.
 func (h *hub) executed(name string, status metav1.ConditionStatus, reason string) metav1.Condition {
-	h.t.Helper()
+	h.T.Helper()
 	var c metav1.Condition
-	h.eventually(fmt.Sprintf("%s has the status %s and the reason %s", name, status, reason), func() bool {
+	h.Holds(fmt.Sprintf("%s has the status %s and the reason %s", name, status, reason), func() bool {
 		found := meta.FindStatusCondition(h.eviction(name).Status.Conditions, v1alpha1.ConditionExecuted)
 		if found == nil {
 			return false
@@ -74,9 +74,9 @@ func (h *hub) executed(name string, status metav1.ConditionStatus, reason string
 
 // evictable creates a placement with a complete spec, and waits until it is decided.
 func (h *hub) evictable(name string, spec v1alpha1.PlacementSpec) {
-	h.t.Helper()
-	require.NoError(h.t, h.client.Create(h.t.Context(),
-		&v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Spec: spec}))
+	h.T.Helper()
+	require.NoError(h.T, h.Client.Create(h.T.Context(),
+		&v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name}, Spec: spec}))
 	h.scheduled(v1alpha1.ReasonScheduled, name)
 }
 
@@ -104,9 +104,9 @@ func testEviction(t *testing.T) {
 	require.Equal(t, "2 of 3 clusters chosen; 1 is evicted", h.condition("all").Message)
 	quiet(t, func() int64 { return int64(decider.total()) })
 	require.Equal(t, map[string]int{"few": 1, "all": 1}, decider.takeCounts(), "no other placement is decided again")
-	h.eventually("an Event reports the eviction", func() bool {
+	h.Holds("an Event reports the eviction", func() bool {
 		var list eventsv1.EventList
-		require.NoError(t, h.client.List(t.Context(), &list, client.InNamespace(h.namespace)))
+		require.NoError(t, h.Client.List(t.Context(), &list, client.InNamespace(h.Namespace)))
 		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
 			return e.Regarding.Name == "few-1" && e.Reason == v1alpha1.ReasonEvicted
 		})
@@ -118,18 +118,18 @@ func testEviction(t *testing.T) {
 	require.Equal(t, map[string]int{"other": 1}, decider.takeCounts(),
 		"a change of an evicted cluster must not cause a decision")
 	require.Equal(t, writes, r.transport.writes.Load())
-	diagnosis, err := placement.Explain(t.Context(), h.client, placement.Options{Clusters: s}, h.get("all"))
+	diagnosis, err := placement.Explain(t.Context(), h.Client, placement.Options{Clusters: s}, h.get("all"))
 	require.NoError(t, err)
 	require.Equal(t, "2 of 3 clusters chosen; 1 is evicted", diagnosis.String())
 
 	r.stop()
 	again := h.start(placement.Options{Clusters: s, Decider: decider})
-	h.eventually("all placements are decided", func() bool { return decider.total() >= 3 })
+	h.Holds("all placements are decided", func() bool { return decider.total() >= 3 })
 	quiet(t, func() int64 { return int64(decider.total()) })
 	require.Zero(t, again.transport.writes.Load(), "a restart writes nothing")
 
-	require.NoError(t, h.client.Delete(t.Context(), h.eviction("all-1")))
-	h.eventually("the placement returns to the cluster", func() bool { return slices.Contains(h.chosen("all"), left) })
+	require.NoError(t, h.Client.Delete(t.Context(), h.eviction("all-1")))
+	h.Holds("the placement returns to the cluster", func() bool { return slices.Contains(h.chosen("all"), left) })
 	require.NotContains(t, h.chosen("few"), left)
 }
 
@@ -169,7 +169,7 @@ func testEvictionWithinABudget(t *testing.T) {
 		}
 	}
 	h.executed("all-2", metav1.ConditionFalse, v1alpha1.ReasonBudgetExhausted)
-	require.NoError(t, h.client.Delete(t.Context(), h.eviction("all-0")))
+	require.NoError(t, h.Client.Delete(t.Context(), h.eviction("all-0")))
 	h.executed("all-2", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
 	require.Equal(t, []string{"eu-000", "eu-003", "eu-004"}, sorted(h.chosen("all")))
 }
@@ -264,17 +264,17 @@ func testEvictionWithFailover(t *testing.T) {
 	c := h.executed("a", metav1.ConditionFalse, v1alpha1.ReasonWaitsForReplacement)
 	require.Contains(t, c.Message, "No replacement for the cluster is available")
 	s.set(cluster("b", "eu"))
-	h.eventually("a replacement is chosen", func() bool { return len(h.chosen("web")) == 2 })
+	h.Holds("a replacement is chosen", func() bool { return len(h.chosen("web")) == 2 })
 	h.change("web", func(p *v1alpha1.Placement) { p.Spec.DecisionGroups = []v1alpha1.DecisionGroup{{Name: "all"}} })
-	h.eventually("the placement is decided again", func() bool { return h.get("web").Status.ObservedGeneration == 2 })
-	h.eventually("a replacement is chosen", func() bool { return len(h.chosen("web")) == 2 })
+	h.Holds("the placement is decided again", func() bool { return h.get("web").Status.ObservedGeneration == 2 })
+	h.Holds("a replacement is chosen", func() bool { return len(h.chosen("web")) == 2 })
 	h.executed("a", metav1.ConditionFalse, v1alpha1.ReasonWaitsForReplacement)
 	ready.set("b")
 	h.executed("a", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
 	require.Equal(t, []string{"b"}, h.chosen("web"))
 	s.set(cluster("a", "eu", func(c *scheduler.Cluster) { c.Labels["tier"] = "gold" }))
-	require.NoError(t, h.client.Delete(t.Context(), h.eviction("a")))
-	h.eventually("the placement returns to a", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
+	require.NoError(t, h.Client.Delete(t.Context(), h.eviction("a")))
+	h.Holds("the placement returns to a", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
 }
 
 // TestEviction_NothingToEvict checks the status of evictions that have nothing to evict, and the deletion of an
@@ -319,9 +319,9 @@ func testEvictionNothingToEvict(t *testing.T) {
 	clock.Step(59 * time.Second)
 	require.True(t, h.evictionExists("brief"))
 	clock.Step(2 * time.Second)
-	h.eventually("the eviction is deleted", func() bool { return !h.evictionExists("brief") })
-	h.eventually("the placement is on the cluster again", func() bool { return len(h.chosen("brief")) == 2 })
-	require.NoError(t, h.client.Delete(t.Context(), h.get("late")))
+	h.Holds("the eviction is deleted", func() bool { return !h.evictionExists("brief") })
+	h.Holds("the placement is on the cluster again", func() bool { return len(h.chosen("brief")) == 2 })
+	require.NoError(t, h.Client.Delete(t.Context(), h.get("late")))
 	synctest.Wait() // until the controller has observed the deletion
 	h.evict("after", "late", "eu-001")
 	h.executed("after", metav1.ConditionFalse, v1alpha1.ReasonPlacementNotFound)

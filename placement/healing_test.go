@@ -44,7 +44,7 @@ func TestCrash(t *testing.T) {
 						h.create(name, policy)
 					}
 					first := h.start(placement.Options{Clusters: s}, crashAfter(k, executed))
-					h.eventually("the process crashes", func() bool {
+					h.Holds("the process crashes", func() bool {
 						return first.transport.writes.Load() > k || h.condition("all").Reason != "" && h.condition("few").Reason != ""
 					})
 					first.stop()
@@ -53,7 +53,7 @@ func TestCrash(t *testing.T) {
 					check(t, h)
 					for _, slice := range before {
 						now := &v1alpha1.PlacementDecision{}
-						require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(&slice), now))
+						require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(&slice), now))
 						if diff := cmp.Diff(slice.Decisions, now.Decisions); diff != "" {
 							t.Errorf("%s was changed (-before +after):\n%s", slice.Name, diff)
 						}
@@ -86,7 +86,7 @@ func testDecisionsChangesAreReverted(t *testing.T) {
 	require.Contains(t, want, "all-decision-1")
 	requireReverted := func(change string) {
 		t.Helper()
-		h.eventually(change, func() bool {
+		h.Holds(change, func() bool {
 			items := h.slices()
 			return len(items) == len(want) && !slices.ContainsFunc(items, func(item v1alpha1.PlacementDecision) bool {
 				return !slices.Equal(item.Decisions, want[item.Name]) || item.Labels[v1alpha1.PlacementLabel] == "" ||
@@ -101,27 +101,27 @@ func testDecisionsChangesAreReverted(t *testing.T) {
 	} {
 		for decision := range want {
 			object := &v1alpha1.PlacementDecision{}
-			require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: decision}, object))
+			require.NoError(t, h.Client.Get(t.Context(), client.ObjectKey{Namespace: h.Namespace, Name: decision}, object))
 			before := object.DeepCopy()
 			change(object)
-			require.NoError(t, h.client.Patch(t.Context(), object, client.MergeFrom(before)))
+			require.NoError(t, h.Client.Patch(t.Context(), object, client.MergeFrom(before)))
 		}
 		requireReverted(name)
 	}
 	// This change affects no placement.
 	s.set(cluster("eu-000", "eu", func(c *scheduler.Cluster) { c.Available = corev1.ResourceList{} }))
 	for name := range want {
-		require.NoError(t, h.client.Delete(t.Context(),
-			&v1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}))
-		h.eventually("the decision is created again", func() bool { return len(h.slices()) == len(want) })
+		require.NoError(t, h.Client.Delete(t.Context(),
+			&v1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name}}))
+		h.Holds("the decision is created again", func() bool { return len(h.slices()) == len(want) })
 	}
 	requireReverted("deletion")
 	owner := metav1.GetControllerOf(&h.slices()[0])
 	orphan := &v1alpha1.PlacementDecision{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "copy", OwnerReferences: []metav1.OwnerReference{*owner}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "copy", OwnerReferences: []metav1.OwnerReference{*owner}},
 		Decisions:  []v1alpha1.ClusterDecision{{ClusterName: "nowhere"}},
 	}
-	require.NoError(t, h.client.Create(t.Context(), orphan))
+	h.Create(orphan)
 	requireReverted("a copy of another client")
 }
 
@@ -135,20 +135,20 @@ func testDecisionsNameIsTaken(t *testing.T) {
 	first := h.start(placement.Options{Clusters: s})
 	h.scheduled(v1alpha1.ReasonScheduled, "web")
 	first.stop() // so that the controller does not observe the change
-	require.NoError(t, h.client.Delete(t.Context(), old))
+	require.NoError(t, h.Client.Delete(t.Context(), old))
 	h.create("web", pick(2))
 	others := &v1alpha1.PlacementDecision{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "taken-decision-0"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "taken-decision-0"},
 		Decisions:  []v1alpha1.ClusterDecision{{ClusterName: "mine"}},
 	}
-	require.NoError(t, h.client.Create(t.Context(), others))
+	h.Create(others)
 	h.create("taken", pick(1))
 	h.start(placement.Options{Clusters: s})
 	h.scheduled(v1alpha1.ReasonScheduled, "web")
-	h.eventually("web has two clusters", func() bool { return len(h.chosen("web")) == 2 })
+	h.Holds("web has two clusters", func() bool { return len(h.chosen("web")) == 2 })
 	h.scheduled(v1alpha1.ReasonDecideFailed, "taken")
 	require.Contains(t, h.condition("taken").Message, "does not belong to the placement")
-	require.NoError(t, h.client.Delete(t.Context(), others))
+	require.NoError(t, h.Client.Delete(t.Context(), others))
 	h.scheduled(v1alpha1.ReasonScheduled, "taken")
 }
 
@@ -162,20 +162,20 @@ func testPlacementCreatedAgain(t *testing.T) {
 	for _, want := range []string{"b", "a"} {
 		p := h.create("web", pick(1))
 		h.scheduled(v1alpha1.ReasonScheduled, "web")
-		h.eventually("the placement has its own decision", func() bool {
+		h.Holds("the placement has its own decision", func() bool {
 			items := h.slices()
 			return len(items) == 1 && metav1.IsControlledBy(&items[0], p) && items[0].Decisions[0].ClusterName == want
 		})
 		s.set(cluster("a", "eu"))
 		require.Equal(t, []string{want}, h.chosen("web"))
-		require.NoError(t, h.client.Delete(t.Context(), p))
+		require.NoError(t, h.Client.Delete(t.Context(), p))
 	}
 }
 
 // TestLaggingCache checks that a lagging cache causes neither a second write nor a write of an earlier state.
 func TestLaggingCache(t *testing.T) {
 	h, s := newHubOnPlane(t), newSource(many(3, "eu")...)
-	proxy, err := localplane.NewProxy(strings.TrimPrefix(h.config.Host, "https://"))
+	proxy, err := localplane.NewProxy(strings.TrimPrefix(h.Config.Host, "https://"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
 	laggingCache := func(s *setup) { s.options.NewCache = cacheOver(proxy.Config(s.config)) }
@@ -188,11 +188,11 @@ func TestLaggingCache(t *testing.T) {
 	for i := range 5 {
 		former := h.chosen("web")[0]
 		s.set(cluster(former, "eu", func(c *scheduler.Cluster) { c.Leaving = true }))
-		h.eventually("the placement moves", func() bool { return !slices.Contains(h.chosen("web"), former) })
+		h.Holds("the placement moves", func() bool { return !slices.Contains(h.chosen("web"), former) })
 		s.set(cluster(former, "eu"))
 		require.Len(t, h.slices(), 1)
 		// The slice is written each time, and the status only the first time, because its message then changes.
-		h.eventually("nothing else is written", func() bool { return r.transport.writes.Load() == int64(4+i) })
+		h.Holds("nothing else is written", func() bool { return r.transport.writes.Load() == int64(4+i) })
 	}
 	moved := versions(h.slices())
 	proxy.Heal()

@@ -26,11 +26,11 @@ import (
 
 // restricted returns the configuration of a user with exactly the permissions in the folder rbac.
 func (h *hub) restricted() *rest.Config {
-	h.t.Helper()
-	role := mustertest.ClusterRole(h.t, "rbac/role.yaml")
-	role.Name = h.namespace
-	require.NoError(h.t, mustertest.Grant(h.t.Context(), h.client, h.namespace, role))
-	return plane.ForTest(h.t).User(h.namespace)
+	h.T.Helper()
+	role := mustertest.ClusterRole(h.T, "rbac/role.yaml")
+	role.Name = h.Namespace
+	require.NoError(h.T, mustertest.Grant(h.T.Context(), h.Client, h.Namespace, role))
+	return plane.ForTest(h.T).User(h.Namespace)
 }
 
 // TestPermissions checks that the role in the folder rbac allows all requests of the controller, and no others.
@@ -43,9 +43,9 @@ func TestPermissions(t *testing.T) {
 	}
 	first := h.start(placement.Options{Clusters: s}, restricted)
 	h.scheduled(v1alpha1.ReasonScheduled, "web")
-	h.eventually("the controller creates Events", func() bool {
+	h.Holds("the controller creates Events", func() bool {
 		var list eventsv1.EventList
-		require.NoError(t, h.client.List(t.Context(), &list, client.InNamespace(h.namespace)))
+		require.NoError(t, h.Client.List(t.Context(), &list, client.InNamespace(h.Namespace)))
 		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
 			return e.Regarding.Name == "web" && e.Reason == v1alpha1.ReasonScheduled && e.Note == "101 of 101 clusters chosen"
 		})
@@ -53,26 +53,26 @@ func TestPermissions(t *testing.T) {
 	h.evict("gone-soon", "web", "nowhere", func(e *v1alpha1.PlacementEviction) {
 		e.Spec.TTLSecondsAfterExecution = new(int32(0))
 	})
-	h.eventually("the controller executes and deletes evictions", func() bool { return !h.evictionExists("gone-soon") })
+	h.Holds("the controller executes and deletes evictions", func() bool { return !h.evictionExists("gone-soon") })
 	s.remove("eu-000")
-	h.eventually("the controller updates decisions", func() bool { return !slices.Contains(h.chosen("web"), "eu-000") })
+	h.Holds("the controller updates decisions", func() bool { return !slices.Contains(h.chosen("web"), "eu-000") })
 	s.remove("eu-100")
-	h.eventually("the controller deletes decisions", func() bool { return len(h.slices()) == 1 })
+	h.Holds("the controller deletes decisions", func() bool { return len(h.slices()) == 1 })
 	first.stop()
-	require.NoError(t, h.client.Delete(t.Context(), old))
+	require.NoError(t, h.Client.Delete(t.Context(), old))
 	h.create("web", pick(1))
 	h.start(placement.Options{}, restricted) // this manager also watches MemberClusters
 	h.scheduled(v1alpha1.ReasonUnschedulable, "web")
 
 	c := mustertest.Client(t, config, scheme)
-	in := metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}
+	in := metav1.ObjectMeta{Namespace: h.Namespace, Name: "web"}
 	for request, err := range map[string]error{
 		"create placements": c.Create(t.Context(), &v1alpha1.Placement{ObjectMeta: in}),
 		"change placements": c.Patch(t.Context(), &v1alpha1.Placement{ObjectMeta: in},
 			client.RawPatch("application/merge-patch+json", []byte("{}"))),
 		"delete placements": c.Delete(t.Context(), &v1alpha1.Placement{ObjectMeta: in}),
 		"delete all decisions": c.DeleteAllOf(t.Context(), &v1alpha1.PlacementDecision{},
-			client.InNamespace(h.namespace)),
+			client.InNamespace(h.Namespace)),
 		"create evictions": c.Create(t.Context(), &v1alpha1.PlacementEviction{ObjectMeta: in,
 			Spec: v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "a"}}),
 		"change evictions": c.Patch(t.Context(), &v1alpha1.PlacementEviction{ObjectMeta: in},
@@ -96,7 +96,7 @@ func testTwoManagers(t *testing.T) {
 	elected := func(s *setup) {
 		o := s.options
 		o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace, o.LeaderElectionReleaseOnCancel = true, "placement",
-			h.namespace, true
+			h.Namespace, true
 		o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = new(4*time.Second), new(3*time.Second), new(200*time.Millisecond)
 	}
 	deciders, managers := []*countingDecider{newCounting(t), newCounting(t)}, []*running(nil)
@@ -111,12 +111,12 @@ func testTwoManagers(t *testing.T) {
 	require.Zero(t, deciders[other].total())
 	before := versions(h.slices())
 	managers[leader].stop()
-	h.eventually("the other manager decides", func() bool { return deciders[other].total() > 0 })
+	h.Holds("the other manager decides", func() bool { return deciders[other].total() > 0 })
 	quiet(t, func() int64 { return int64(deciders[other].total()) })
 	require.Equal(t, before, versions(h.slices()))
 	require.Zero(t, managers[other].transport.writes.Load())
 	s.remove(h.chosen("web")[0])
-	h.eventually("the placement leaves the removed cluster", func() bool {
+	h.Holds("the placement leaves the removed cluster", func() bool {
 		return slices.Equal(sorted(h.chosen("web")), []string{"eu-001", "eu-002"})
 	})
 }
@@ -143,19 +143,19 @@ func TestEvictionRateSurvivesRestarts(t *testing.T) {
 						return 2 - len(slices.DeleteFunc(h.chosen("web"), func(name string) bool { return !slices.Contains(lost, name) }))
 					}
 					second := h.start(placement.Options{Clusters: s, Clock: clock}, crashAfter(k, executed))
-					h.eventually("the process crashes", func() bool { return second.transport.writes.Load() > k || left() == 1 })
+					h.Holds("the process crashes", func() bool { return second.transport.writes.Load() > k || left() == 1 })
 					second.stop()
 					decider := newCounting(t)
 					h.start(placement.Options{Clusters: s, Clock: clock, Decider: decider})
-					h.eventually("the placement is decided again", func() bool { return decider.total() > 0 })
-					h.eventually("the eviction is recorded", func() bool { return len(h.get("web").Status.RecentEvictions) == 1 })
+					h.Holds("the placement is decided again", func() bool { return decider.total() > 0 })
+					h.Holds("the eviction is recorded", func() bool { return len(h.get("web").Status.RecentEvictions) == 1 })
 					quiet(t, func() int64 { return int64(decider.total()) })
 					require.LessOrEqual(t, left(), 1)
 					require.EqualValues(t, 1, h.get("web").Status.RecentEvictions[0].Count)
 					clock.Step(3602 * time.Second)
-					h.eventually("one cluster is left", func() bool { return left() >= 1 })
+					h.Holds("one cluster is left", func() bool { return left() >= 1 })
 					clock.Step(3602 * time.Second)
-					h.eventually("the other cluster is left", func() bool { return left() == 2 })
+					h.Holds("the other cluster is left", func() bool { return left() == 2 })
 				})
 			})
 		}

@@ -56,7 +56,7 @@ func testMetrics(t *testing.T) {
 	h.executed("waits", metav1.ConditionFalse, v1alpha1.ReasonBudgetExhausted)
 	h.evict("early", "nowhere", "eu-000")
 	h.executed("early", metav1.ConditionFalse, v1alpha1.ReasonPlacementNotFound)
-	h.eventually("both evictions wait", func() bool {
+	h.Holds("both evictions wait", func() bool {
 		waiting := measured(t, "muster_placement_evictions_waiting")
 		return waiting[v1alpha1.ReasonBudgetExhausted] == 1 && waiting[v1alpha1.ReasonPlacementNotFound] == 1
 	})
@@ -67,7 +67,7 @@ func testMetrics(t *testing.T) {
 	h.evictable("fails", v1alpha1.PlacementSpec{Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{}})
 	left := h.chosen("fails")[0]
 	s.set(tainted(left))
-	h.eventually("the placement has moved", func() bool {
+	h.Holds("the placement has moved", func() bool {
 		return !slices.Contains(h.chosen("fails"), left) && len(h.chosen("fails")) == 1
 	})
 	quiet(t, func() int64 { return int64(decider.total()) })
@@ -91,10 +91,10 @@ func testMetrics(t *testing.T) {
 		"muster_placement_queue")
 	require.NoError(t, err)
 	require.Empty(t, problems)
-	require.NoError(t, h.client.Delete(t.Context(),
-		&v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "more"}},
+	require.NoError(t, h.Client.Delete(t.Context(),
+		&v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "more"}},
 		client.GracePeriodSeconds(0)))
-	h.eventually("the placement is removed from the queue", func() bool {
+	h.Holds("the placement is removed from the queue", func() bool {
 		return measured(t, "muster_placement_queue")["unschedulable"] == 0
 	})
 	r.stop()

@@ -42,16 +42,16 @@ func testPlacementFollowsChanges(t *testing.T) {
 	require.Equal(t, []int32{3, 3, 3}, []int32{status.DesiredClusters, status.SelectedClusters, status.ReadyClusters})
 
 	s.set(cluster(web[1], "eu", func(c *scheduler.Cluster) { c.Healthy = false }))
-	h.eventually("one is not ready", func() bool { return h.get("web").Status.ReadyClusters == 2 })
+	h.Holds("one is not ready", func() bool { return h.get("web").Status.ReadyClusters == 2 })
 	require.Equal(t, web, h.chosen("web"), "an unhealthy cluster without a taint stays")
 
 	s.remove(web[1])
-	h.eventually("a cluster is replaced", func() bool {
+	h.Holds("a cluster is replaced", func() bool {
 		now := h.chosen("web")
 		return len(now) == 3 && !slices.Contains(now, web[1]) && slices.Contains(now, web[0]) && slices.Contains(now, web[2])
 	})
 	s.set(cluster("asia-1", "asia"))
-	h.eventually("PickAll selects the new cluster", func() bool { return slices.Contains(h.chosen("all"), "asia-1") })
+	h.Holds("PickAll selects the new cluster", func() bool { return slices.Contains(h.chosen("all"), "asia-1") })
 
 	h.change("web", func(p *v1alpha1.Placement) { p.Spec.Policy = inRegion(pick(2), "us") })
 	h.scheduled(v1alpha1.ReasonUnschedulable, "web")
@@ -82,7 +82,7 @@ func testRestart(t *testing.T) {
 
 	decider := newCounting(t)
 	second := h.start(placement.Options{Clusters: s, Decider: decider})
-	h.eventually("all placements are decided", func() bool { return decider.total() >= 3 })
+	h.Holds("all placements are decided", func() bool { return decider.total() >= 3 })
 	quiet(t, func() int64 { return int64(decider.total()) })
 	require.Zero(t, second.transport.writes.Load())
 	require.Equal(t, versions(before), versions(h.slices()))
@@ -105,7 +105,7 @@ func testReschedule(t *testing.T) {
 		h.change("web", func(p *v1alpha1.Placement) {
 			p.Annotations = map[string]string{v1alpha1.RescheduleAnnotation: value}
 		})
-		h.eventually("the rescheduling is recorded", func() bool { return h.get("web").Status.Rescheduled == value })
+		h.Holds("the rescheduling is recorded", func() bool { return h.get("web").Status.Rescheduled == value })
 		require.Equal(t, []string{"b"}, h.chosen("web"), "a is not better than b, which has only this placement")
 	}
 	busy := func(clusters ...string) v1alpha1.PlacementPolicy {
@@ -119,16 +119,16 @@ func testReschedule(t *testing.T) {
 		})
 	}
 	reschedule("1")
-	h.eventually("the placement moves", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
-	h.eventually("the rescheduling is recorded", func() bool { return h.get("web").Status.Rescheduled == "1" })
+	h.Holds("the placement moves", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
+	h.Holds("the rescheduling is recorded", func() bool { return h.get("web").Status.Rescheduled == "1" })
 	s.set(cluster("0", "eu"))
 	h.change("busy", func(p *v1alpha1.Placement) { p.Spec.Policy = busy("a", "b", "c") })
 	h.scheduled(v1alpha1.ReasonScheduled, "busy")
 	h.change("web", func(p *v1alpha1.Placement) { p.Spec.DecisionGroups = []v1alpha1.DecisionGroup{{Name: "all"}} })
-	h.eventually("the placement is decided again", func() bool { return h.get("web").Status.ObservedGeneration == 2 })
+	h.Holds("the placement is decided again", func() bool { return h.get("web").Status.ObservedGeneration == 2 })
 	require.Equal(t, []string{"a"}, h.chosen("web"), "the annotation applies once")
 	h.change("web", func(p *v1alpha1.Placement) { p.Annotations = nil })
-	h.eventually("the rescheduling is recorded", func() bool { return h.get("web").Status.Rescheduled == "" })
+	h.Holds("the rescheduling is recorded", func() bool { return h.get("web").Status.Rescheduled == "" })
 	require.Equal(t, []string{"a"}, h.chosen("web"), "removing the annotation must not move the placement")
 	h.change("web", func(p *v1alpha1.Placement) {
 		p.Spec.Policy = inRegion(pick(1), "x y") // an invalid label value
@@ -139,7 +139,7 @@ func testReschedule(t *testing.T) {
 	require.Equal(t, []string{"a"}, h.chosen("web"), "an invalid policy must not remove clusters")
 	require.EqualValues(t, 1, h.get("web").Status.ReadyClusters)
 	h.change("web", func(p *v1alpha1.Placement) { p.Spec.Policy = pick(1) })
-	h.eventually("the placement is rescheduled with the valid policy", func() bool {
+	h.Holds("the placement is rescheduled with the valid policy", func() bool {
 		return slices.Equal(h.chosen("web"), []string{"0"})
 	})
 }
@@ -161,21 +161,21 @@ func testDecisionGroupsParts(t *testing.T) {
 		return out
 	}
 	r := h.start(placement.Options{Clusters: s})
-	h.eventually("the third cluster is in the second part", func() bool {
+	h.Holds("the third cluster is in the second part", func() bool {
 		return maps.Equal(parts(), map[string]int32{"a": 0, "b": 0, "c": 1})
 	})
 	r.stop()
 	h.start(placement.Options{Clusters: s})
 	s.set(cluster("b", "eu", func(c *scheduler.Cluster) { c.Leaving = true }))
-	h.eventually("the placement leaves the cluster", func() bool {
+	h.Holds("the placement leaves the cluster", func() bool {
 		return maps.Equal(parts(), map[string]int32{"a": 0, "c": 1})
 	})
 	s.set(cluster("0", "eu"))
-	h.eventually("the new cluster fills the first part, and the others keep their parts", func() bool {
+	h.Holds("the new cluster fills the first part, and the others keep their parts", func() bool {
 		return maps.Equal(parts(), map[string]int32{"0": 0, "a": 0, "c": 1})
 	})
 	h.change("web", func(p *v1alpha1.Placement) { p.Spec.ClustersPerDecisionGroup = nil })
-	h.eventually("the group is not divided any more", func() bool {
+	h.Holds("the group is not divided any more", func() bool {
 		return maps.Equal(parts(), map[string]int32{"0": 0, "a": 0, "c": 0})
 	})
 }
@@ -200,12 +200,12 @@ func testTolerationSeconds(t *testing.T) {
 		c.Healthy = false
 		c.Taints = []corev1.Taint{{Key: "lost", Effect: corev1.TaintEffectNoExecute, TimeAdded: new(metav1.NewTime(added))}}
 	}))
-	h.eventually("the placement without a toleration moves", func() bool {
+	h.Holds("the placement without a toleration moves", func() bool {
 		return slices.Equal(h.chosen("hasty"), []string{"b"})
 	})
 	require.Equal(t, []string{"a"}, h.chosen("patient"))
 	clock.Step(3 * time.Second) // the time in a Kubernetes object has whole seconds
-	h.eventually("the placement moves when the toleration ends", func() bool {
+	h.Holds("the placement moves when the toleration ends", func() bool {
 		return slices.Equal(h.chosen("patient"), []string{"b"})
 	})
 }
@@ -236,14 +236,14 @@ func testTolerationSecondsTaintWithoutTime(t *testing.T) {
 		}))
 	}
 	tainted()
-	h.eventually("the placement without a toleration moves", func() bool {
+	h.Holds("the placement without a toleration moves", func() bool {
 		return slices.Equal(h.chosen("hasty"), []string{"b"})
 	})
 	clock.Step(40 * time.Second)
 	tainted("changed")
 	require.Equal(t, []string{"a"}, h.chosen("patient"))
 	clock.Step(21 * time.Second)
-	h.eventually("another change of the cluster does not restart the toleration", func() bool {
+	h.Holds("another change of the cluster does not restart the toleration", func() bool {
 		return slices.Equal(h.chosen("patient"), []string{"b"})
 	})
 }
@@ -255,11 +255,11 @@ func TestFailover(t *testing.T) { testkit.Virtual(t, testFailover) }
 func testFailover(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "us"))
 	var ready atomic.Bool
-	web := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "web"},
+	web := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "web"},
 		Spec: v1alpha1.PlacementSpec{
 			Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{Recovery: v1alpha1.Return, MaxEvictions: new(int32(10))},
 		}}
-	require.NoError(t, h.client.Create(t.Context(), web))
+	h.Create(web)
 	h.start(placement.Options{Clusters: s, Ready: placement.ReadyFunc(func(p types.NamespacedName, cluster string) bool {
 		return p.Name == "web" && (cluster == "a" || ready.Load())
 	})})
@@ -268,15 +268,15 @@ func testFailover(t *testing.T) {
 	s.set(cluster("a", "eu", func(c *scheduler.Cluster) {
 		c.Taints = []corev1.Taint{{Key: "away", Effect: corev1.TaintEffectNoExecute}}
 	}))
-	h.eventually("both clusters are published", func() bool { return len(h.chosen("web")) == 2 })
+	h.Holds("both clusters are published", func() bool { return len(h.chosen("web")) == 2 })
 	require.Equal(t, []v1alpha1.ClusterDecision{
 		{ClusterName: "a", Reason: failover.WaitsForReplacement}, {ClusterName: "b", Reason: v1alpha1.ReasonScheduled,
 			Replaces: "a"},
 	}, h.slices()[0].Decisions)
 	ready.Store(true)
-	h.eventually("a is left when b is ready", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
+	h.Holds("a is left when b is ready", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
 	s.set(cluster("a", "eu"))
-	h.eventually("the placement returns to a", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
+	h.Holds("the placement returns to a", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
 }
 
 // TestFailover_FailedPolicyChange checks that a change of the policy takes effect immediately and is not treated as
@@ -287,8 +287,8 @@ func TestFailover_FailedPolicyChange(t *testing.T) {
 
 func testFailoverFailedPolicyChange(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "us"))
-	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.Placement{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "error"},
+	require.NoError(t, h.Client.Create(t.Context(), &v1alpha1.Placement{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "error"},
 		Spec:       v1alpha1.PlacementSpec{Policy: inRegion(pick(1), "eu"), Failover: &v1alpha1.FailoverPolicy{}},
 	}))
 	decider := &failingDecider{Decider: newCounting(t)}

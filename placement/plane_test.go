@@ -32,12 +32,7 @@ var plane = localplane.Shared{Options: localplane.Options{
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 // hub is a namespace of an API server.
-type hub struct {
-	t         testing.TB
-	client    client.Client
-	config    *rest.Config
-	namespace string
-}
+type hub struct{ *testkit.Hub }
 
 var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme)
 
@@ -45,17 +40,14 @@ var installs = []func(context.Context, client.Client) error{crds.Install, member
 
 // newHub returns a namespace of an in-memory API server that no other test uses.
 func newHub(t testing.TB) *hub {
-	config := testkit.Memory(t, scheme, installs...).Admin()
-	c := mustertest.Client(t, config, scheme)
-	return &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c)}
+	t.Helper()
+	return &hub{testkit.NewMemoryHub(t, scheme, installs...)}
 }
 
 // newHubOnPlane returns a namespace of the shared control plane, for tests that depend on the behavior of Kubernetes.
 func newHubOnPlane(t testing.TB) *hub {
-	config := plane.ForTest(t).Config()
-	config.QPS, config.Burst = 1000, 1000
-	c := mustertest.Client(t, config, scheme)
-	return &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c)}
+	t.Helper()
+	return &hub{testkit.NewHub(t, plane.ForTest(t).Config(), scheme)}
 }
 
 // running is a manager with the controller.
@@ -73,17 +65,17 @@ type setup struct {
 
 // start runs a manager whose cache contains only the namespace. The manager stops at the end of the test at the latest.
 func (h *hub) start(o placement.Options, change ...func(*setup)) *running {
-	h.t.Helper()
-	config := rest.CopyConfig(h.config)
+	h.T.Helper()
+	config := rest.CopyConfig(h.Config)
 	r := &running{transport: &transport{}}
 	options := manager.Options{
-		Scheme: scheme, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{h.namespace: {}}},
+		Scheme: scheme, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{h.Namespace: {}}},
 	}
 	for _, f := range change {
 		f(&setup{config, &options, r.transport})
 	}
 	config.Wrap(r.transport.wrap)
-	r.stop = mustertest.StartManager(h.t, config, options, func(mgr manager.Manager) error {
+	r.stop = mustertest.StartManager(h.T, config, options, func(mgr manager.Manager) error {
 		return placement.SetupWithManager(mgr, o)
 	})
 	return r
@@ -91,12 +83,12 @@ func (h *hub) start(o placement.Options, change ...func(*setup)) *running {
 
 func (h *hub) create(name string, policy v1alpha1.PlacementPolicy,
 	groups ...v1alpha1.DecisionGroup) *v1alpha1.Placement {
-	h.t.Helper()
+	h.T.Helper()
 	p := &v1alpha1.Placement{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Spec: v1alpha1.PlacementSpec{Policy: policy,
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name}, Spec: v1alpha1.PlacementSpec{Policy: policy,
 			DecisionGroups: groups},
 	}
-	require.NoError(h.t, h.client.Create(h.t.Context(), p))
+	h.Create(p)
 	return p
 }
 
@@ -113,15 +105,15 @@ func inRegion(policy v1alpha1.PlacementPolicy, region string) v1alpha1.Placement
 
 // slices returns the PlacementDecisions of the namespace.
 func (h *hub) slices() []v1alpha1.PlacementDecision {
-	h.t.Helper()
+	h.T.Helper()
 	var list v1alpha1.PlacementDecisionList
-	require.NoError(h.t, h.client.List(h.t.Context(), &list, client.InNamespace(h.namespace)))
+	require.NoError(h.T, h.Client.List(h.T.Context(), &list, client.InNamespace(h.Namespace)))
 	return list.Items
 }
 
 // chosen returns the clusters of a placement, in the order of its slices.
 func (h *hub) chosen(name string) []string {
-	h.t.Helper()
+	h.T.Helper()
 	var clusters []string
 	for _, slice := range h.slices() {
 		if owner := metav1.GetControllerOf(&slice); owner != nil && owner.Name == name {
@@ -134,22 +126,22 @@ func (h *hub) chosen(name string) []string {
 }
 
 func (h *hub) get(name string) *v1alpha1.Placement {
-	h.t.Helper()
+	h.T.Helper()
 	p := &v1alpha1.Placement{}
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, p))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Namespace: h.Namespace, Name: name}, p))
 	return p
 }
 
 func (h *hub) change(name string, change func(*v1alpha1.Placement)) {
-	h.t.Helper()
-	mustertest.Change(h.t, h.client, &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace,
+	h.T.Helper()
+	mustertest.Change(h.T, h.Client, &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace,
 		Name: name}}, change)
 }
 
 // condition returns the condition Scheduled of a placement. Empty: the condition does not exist, or is not about the
 // current generation.
 func (h *hub) condition(name string) metav1.Condition {
-	h.t.Helper()
+	h.T.Helper()
 	p := h.get(name)
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionScheduled); c != nil &&
 		c.ObservedGeneration == p.Generation {
@@ -158,16 +150,11 @@ func (h *hub) condition(name string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-func (h *hub) eventually(description string, condition func() bool) {
-	h.t.Helper()
-	mustertest.Holds(h.t, time.Minute, description, condition)
-}
-
 // scheduled waits until a placement has been decided with this reason.
 func (h *hub) scheduled(reason string, placements ...string) {
-	h.t.Helper()
+	h.T.Helper()
 	for _, name := range placements {
-		h.eventually(name+" has the reason "+reason, func() bool { return h.condition(name).Reason == reason })
+		h.Holds(name+" has the reason "+reason, func() bool { return h.condition(name).Reason == reason })
 	}
 }
 

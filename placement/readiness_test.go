@@ -67,18 +67,18 @@ func testReadinessNotifies(t *testing.T) {
 		return decider.takeCounts()
 	}
 	observed()
-	web, other := types.NamespacedName{Namespace: h.namespace, Name: "web"}, types.NamespacedName{Namespace: h.namespace,
+	web, other := types.NamespacedName{Namespace: h.Namespace, Name: "web"}, types.NamespacedName{Namespace: h.Namespace,
 		Name: "other"}
 	for range 100 {
 		ready.changed(web)
-		ready.changed(types.NamespacedName{Namespace: h.namespace, Name: "unknown"})
+		ready.changed(types.NamespacedName{Namespace: h.Namespace, Name: "unknown"})
 	}
 	require.Empty(t, observed(), "a placement that does not wait is not decided again")
 
 	h.change("other", func(p *v1alpha1.Placement) { p.Spec.Failover = nil })
-	h.eventually("the placement is decided again", func() bool { return h.get("other").Status.ObservedGeneration == 2 })
+	h.Holds("the placement is decided again", func() bool { return h.get("other").Status.ObservedGeneration == 2 })
 	s.set(tainted("a"))
-	h.eventually("both clusters are published", func() bool { return len(h.chosen("web")) == 2 })
+	h.Holds("both clusters are published", func() bool { return len(h.chosen("web")) == 2 })
 	observed()
 	clock.Step(time.Minute)
 	require.Empty(t, observed(), "nothing is polled")
@@ -86,7 +86,7 @@ func testReadinessNotifies(t *testing.T) {
 	require.Empty(t, observed(), "the notification is about another placement")
 	ready.set("b")
 	ready.changed(web)
-	h.eventually("a is left when b is ready", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
+	h.Holds("a is left when b is ready", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
 	require.Equal(t, map[string]int{"web": 1}, observed())
 	r.stop()
 	require.Equal(t, 1, ready.stops)
@@ -106,7 +106,7 @@ func testReadinessPolled(t *testing.T) {
 		return decider.takeCounts()["web"]
 	}
 	s.set(tainted("a"))
-	h.eventually("both clusters are published", func() bool { return len(h.chosen("web")) == 2 })
+	h.Holds("both clusters are published", func() bool { return len(h.chosen("web")) == 2 })
 	observed()
 	for range 3 {
 		clock.Step(2 * time.Second)
@@ -114,7 +114,7 @@ func testReadinessPolled(t *testing.T) {
 	}
 	ready.set("b")
 	clock.Step(2 * time.Second)
-	h.eventually("a is left when b is ready", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
+	h.Holds("a is left when b is ready", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
 	observed()
 	clock.Step(time.Minute)
 	require.Zero(t, observed(), "the readiness is not read afterwards")
@@ -129,5 +129,5 @@ func testReadinessDefault(t *testing.T) {
 	h.start(placement.Options{Clusters: s, Clock: clocktesting.NewFakeClock(time.Now())})
 	h.evictable("web", v1alpha1.PlacementSpec{Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{}})
 	s.set(tainted("a"))
-	h.eventually("the placement moves", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
+	h.Holds("the placement moves", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
 }

@@ -53,7 +53,7 @@ func testChosenClustersStay(t *testing.T) {
 		c.Joined, c.Healthy = false, false
 	}))
 	for name := range policies {
-		h.eventually("no cluster is ready", func() bool { return h.get(name).Status.ReadyClusters == 0 })
+		h.Holds("no cluster is ready", func() bool { return h.get(name).Status.ReadyClusters == 0 })
 		require.Equal(t, []string{"eu-000", "eu-001", "eu-002"}, sorted(h.chosen(name)), name)
 		message := h.condition(name).Message
 		require.True(t, strings.HasSuffix(message,
@@ -62,17 +62,17 @@ func testChosenClustersStay(t *testing.T) {
 	require.Equal(t, before, versions(h.slices()), "no decision was written")
 
 	s.set(cluster("eu-003", "eu"))
-	h.eventually("a new cluster is chosen", func() bool { return len(h.chosen("all")) == 4 })
+	h.Holds("a new cluster is chosen", func() bool { return len(h.chosen("all")) == 4 })
 	s.set(cluster("eu-000", "eu", func(c *scheduler.Cluster) {
 		c.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoExecute}}
 	}))
-	h.eventually("the placements leave a cluster with a taint of a user", func() bool {
+	h.Holds("the placements leave a cluster with a taint of a user", func() bool {
 		return len(h.chosen("all")) == 3 && !contains(h.chosen("some"), "eu-000")
 	})
 	require.Len(t, h.chosen("fixed"), 3)
 	s.set(many(3, "eu")...)
 	for name := range policies {
-		h.eventually("the message no longer reports clusters that stay", func() bool {
+		h.Holds("the message no longer reports clusters that stay", func() bool {
 			return !strings.Contains(h.condition(name).Message, "stay")
 		})
 	}
@@ -95,12 +95,12 @@ func testFailoverOfUnreachableClusters(t *testing.T) {
 	h.evictable("web", v1alpha1.PlacementSpec{Policy: pick(2), Failover: &v1alpha1.FailoverPolicy{}})
 	h.evictable("all", v1alpha1.PlacementSpec{Failover: &v1alpha1.FailoverPolicy{}})
 	s.set(lost("a", "eu"), lost("b", "eu"))
-	h.eventually("one cluster per minute is left without a replacement", func() bool { return len(h.chosen("all")) == 1 })
-	h.eventually("no cluster is ready", func() bool { return h.get("web").Status.ReadyClusters == 0 })
+	h.Holds("one cluster per minute is left without a replacement", func() bool { return len(h.chosen("all")) == 1 })
+	h.Holds("no cluster is ready", func() bool { return h.get("web").Status.ReadyClusters == 0 })
 	require.Equal(t, []string{"a", "b"}, sorted(h.chosen("web")), "no replacement is available")
 
 	s.set(cluster("c", "eu"))
-	h.eventually("a replacement is chosen", func() bool { return len(h.chosen("web")) == 3 })
+	h.Holds("a replacement is chosen", func() bool { return len(h.chosen("web")) == 3 })
 	reasons := func() map[string]string {
 		of := map[string]string{}
 		for _, slice := range h.slices() {
@@ -115,10 +115,10 @@ func testFailoverOfUnreachableClusters(t *testing.T) {
 	require.Equal(t, map[string]string{"a": failover.WaitsForReplacement, "b": failover.WaitsForReplacement,
 		"c": v1alpha1.ReasonScheduled}, reasons())
 	s.set(cluster("b", "eu")) // returns before c is ready
-	h.eventually("b is chosen again", func() bool { return reasons()["b"] == v1alpha1.ReasonScheduled })
+	h.Holds("b is chosen again", func() bool { return reasons()["b"] == v1alpha1.ReasonScheduled })
 	require.Len(t, h.chosen("web"), 3)
 	ready.set("c")
-	h.eventually("a is left", func() bool { return fmt.Sprint(sorted(h.chosen("web"))) == "[b c]" })
+	h.Holds("a is left", func() bool { return fmt.Sprint(sorted(h.chosen("web"))) == "[b c]" })
 }
 
 // TestSpreadDropsNoHealthyCluster checks that a spread constraint drops no healthy cluster when a provider, a zone or
@@ -159,9 +159,9 @@ func TestSpreadDropsNoHealthyCluster(t *testing.T) {
 				h.create("web", test.policy)
 				h.scheduled(v1alpha1.ReasonScheduled, "web")
 				test.change(s)
-				h.eventually("the failed clusters are left", func() bool { return len(h.chosen("web")) == test.eu+test.left })
+				h.Holds("the failed clusters are left", func() bool { return len(h.chosen("web")) == test.eu+test.left })
 				h.change("web", func(p *v1alpha1.Placement) { p.Spec.DecisionGroups = []v1alpha1.DecisionGroup{{Name: "again"}} })
-				h.eventually("the placement is decided again", func() bool { return h.get("web").Status.ObservedGeneration == 2 })
+				h.Holds("the placement is decided again", func() bool { return h.get("web").Status.ObservedGeneration == 2 })
 				chosen := h.chosen("web")
 				for _, c := range many(test.eu, "eu") {
 					require.Contains(t, chosen, c.Name)

@@ -31,15 +31,22 @@ var tenantScheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.Ad
 
 // newTenantHub returns an in-memory hub with the CustomResourceDefinitions of tenancy.
 func newTenantHub(t testing.TB) *hub {
-	admin := testkit.Memory(t, tenantScheme, crds.Install, membershipcrds.Install, tenancycrds.Install).Admin()
-	c := mustertest.Client(t, admin, tenantScheme)
-	return &hub{t: t, client: c, config: admin, namespace: mustertest.Namespace(t, c)}
+	t.Helper()
+	return &hub{testkit.NewMemoryHub(t, tenantScheme, crds.Install, membershipcrds.Install, tenancycrds.Install)}
+}
+
+// another returns another namespace of the same API server.
+func (h *hub) another() *hub {
+	h.T.Helper()
+	other := *h.Hub
+	other.Namespace = mustertest.Namespace(h.T, h.Client)
+	return &hub{&other}
 }
 
 // startTenants runs the controllers of placement and tenancy for all namespaces.
 func (h *hub) startTenants(o placement.Options) (stop func()) {
-	h.t.Helper()
-	return mustertest.StartManager(h.t, h.config, manager.Options{
+	h.T.Helper()
+	return mustertest.StartManager(h.T, h.Config, manager.Options{
 		Scheme: tenantScheme, Controller: config.Controller{SkipNameValidation: new(true)},
 	}, func(mgr manager.Manager) error {
 		grants, err := tenancy.SetupWithManager(mgr, tenancy.Options{})
@@ -52,25 +59,25 @@ func (h *hub) startTenants(o placement.Options) (stop func()) {
 }
 
 func (h *hub) clusterSet(name string, selector metav1.LabelSelector) *tenancyv1alpha1.ClusterSet {
-	h.t.Helper()
+	h.T.Helper()
 	set := &tenancyv1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: tenancyv1alpha1.ClusterSetSpec{Selector: &selector}}
-	require.NoError(h.t, h.client.Create(h.t.Context(), set))
+	h.Create(set)
 	return set
 }
 
 func (h *hub) bind(name, set string) *tenancyv1alpha1.ClusterSetBinding {
-	h.t.Helper()
+	h.T.Helper()
 	b := &tenancyv1alpha1.ClusterSetBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name},
 		Spec:       tenancyv1alpha1.ClusterSetBindingSpec{ClusterSetName: set},
 	}
-	require.NoError(h.t, h.client.Create(h.t.Context(), b))
+	h.Create(b)
 	return b
 }
 
 func (h *hub) allowed(name string) metav1.Condition {
-	h.t.Helper()
+	h.T.Helper()
 	if c := meta.FindStatusCondition(h.get(name).Status.Conditions, v1alpha1.ConditionClustersAllowed); c != nil {
 		return *c
 	}
@@ -78,25 +85,25 @@ func (h *hub) allowed(name string) metav1.Condition {
 }
 
 func (h *hub) untilAllowed(name, reason string) metav1.Condition {
-	h.t.Helper()
-	h.eventually("ClustersAllowed of "+name+" has the reason "+reason, func() bool {
+	h.T.Helper()
+	h.Holds("ClustersAllowed of "+name+" has the reason "+reason, func() bool {
 		return h.allowed(name).Reason == reason
 	})
 	return h.allowed(name)
 }
 
 func (h *hub) untilChosen(name string, clusters ...string) {
-	h.t.Helper()
-	h.eventually(name+" is on "+strings.Join(clusters, ","), func() bool {
+	h.T.Helper()
+	h.Holds(name+" is on "+strings.Join(clusters, ","), func() bool {
 		return slices.Equal(sorted(h.chosen(name)), clusters)
 	})
 }
 
 func (h *hub) gone(object client.Object) {
-	h.t.Helper()
-	h.eventually("object "+object.GetName()+" does not exist", func() bool {
-		return client.IgnoreNotFound(h.client.Get(h.t.Context(), client.ObjectKeyFromObject(object), object)) == nil &&
-			h.client.Get(h.t.Context(), client.ObjectKeyFromObject(object), object) != nil
+	h.T.Helper()
+	h.Holds("object "+object.GetName()+" does not exist", func() bool {
+		return client.IgnoreNotFound(h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(object), object)) == nil &&
+			h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(object), object) != nil
 	})
 }
 
@@ -120,7 +127,7 @@ func testTenancyBindingLifecycle(t *testing.T) {
 	for _, name := range names {
 		require.Empty(t, h.chosen(name))
 		for _, message := range []string{h.condition(name).Message, h.untilAllowed(name, v1alpha1.ReasonNoBinding).Message} {
-			require.Contains(t, message, "Namespace "+h.namespace+" has no ClusterSetBinding")
+			require.Contains(t, message, "Namespace "+h.Namespace+" has no ClusterSetBinding")
 			require.Contains(t, message, "kubectl apply -f -")
 		}
 	}
@@ -137,7 +144,7 @@ func testTenancyBindingLifecycle(t *testing.T) {
 	}
 	h.untilAllowed("all", v1alpha1.ReasonClustersAllowed)
 	require.Contains(t, h.condition("fixed").Message, "candidates are the clusters that a ClusterSetBinding of namespace "+
-		h.namespace)
+		h.Namespace)
 
 	// A new label puts a cluster into the set, and another takes one out.
 	s.set(cluster("us-1", "eu"))
@@ -151,19 +158,19 @@ func testTenancyBindingLifecycle(t *testing.T) {
 	// A second binding grants the clusters when the first one is deleted.
 	global := h.bind("use-global", "global")
 	h.untilChosen("all", "eu-1", "eu-2", "us-1")
-	require.NoError(t, h.client.Delete(t.Context(), europe))
+	require.NoError(t, h.Client.Delete(t.Context(), europe))
 	h.gone(europe)
 	h.untilChosen("all", "eu-1", "eu-2", "us-1")
 
-	require.NoError(t, h.client.Delete(t.Context(), global))
+	require.NoError(t, h.Client.Delete(t.Context(), global))
 	for _, name := range names {
 		h.untilChosen(name)
 	}
 	h.gone(global)
 	h.untilAllowed("all", v1alpha1.ReasonNoBinding)
-	h.eventually("an Event reports the withdrawal", func() bool {
+	h.Holds("an Event reports the withdrawal", func() bool {
 		var list eventsv1.EventList
-		require.NoError(t, h.client.List(t.Context(), &list, client.InNamespace(h.namespace)))
+		require.NoError(t, h.Client.List(t.Context(), &list, client.InNamespace(h.Namespace)))
 		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
 			return e.Reason == v1alpha1.ReasonClustersWithdrawn && e.Regarding.Name == "failover" &&
 				strings.Contains(e.Note, "use-global was deleted")
@@ -185,10 +192,10 @@ func testTenancyAbsence(t *testing.T) {
 	stop()
 
 	strip := func(object client.Object) {
-		require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+		require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 		object.SetFinalizers(nil)
-		require.NoError(t, h.client.Update(t.Context(), object))
-		require.NoError(t, h.client.Delete(t.Context(), object))
+		require.NoError(t, h.Client.Update(t.Context(), object))
+		require.NoError(t, h.Client.Delete(t.Context(), object))
 	}
 	strip(set)
 	stop = h.startTenants(placement.Options{Clusters: s})
@@ -230,7 +237,7 @@ func testTenancyCreatedAgain(t *testing.T) {
 	h.create("web", v1alpha1.PlacementPolicy{})
 	h.untilChosen("web", "eu-1")
 	h.delete("web")
-	require.NoError(t, h.client.Delete(t.Context(), b))
+	require.NoError(t, h.Client.Delete(t.Context(), b))
 	h.gone(b)
 
 	s.set(cluster("eu-2", "eu"))
@@ -246,7 +253,7 @@ func TestTenancy_OnlyAffectedNamespaces(t *testing.T) { testkit.Virtual(t, testT
 
 func testTenancyAffected(t *testing.T) {
 	h := newTenantHub(t)
-	other := &hub{t: t, client: h.client, config: h.config, namespace: mustertest.Namespace(t, h.client)}
+	other := h.another()
 	decider := newCounting(t)
 	h.startTenants(placement.Options{Clusters: newSource(cluster("eu-1", "eu")), Decider: decider})
 	h.create("ours", v1alpha1.PlacementPolicy{})
@@ -270,12 +277,12 @@ func TestTenancy_Explain(t *testing.T) {
 	controllerFinalizer := func(b *tenancyv1alpha1.ClusterSetBinding) {
 		b.Finalizers = []string{tenancyv1alpha1.Finalizer}
 	}
-	mustertest.Change(t, h.client, b, controllerFinalizer)
-	grants, err := tenancy.Load(t.Context(), h.client)
+	mustertest.Change(t, h.Client, b, controllerFinalizer)
+	grants, err := tenancy.Load(t.Context(), h.Client)
 	require.NoError(t, err)
-	wanted := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "dry"}}
+	wanted := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "dry"}}
 	wanted.Spec.Policy.Type = v1alpha1.PickAll
-	for namespace, want := range map[string]int{h.namespace: 1, "elsewhere": 0} {
+	for namespace, want := range map[string]int{h.Namespace: 1, "elsewhere": 0} {
 		wanted.Namespace = namespace
 		diagnosis, err := placement.Explain(context.Background(), nil, placement.Options{
 			Clusters: newSource(cluster("eu-1", "eu"), cluster("us-1", "us")), Tenancy: grants,
@@ -302,7 +309,7 @@ func testTenancyEvictions(t *testing.T) {
 	h.clusterSet("europe", region("eu"))
 	h.bind("use-europe", "europe")
 	h.create("web", pick(1))
-	h.eventually("web is on one cluster", func() bool { return len(h.chosen("web")) == 1 })
+	h.Holds("web is on one cluster", func() bool { return len(h.chosen("web")) == 1 })
 	first := h.chosen("web")[0]
 	require.NotEqual(t, "us-1", first)
 	other := map[string]string{"eu-1": "eu-2", "eu-2": "eu-1"}[first]
@@ -316,17 +323,17 @@ func testTenancyEvictions(t *testing.T) {
 	require.Contains(t, h.condition("web").Message, "candidates are the clusters that a ClusterSetBinding")
 
 	// A namespace without a binding that has a cluster from before: nothing replaces the cluster.
-	unbound := &hub{t: t, client: h.client, config: h.config, namespace: mustertest.Namespace(t, h.client)}
+	unbound := h.another()
 	b := unbound.bind("use", "global")
 	unbound.create("web", pick(1))
-	unbound.eventually("web is on one cluster", func() bool { return len(unbound.chosen("web")) == 1 })
+	unbound.Holds("web is on one cluster", func() bool { return len(unbound.chosen("web")) == 1 })
 	on := unbound.chosen("web")[0]
 	unbound.change("web", func(p *v1alpha1.Placement) { p.Spec.Failover = &v1alpha1.FailoverPolicy{} })
 	stop()
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(b), b))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(b), b))
 	b.SetFinalizers(nil)
-	require.NoError(t, h.client.Update(t.Context(), b))
-	require.NoError(t, h.client.Delete(t.Context(), b))
+	require.NoError(t, h.Client.Update(t.Context(), b))
+	require.NoError(t, h.Client.Delete(t.Context(), b))
 	h.startTenants(placement.Options{Clusters: s})
 	unbound.untilAllowed("web", v1alpha1.ReasonNoBinding)
 	s.set(lost(on, "eu"))

@@ -59,16 +59,16 @@ func testUnknownPropertyCondition(t *testing.T) {
 		"late":     `spec.policy.sorters[0].name: no cluster reports a property "prize"`,
 		"sorter":   `spec.policy.sorters[0].name: no cluster reports a resource "cpuu"`,
 	} {
-		h.eventually(name+" has the condition", func() bool { return known(name).Status == metav1.ConditionFalse })
+		h.Holds(name+" has the condition", func() bool { return known(name).Status == metav1.ConditionFalse })
 		require.Equal(t, v1alpha1.ReasonUnknownProperty, known(name).Reason)
 		require.Contains(t, known(name).Message, message)
 	}
-	h.eventually("a known name is reported as known", func() bool { return known("fine").Status == metav1.ConditionTrue })
+	h.Holds("a known name is reported as known", func() bool { return known("fine").Status == metav1.ConditionTrue })
 
 	s.set(reports("b", "prize"))
 	clock.Step(5 * time.Minute)
 	for _, name := range []string{"typo", "late"} {
-		h.eventually("the property is known", func() bool { return known(name).Status == metav1.ConditionTrue })
+		h.Holds("the property is known", func() bool { return known(name).Status == metav1.ConditionTrue })
 	}
 	require.Equal(t, metav1.ConditionFalse, known("sorter").Status)
 }
