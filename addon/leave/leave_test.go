@@ -52,43 +52,43 @@ func TestGate(t *testing.T) {
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			testkit.Virtual(t, func(t *testing.T) {
-				w := newWorld(t, name).namespace()
-				w.run()
-				mesh := w.addon("mesh")
-				w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: "addon-mesh"}})
-				w.work("addon-mesh-0", "mesh", test.options)
-				shop := w.work("shop", "", "")
-				w.waitForConfigMaps("addon-mesh-0", "shop")
+				f := newFixture(t, name).withMemberNamespace()
+				f.run()
+				mesh := f.addon("mesh")
+				f.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.member.Namespace, Name: "addon-mesh"}})
+				f.work("addon-mesh-0", "mesh", test.options)
+				shop := f.work("shop", "", "")
+				f.waitForConfigMaps("addon-mesh-0", "shop")
 
-				w.member.Leave.Resources = test.before
-				remaining, err := leave.Gate(w.hub).Remaining(t.Context(), w.member)
+				f.member.Leave.Resources = test.before
+				remaining, err := leave.Gate(f.restricted).Remaining(t.Context(), f.member)
 				require.NoError(t, err)
 				require.Equal(t, []string{"memberaddon/mesh"}, remaining)
-				w.eventually(func() error {
-					if w.exists(mesh) && mesh.DeletionTimestamp != nil {
+				f.eventually(func() error {
+					if f.exists(mesh) && mesh.DeletionTimestamp != nil {
 						return nil
 					}
 					// The agent has written the status of the Work between the gate's read and its write.
-					_, err := leave.Gate(w.hub).Remaining(t.Context(), w.member)
+					_, err := leave.Gate(f.restricted).Remaining(t.Context(), f.member)
 					return cmp.Or(err, errors.New("the MemberAddon is not being deleted"))
 				})
-				remaining, err = leave.Gate(w.hub).Remaining(t.Context(), w.member)
+				remaining, err = leave.Gate(f.restricted).Remaining(t.Context(), f.member)
 				require.NoError(t, err)
 				require.Equal(t, []string{"memberaddon/mesh: no controller has observed the deletion yet"}, remaining)
 
-				w.member.Leave.Resources = test.after
-				_, err = leave.Gate(w.hub).Remaining(t.Context(), w.member)
+				f.member.Leave.Resources = test.after
+				_, err = leave.Gate(f.restricted).Remaining(t.Context(), f.member)
 				require.NoError(t, err)
-				w.played.reconcile()
-				remaining, err = leave.Gate(w.hub).Remaining(t.Context(), w.member)
+				f.played.reconcile()
+				remaining, err = leave.Gate(f.restricted).Remaining(t.Context(), f.member)
 				require.NoError(t, err)
 				require.Len(t, remaining, 1)
 				require.Contains(t, remaining[0], "memberaddon/mesh: A pre-delete hook is running.")
-				w.waitUntilOpen()
-				w.waitUntilOpen() // the gate stays open
-				require.Equal(t, removalActions, w.played.actions)
-				require.Equal(t, slices.Concat(test.kept, []string{"shop"}), w.configMaps())
-				require.True(t, w.exists(shop) && shop.DeletionTimestamp == nil,
+				f.waitUntilOpen()
+				f.waitUntilOpen() // the gate stays open
+				require.Equal(t, removalActions, f.played.actions)
+				require.Equal(t, slices.Concat(test.kept, []string{"shop"}), f.configMaps())
+				require.True(t, f.exists(shop) && shop.DeletionTimestamp == nil,
 					"Works that belong to no add-on must not be deleted")
 				require.Equal(t, workv1alpha1.DeleteObject, shop.Spec.Delete.Action)
 			})
@@ -102,11 +102,11 @@ func TestGate_DeletesConcurrentlyCreated(t *testing.T) {
 }
 
 func testGateDeletesConcurrentlyCreated(t *testing.T) {
-	w := newWorld(t, "meanwhile").namespace()
-	w.waitUntilOpen()
-	late := w.addon("late")
-	w.waitUntilOpen()
-	require.False(t, w.exists(late))
+	f := newFixture(t, "meanwhile").withMemberNamespace()
+	f.waitUntilOpen()
+	late := f.addon("late")
+	f.waitUntilOpen()
+	require.False(t, f.exists(late))
 }
 
 // An error of one add-on does not block the others, and a concurrent change is not an error.
@@ -124,17 +124,17 @@ func TestGate_ContinuesAfterErrors(t *testing.T) {
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			testkit.Virtual(t, func(t *testing.T) {
-				w := newWorld(t, name).namespace()
-				w.addon("a")
-				b := w.addon("b")
-				remaining, err := leave.Gate(refusing{Client: w.hub, deletion: test.err}).Remaining(t.Context(), w.member)
+				f := newFixture(t, name).withMemberNamespace()
+				f.addon("a")
+				b := f.addon("b")
+				remaining, err := leave.Gate(refusing{Client: f.restricted, deletion: test.err}).Remaining(t.Context(), f.member)
 				if test.want == "" {
 					require.NoError(t, err)
 				} else {
 					require.ErrorContains(t, err, test.want)
 				}
 				require.Equal(t, []string{"memberaddon/a", "memberaddon/b"}, remaining)
-				require.True(t, w.exists(b) && b.DeletionTimestamp != nil)
+				require.True(t, f.exists(b) && b.DeletionTimestamp != nil)
 			})
 		})
 	}
@@ -156,19 +156,19 @@ func TestGate_OrphansWorksFirst(t *testing.T) {
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			testkit.Virtual(t, func(t *testing.T) {
-				w := newWorld(t, name).namespace()
-				w.member.Leave.Resources = membershipv1alpha1.OrphanResources
-				a, b := w.addon("a"), w.addon("b")
-				w.work("addon-a-0", "a", "")
-				remaining, err := leave.Gate(refusing{Client: w.hub, patch: test.err}).Remaining(t.Context(), w.member)
+				f := newFixture(t, name).withMemberNamespace()
+				f.member.Leave.Resources = membershipv1alpha1.OrphanResources
+				a, b := f.addon("a"), f.addon("b")
+				f.work("addon-a-0", "a", "")
+				remaining, err := leave.Gate(refusing{Client: f.restricted, patch: test.err}).Remaining(t.Context(), f.member)
 				if test.want == "" {
 					require.NoError(t, err)
 				} else {
 					require.ErrorContains(t, err, test.want)
 				}
 				require.Equal(t, []string{"memberaddon/a", "memberaddon/b"}, remaining)
-				require.True(t, w.exists(a) && a.DeletionTimestamp == nil)
-				require.True(t, w.exists(b) && b.DeletionTimestamp != nil)
+				require.True(t, f.exists(a) && a.DeletionTimestamp == nil)
+				require.True(t, f.exists(b) && b.DeletionTimestamp != nil)
 			})
 		})
 	}
@@ -188,20 +188,20 @@ func TestGate_StaleCache(t *testing.T) {
 }
 
 func testStale(t *testing.T, name string, uid types.UID) {
-	w := newWorld(t, name).namespace()
-	gate := leave.Gate(stale{w.hub, uid})
-	mesh, work := w.addon("mesh"), w.work("addon-mesh-0", "mesh", "")
-	for _, w.member.Leave.Resources = range []membershipv1alpha1.ResourcePolicy{membershipv1alpha1.DeleteResources,
+	f := newFixture(t, name).withMemberNamespace()
+	gate := leave.Gate(stale{f.restricted, uid})
+	mesh, work := f.addon("mesh"), f.work("addon-mesh-0", "mesh", "")
+	for _, f.member.Leave.Resources = range []membershipv1alpha1.ResourcePolicy{membershipv1alpha1.DeleteResources,
 		membershipv1alpha1.OrphanResources} {
-		remaining, err := gate.Remaining(t.Context(), w.member)
+		remaining, err := gate.Remaining(t.Context(), f.member)
 		require.NoError(t, err)
 		require.Equal(t, []string{"memberaddon/mesh"}, remaining)
 	}
-	err := gate.Force(t.Context(), w.member)
+	err := gate.Force(t.Context(), f.member)
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 	for _, o := range []client.Object{mesh, work} {
 		before := o.GetResourceVersion()
-		require.True(t, w.exists(o))
+		require.True(t, f.exists(o))
 		require.Equal(t, before, o.GetResourceVersion(), "want an unchanged object")
 	}
 }
@@ -229,14 +229,14 @@ func (s stale) List(ctx context.Context, list client.ObjectList, options ...clie
 func TestGate_WithoutDefinitions(t *testing.T) { testkit.Virtual(t, testGateWithoutDefinitions) }
 
 func testGateWithoutDefinitions(t *testing.T) {
-	w := newWorld(t, "undefined").namespace()
-	gate := leave.Gate(refusing{Client: w.hub,
+	f := newFixture(t, "undefined").withMemberNamespace()
+	gate := leave.Gate(refusing{Client: f.restricted,
 		list: &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: v1alpha1.GroupName, Kind: "MemberAddon"}}})
-	remaining, err := gate.Remaining(t.Context(), w.member)
+	remaining, err := gate.Remaining(t.Context(), f.member)
 	require.NoError(t, err)
 	require.Empty(t, remaining)
-	require.NoError(t, gate.Force(t.Context(), w.member))
-	_, err = leave.Gate(refusing{Client: w.hub, list: errors.New("no")}).Remaining(t.Context(), w.member)
+	require.NoError(t, gate.Force(t.Context(), f.member))
+	_, err = leave.Gate(refusing{Client: f.restricted, list: errors.New("no")}).Remaining(t.Context(), f.member)
 	require.ErrorContains(t, err, "list the MemberAddons of undefined: no")
 }
 
@@ -272,44 +272,44 @@ func (r refusing) Patch(ctx context.Context, o client.Object, patch client.Patch
 func TestForce(t *testing.T) { testkit.Virtual(t, testForce) }
 
 func testForce(t *testing.T) {
-	w := newWorld(t, "forced").namespace()
-	observed, unobserved := w.addon("noticed"), w.addon("unnoticed")
-	work := w.work("addon-noticed-0", "noticed", "")
+	f := newFixture(t, "forced").withMemberNamespace()
+	observed, unobserved := f.addon("noticed"), f.addon("unnoticed")
+	work := f.work("addon-noticed-0", "noticed", "")
 	unobserved.Finalizers = append(unobserved.Finalizers, "example.com/other")
-	require.NoError(t, w.admin.Update(t.Context(), unobserved))
-	_, err := leave.Gate(w.hub).Remaining(t.Context(), w.member)
+	require.NoError(t, f.Client.Update(t.Context(), unobserved))
+	_, err := leave.Gate(f.restricted).Remaining(t.Context(), f.member)
 	require.NoError(t, err)
-	require.True(t, w.exists(observed) && w.exists(unobserved))
+	require.True(t, f.exists(observed) && f.exists(unobserved))
 	require.NotEqual(t, observed.Generation, observed.Status.ObservedGeneration, "want a new generation for the deletion")
 	observed.Status.ObservedGeneration = observed.Generation
-	require.NoError(t, w.admin.Status().Update(t.Context(), observed))
+	require.NoError(t, f.Client.Status().Update(t.Context(), observed))
 
-	w.member.Leave.Resources = membershipv1alpha1.OrphanResources
+	f.member.Leave.Resources = membershipv1alpha1.OrphanResources
 	clock := testclock.NewFakePassiveClock(observed.DeletionTimestamp.Add(10 * time.Minute))
 	force := func() {
 		t.Helper()
-		require.NoError(t, leave.GateAt(w.hub, clock).Force(t.Context(), w.member))
+		require.NoError(t, leave.GateAt(f.restricted, clock).Force(t.Context(), f.member))
 	}
 	force()
-	require.True(t, w.exists(observed) && w.exists(unobserved))
+	require.True(t, f.exists(observed) && f.exists(unobserved))
 	versions := func() []string { return []string{observed.ResourceVersion, unobserved.ResourceVersion} }
 	before := versions()
 	force()
-	require.True(t, w.exists(observed) && w.exists(unobserved))
+	require.True(t, f.exists(observed) && f.exists(unobserved))
 	require.Equal(t, before, versions(), "want no second write")
 	require.Equal(t, new(int32(600)), observed.Spec.RemovalDeadlineSeconds)
 	require.Equal(t, []string{v1alpha1.MemberAddonFinalizer}, observed.Finalizers)
 	require.Equal(t, []string{"example.com/other"}, unobserved.Finalizers, "want the finalizers of other clients to stay")
 	require.Nil(t, unobserved.Spec.RemovalDeadlineSeconds)
-	require.True(t, w.exists(work))
+	require.True(t, f.exists(work))
 	require.Equal(t, workv1alpha1.OrphanObject, work.Spec.Delete.Action,
 		"want the Work to orphan its objects: an agent can observe the deletion")
 	require.Equal(t, []string{workv1alpha1.Finalizer}, work.Finalizers, "want the finalizer of the Work to stay")
 
 	clock.SetTime(clock.Now().Add(time.Minute))
 	force()
-	require.False(t, w.exists(observed))
-	require.True(t, w.exists(unobserved))
+	require.False(t, f.exists(observed))
+	require.True(t, f.exists(unobserved))
 }
 
 func errorIf(failed bool, text string) error {

@@ -22,31 +22,31 @@ import (
 // The permissions of the folder rbac are sufficient, also for a client that reads from caches, and all are necessary.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
-	w := newWorldOnPlane(t, "allowed").namespace()
-	w.member.Leave.Resources = membershipv1alpha1.OrphanResources
-	round := func(w *world, gate client.Client) error {
-		addon := w.addon("a")
-		w.work("addon-a-0", "a", "")
-		remaining, err := leave.Gate(gate).Remaining(t.Context(), w.member)
-		return errors.Join(err, leave.Gate(gate).Force(t.Context(), w.member), w.deleteRemaining(addon),
+	f := newFixtureOnPlane(t, "allowed").withMemberNamespace()
+	f.member.Leave.Resources = membershipv1alpha1.OrphanResources
+	round := func(f *fixture, gate client.Client) error {
+		addon := f.addon("a")
+		f.work("addon-a-0", "a", "")
+		remaining, err := leave.Gate(gate).Remaining(t.Context(), f.member)
+		return errors.Join(err, leave.Gate(gate).Force(t.Context(), f.member), f.deleteRemaining(addon),
 			errorIf(err == nil && len(remaining) == 0, "want remaining add-ons, got none"))
 	}
-	cached, err := cluster.New(w.config, func(o *cluster.Options) { o.Scheme = scheme })
+	cached, err := cluster.New(f.restrictedConfig, func(o *cluster.Options) { o.Scheme = scheme })
 	require.NoError(t, err)
 	defer mustertest.Run(t, "the cache", cached.Start)()
 	require.True(t, cached.GetCache().WaitForCacheSync(t.Context()))
-	w.eventually(func() error { return round(w, cached.GetClient()) })
+	f.eventually(func() error { return round(f, cached.GetClient()) })
 
 	for i, rule := range role(t).Rules {
 		for _, verb := range rule.Verbs {
 			name := rule.Resources[0] + "-" + verb
 			t.Run("without "+name, func(t *testing.T) {
 				t.Parallel()
-				w := newWorldOnPlane(t, name).namespace()
-				w.member.Leave.Resources = membershipv1alpha1.OrphanResources
+				f := newFixtureOnPlane(t, name).withMemberNamespace()
+				f.member.Leave.Resources = membershipv1alpha1.OrphanResources
 				less := role(t).Rules
 				less[i].Verbs = slices.DeleteFunc(less[i].Verbs, func(v string) bool { return v == verb })
-				c := mustertest.Client(t, w.user("less-"+name, less), scheme)
+				c := mustertest.Client(t, f.user("less-"+name, less), scheme)
 				var err error
 				if verb == "watch" { // caches watch
 					var list client.ObjectList = &v1alpha1.MemberAddonList{}
@@ -55,7 +55,7 @@ func TestPermissions(t *testing.T) {
 					}
 					_, err = c.Watch(t.Context(), list)
 				} else {
-					err = round(w, c)
+					err = round(f, c)
 				}
 				require.True(t, apierrors.IsForbidden(err), "%v", err)
 			})
@@ -64,13 +64,13 @@ func TestPermissions(t *testing.T) {
 }
 
 // deleteRemaining deletes the remaining objects of a round.
-func (w *world) deleteRemaining(addon *v1alpha1.MemberAddon) error {
+func (f *fixture) deleteRemaining(addon *v1alpha1.MemberAddon) error {
 	withoutFinalizers := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: "addon-a-0"}}
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: f.member.Namespace, Name: "addon-a-0"}}
 	var errs []error
 	for _, o := range []client.Object{addon, work} {
-		errs = append(errs, client.IgnoreNotFound(w.admin.Delete(w.t.Context(), o)),
-			client.IgnoreNotFound(w.admin.Patch(w.t.Context(), o, withoutFinalizers)))
+		errs = append(errs, client.IgnoreNotFound(f.Client.Delete(f.T.Context(), o)),
+			client.IgnoreNotFound(f.Client.Patch(f.T.Context(), o, withoutFinalizers)))
 	}
 	return errors.Join(errs...)
 }

@@ -61,104 +61,97 @@ func (m memoryServer) User(name string, groups ...string) *rest.Config {
 	return m.server.Config(name, groups...)
 }
 
-// world is a hub with one member on one API server. Objects of the member are in a namespace of its name.
-type world struct {
-	t      *testing.T
-	server apiServer
-	admin  client.Client
-	hub    client.Client // with exactly the permissions of the folder rbac
-	config *rest.Config  // of the hub's client
-	member membership.Member
-	played played
+// fixture is a hub with one member on one API server. Objects of the member are in the namespace of the Hub.
+type fixture struct {
+	*testkit.Hub
+	server           apiServer
+	restricted       client.Client // with exactly the permissions of the folder rbac
+	restrictedConfig *rest.Config  // of restricted
+	member           membership.Member
+	played           played
 }
 
-// newWorld creates all objects except the MemberCluster and its namespace, on a server in memory.
-func newWorld(t *testing.T, name string) *world {
+// newFixture creates all objects except the MemberCluster and its namespace, on a server in memory.
+func newFixture(t testing.TB, name string) *fixture {
 	t.Helper()
-	return newWorldAt(t, memoryServer{testkit.Memory(t, scheme, installs...)}, name)
+	return newFixtureAt(t, memoryServer{testkit.Memory(t, scheme, installs...)}, name)
 }
 
-// newWorldOnPlane does the same as newWorld on the control plane.
-func newWorldOnPlane(t *testing.T, name string) *world {
+// newFixtureOnPlane does the same as newFixture on the control plane.
+func newFixtureOnPlane(t testing.TB, name string) *fixture {
 	t.Helper()
-	return newWorldAt(t, plane.ForTest(t), name)
+	return newFixtureAt(t, plane.ForTest(t), name)
 }
 
-func newWorldAt(t *testing.T, server apiServer, name string) *world {
+func newFixtureAt(t testing.TB, server apiServer, name string) *fixture {
 	t.Helper()
-	w := &world{t: t, server: server, admin: mustertest.Client(t, server.Config(), scheme),
+	f := &fixture{Hub: testkit.NewHub(t, server.Config(), scheme), server: server,
 		member: membership.Member{Name: name, Namespace: "member-" + name}}
-	w.config = w.user("hub-"+name, role(t).Rules)
-	w.hub = mustertest.Client(t, w.config, scheme)
-	w.played = played{world: w, forced: map[string]bool{}}
-	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	return w
+	f.restrictedConfig = f.user("hub-"+name, role(t).Rules)
+	f.restricted = mustertest.Client(t, f.restrictedConfig, scheme)
+	f.played = played{fixture: f, forced: map[string]bool{}}
+	return f
 }
 
-func role(t *testing.T) *rbacv1.ClusterRole {
+func role(t testing.TB) *rbacv1.ClusterRole {
 	t.Helper()
 	return mustertest.ClusterRole(t, "rbac/role.yaml")
 }
 
-func (w *world) user(name string, rules []rbacv1.PolicyRule) *rest.Config {
-	w.t.Helper()
+func (f *fixture) user(name string, rules []rbacv1.PolicyRule) *rest.Config {
+	f.T.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
-	require.NoError(w.t, mustertest.Grant(w.t.Context(), w.admin, name, role))
-	return w.server.User(name)
+	require.NoError(f.T, mustertest.Grant(f.T.Context(), f.Client, name, role))
+	return f.server.User(name)
 }
 
-func (w *world) create(o client.Object) {
-	w.t.Helper()
-	require.NoError(w.t, w.admin.Create(w.t.Context(), o))
-}
-
-// namespace creates the member's namespace if there is no hub.
-func (w *world) namespace() *world {
-	w.t.Helper()
-	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.member.Namespace}})
-	return w
+// withMemberNamespace creates the member's namespace if there is no hub.
+func (f *fixture) withMemberNamespace() *fixture {
+	f.T.Helper()
+	f.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.member.Namespace}})
+	return f
 }
 
 // addon creates a MemberAddon as its controller would.
-func (w *world) addon(name string) *v1alpha1.MemberAddon {
-	w.t.Helper()
-	addon := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: name,
+func (f *fixture) addon(name string) *v1alpha1.MemberAddon {
+	f.T.Helper()
+	addon := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: f.member.Namespace, Name: name,
 		Finalizers: []string{v1alpha1.MemberAddonFinalizer}}}
-	w.create(addon)
+	f.Create(addon)
 	addon.Status.ObservedGeneration, addon.Status.Message = addon.Generation, "All is well."
-	require.NoError(w.t, w.admin.Status().Update(w.t.Context(), addon))
+	require.NoError(f.T, f.Client.Status().Update(f.T.Context(), addon))
 	return addon
 }
 
 // work creates a Work that applies a ConfigMap with its name; with an add-on, the Work belongs to the add-on.
-func (w *world) work(name, addon, options string) *workv1alpha1.Work {
-	w.t.Helper()
-	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: name}}
+func (f *fixture) work(name, addon, options string) *workv1alpha1.Work {
+	f.T.Helper()
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: f.member.Namespace, Name: name}}
 	if addon != "" {
 		work.Labels = map[string]string{v1alpha1.AddonLabel: addon}
 	}
 	spec := fmt.Sprintf("{manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}}]%s}", name,
-		w.member.Name, options)
-	require.NoError(w.t, yaml.UnmarshalStrict([]byte(spec), &work.Spec))
+		f.Namespace, options)
+	require.NoError(f.T, yaml.UnmarshalStrict([]byte(spec), &work.Spec))
 	work.Finalizers = []string{workv1alpha1.Finalizer} // as after the first reconcile of an agent
-	w.create(work)
+	f.Create(work)
 	return work
 }
 
 // run runs the member's agent until the test ends.
-func (w *world) run() {
-	w.t.Helper()
-	config := w.server.Config()
-	a, err := agent.New(agent.Options{Hub: config, Namespace: w.member.Namespace, Member: config, HubName: w.member.Name})
-	require.NoError(w.t, err)
-	mustertest.Run(w.t, "the agent", a.Start)
+func (f *fixture) run() {
+	f.T.Helper()
+	config := f.server.Config()
+	a, err := agent.New(agent.Options{Hub: config, Namespace: f.member.Namespace, Member: config, HubName: f.member.Name})
+	require.NoError(f.T, err)
+	mustertest.Run(f.T, "the agent", a.Start)
 }
 
 // configMaps returns the names of the ConfigMaps on the member.
-func (w *world) configMaps() (names []string) {
-	w.t.Helper()
+func (f *fixture) configMaps() (names []string) {
+	f.T.Helper()
 	var list corev1.ConfigMapList
-	require.NoError(w.t, w.admin.List(context.Background(), &list, client.InNamespace(w.member.Name)))
+	require.NoError(f.T, f.Client.List(context.Background(), &list, client.InNamespace(f.Namespace)))
 	for _, o := range list.Items {
 		if o.Name != "kube-root-ca.crt" {
 			names = append(names, o.Name)
@@ -167,35 +160,35 @@ func (w *world) configMaps() (names []string) {
 	return names
 }
 
-func (w *world) waitForConfigMaps(names ...string) {
-	w.t.Helper()
-	w.eventually(func() error {
-		if got := w.configMaps(); !slices.Equal(got, names) {
+func (f *fixture) waitForConfigMaps(names ...string) {
+	f.T.Helper()
+	f.eventually(func() error {
+		if got := f.configMaps(); !slices.Equal(got, names) {
 			return fmt.Errorf("ConfigMaps of the member: want %q, got %q", names, got)
 		}
 		return nil
 	})
 }
 
-func (w *world) exists(o client.Object) bool {
-	w.t.Helper()
-	err := w.admin.Get(context.Background(), client.ObjectKeyFromObject(o), o)
-	require.NoError(w.t, client.IgnoreNotFound(err))
+func (f *fixture) exists(o client.Object) bool {
+	f.T.Helper()
+	err := f.Client.Get(context.Background(), client.ObjectKeyFromObject(o), o)
+	require.NoError(f.T, client.IgnoreNotFound(err))
 	return err == nil
 }
 
-func (w *world) eventually(try func() error) {
-	w.t.Helper()
-	mustertest.Eventually(w.t, deadline, "member "+w.member.Name, try)
+func (f *fixture) eventually(try func() error) {
+	f.T.Helper()
+	mustertest.Eventually(f.T, deadline, "member "+f.member.Name, try)
 }
 
 // opens calls the gate until it is open, as a hub does, while the controller runs.
-func (w *world) waitUntilOpen() {
-	w.t.Helper()
-	gate := leave.Gate(w.hub)
-	w.eventually(func() error {
-		w.played.reconcile()
-		remaining, err := gate.Remaining(context.Background(), w.member)
+func (f *fixture) waitUntilOpen() {
+	f.T.Helper()
+	gate := leave.Gate(f.restricted)
+	f.eventually(func() error {
+		f.played.reconcile()
+		remaining, err := gate.Remaining(context.Background(), f.member)
 		if err == nil && len(remaining) > 0 {
 			err = fmt.Errorf("the gate is closed: %q", remaining)
 		}

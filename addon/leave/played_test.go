@@ -23,7 +23,7 @@ import (
 // played is a controller of MemberAddons. At each reconcile it performs the step of package removal, with a hook for
 // each add-on and a Secret for its access to the hub, if there is one.
 type played struct {
-	*world
+	*fixture
 
 	forced  map[string]bool
 	actions []removal.Action
@@ -31,9 +31,9 @@ type played struct {
 
 // reconcile reconciles all MemberAddons of the member.
 func (p *played) reconcile() {
-	p.t.Helper()
+	p.T.Helper()
 	var list v1alpha1.MemberAddonList
-	require.NoError(p.t, p.admin.List(context.Background(), &list, client.InNamespace(p.member.Namespace)))
+	require.NoError(p.T, p.Client.List(context.Background(), &list, client.InNamespace(p.member.Namespace)))
 	for i := range list.Items {
 		if list.Items[i].DeletionTimestamp != nil {
 			p.remove(&list.Items[i])
@@ -42,11 +42,11 @@ func (p *played) reconcile() {
 }
 
 func (p *played) remove(addon *v1alpha1.MemberAddon) {
-	p.t.Helper()
+	p.T.Helper()
 	ctx := context.Background()
 	var works workv1alpha1.WorkList
-	require.NoError(p.t,
-		p.admin.List(ctx, &works, client.InNamespace(addon.Namespace),
+	require.NoError(p.T,
+		p.Client.List(ctx, &works, client.InNamespace(addon.Namespace),
 			client.MatchingLabels{v1alpha1.AddonLabel: addon.Name}))
 	o := removal.Observed{
 		Now: time.Now(), Started: addon.DeletionTimestamp.Time,
@@ -75,7 +75,7 @@ func (p *played) remove(addon *v1alpha1.MemberAddon) {
 	p.forced[addon.Name] = step.Forced
 	if addon.Status.ObservedGeneration != addon.Generation || addon.Status.Message != step.Message {
 		addon.Status.ObservedGeneration, addon.Status.Message = addon.Generation, step.Message
-		if p.ignoreConflict(p.admin.Status().Update(ctx, addon)) {
+		if p.ignoreConflict(p.Client.Status().Update(ctx, addon)) {
 			return
 		}
 	}
@@ -89,11 +89,11 @@ func (p *played) remove(addon *v1alpha1.MemberAddon) {
 
 // let reports whether an error is a conflict with another client.
 func (p *played) ignoreConflict(err error) bool {
-	p.t.Helper()
+	p.T.Helper()
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return true
 	}
-	require.NoError(p.t, err)
+	require.NoError(p.T, err)
 	return false
 }
 
@@ -104,11 +104,11 @@ func (p *played) act(ctx context.Context, action removal.Action, addon *v1alpha1
 		p.work("addon-"+addon.Name+"-hooks", addon.Name, "")
 		return nil
 	case removal.RevokeCredentials:
-		return p.admin.Delete(ctx,
+		return p.Client.Delete(ctx,
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: addon.Namespace, Name: "addon-" + addon.Name}})
 	case removal.RemoveFinalizer:
 		addon.Finalizers = nil
-		return p.admin.Update(ctx, addon)
+		return p.Client.Update(ctx, addon)
 	case removal.DeleteWorks, removal.DeleteHooks, removal.StripFinalizers:
 		var errs []error
 		for i := range works {
@@ -116,10 +116,10 @@ func (p *played) act(ctx context.Context, action removal.Action, addon *v1alpha1
 			if action == removal.DeleteWorks && ofHooks || action == removal.DeleteHooks && !ofHooks {
 				continue
 			}
-			errs = append(errs, client.IgnoreNotFound(p.admin.Delete(ctx, &works[i])))
+			errs = append(errs, client.IgnoreNotFound(p.Client.Delete(ctx, &works[i])))
 			if action == removal.StripFinalizers {
 				errs = append(errs,
-					client.IgnoreNotFound(p.admin.Patch(ctx, &works[i],
+					client.IgnoreNotFound(p.Client.Patch(ctx, &works[i],
 						client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))))
 			}
 		}
