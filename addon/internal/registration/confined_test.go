@@ -59,7 +59,7 @@ func TestAgentsAreConfined(t *testing.T) {
 						return agent.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: own, GenerateName: "mine-"}})
 					},
 				} {
-					h.eventually(fmt.Sprintf("%s may %s", requester, action), func() bool { return try(t.Context()) == nil })
+					h.Holds(fmt.Sprintf("%s may %s", requester, action), func() bool { return try(t.Context()) == nil })
 				}
 				for action, try := range forbidden(agent, own, name) {
 					require.Truef(t, apierrors.IsForbidden(try(t.Context())), "%s must not %s: %v", requester, action,

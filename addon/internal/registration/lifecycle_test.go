@@ -34,10 +34,10 @@ func whoami(t testing.TB, agent client.Client) (string, error) {
 
 // signingRequests returns the CertificateSigningRequests of a member on the hub.
 func (h *hub) signingRequests(member membership.Member) []certificatesv1.CertificateSigningRequest {
-	h.t.Helper()
+	h.T.Helper()
 	var list certificatesv1.CertificateSigningRequestList
-	require.NoError(h.t,
-		h.admin.List(context.Background(), &list, client.MatchingLabels{membership.MemberLabel: member.Name}))
+	require.NoError(h.T,
+		h.Client.List(context.Background(), &list, client.MatchingLabels{membership.MemberLabel: member.Name}))
 	return list.Items
 }
 
@@ -145,7 +145,7 @@ func testEnsureRenewsCertificateForSameSubject(t *testing.T) {
 	})
 	h.wire.reset()
 	var pending registration.Result
-	h.eventually("renewed", func() bool {
+	h.Holds("renewed", func() bool {
 		result, err := h.Ensure(t.Context(), request)
 		require.NoError(t, err)
 		require.Equal(t, health.Registered, result.Registration.State,
@@ -163,16 +163,16 @@ func testEnsureRenewsCertificateForSameSubject(t *testing.T) {
 
 // change rewrites the record of the Secret on the hub.
 func (h *hub) change(request registration.Request, edit func(string) string) {
-	h.t.Helper()
+	h.T.Helper()
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: registrationNamespace,
 		Name: request.Member.Namespace + "." + request.MemberAddon.Name}
-	require.NoError(h.t, h.admin.Get(h.t.Context(), key, secret))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), key, secret))
 	const record = "addon.muster.dev/credential"
 	changed := edit(secret.Annotations[record])
-	require.NotEqual(h.t, secret.Annotations[record], changed)
+	require.NotEqual(h.T, secret.Annotations[record], changed)
 	secret.Annotations[record] = changed
-	require.NoError(h.t, h.admin.Update(h.t.Context(), secret))
+	require.NoError(h.T, h.Client.Update(h.T.Context(), secret))
 }
 
 // TestEnsure_ChangeOfCredentialType checks that an agent has its previous credential until the new one is issued.
@@ -187,7 +187,7 @@ func testEnsureChangeOfCredentialType(t *testing.T) {
 	for _, credential := range []v1alpha1.RegistrationCredential{v1alpha1.RegistrationCertificate,
 		v1alpha1.RegistrationToken, v1alpha1.RegistrationCertificate} {
 		request.Want.Credential = credential
-		h.eventually(string(credential), func() bool {
+		h.Holds(string(credential), func() bool {
 			result, err := h.Ensure(t.Context(), request)
 			require.NoError(t, err)
 			require.Equal(t, health.Registered, result.Registration.State)
@@ -199,7 +199,7 @@ func testEnsureChangeOfCredentialType(t *testing.T) {
 			last = result
 			return true
 		})
-		h.eventually("the new credential is valid",
+		h.Holds("the new credential is valid",
 			func() bool { return renew(h.agentOf(last), request.Member.Namespace, "x")(t.Context()) == nil })
 	}
 	require.Len(t, h.objects(request.Member, "x"), 4, "want no remaining ServiceAccount")
@@ -213,7 +213,7 @@ func testEnsureLease(t *testing.T) {
 	h := newHub(t)
 	request := h.request(h.member("lease"), "x", "")
 	agent := h.agentOf(h.registered(h.Registrar, request))
-	h.eventually("the agent renews its Lease", func() bool {
+	h.Holds("the agent renews its Lease", func() bool {
 		return renew(agent, request.Member.Namespace,
 			"x")(t.Context()) == nil
 	})
@@ -224,9 +224,9 @@ func testEnsureLease(t *testing.T) {
 	h.registered(h.Registrar, request)
 	require.NotContains(t, h.objects(request.Member, "x"), "Lease x")
 	foreign := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: request.Member.Namespace, Name: "x"}}
-	require.NoError(t, h.admin.Create(t.Context(), foreign))
-	h.eventually("the permission to renew the Lease ends",
+	h.Create(foreign)
+	h.Holds("the permission to renew the Lease ends",
 		func() bool { return apierrors.IsForbidden(renew(agent, request.Member.Namespace, "x")(t.Context())) })
 	h.registered(h.Registrar, request)
-	require.NoError(t, h.admin.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign))
 }

@@ -63,10 +63,9 @@ func (m memoryServer) User(name string, groups ...string) *rest.Config {
 // hub is an API server, with a Registrar whose user has the permissions of the folder rbac and those that it grants to
 // agents.
 type hub struct {
+	*testkit.Hub
 	*registration.Registrar
-	t     testing.TB
 	on    apiServer
-	admin client.Client
 	wire  *wire
 	clock *clocktesting.FakePassiveClock
 }
@@ -96,7 +95,7 @@ func newHubOnPlane(t testing.TB) *hub {
 
 func newHubAt(t testing.TB, on apiServer) *hub {
 	t.Helper()
-	h := &hub{t: t, on: on, admin: connect(t, on.Config()), clock: clocktesting.NewFakePassiveClock(time.Now())}
+	h := &hub{Hub: testkit.NewHub(t, on.Config(), scheme), on: on, clock: clocktesting.NewFakePassiveClock(time.Now())}
 	h.exists(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: registrationNamespace}})
 	user := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "hub"}}
 	all, own := roles(t)
@@ -116,9 +115,9 @@ func newHubAt(t testing.TB, on apiServer) *hub {
 
 // registrar returns another Registrar with a separate transport.
 func (h *hub) registrar(w *wire, change ...func(*registration.Options)) *registration.Registrar {
-	h.t.Helper()
+	h.T.Helper()
 	config := h.config(w)
-	c := connect(h.t, config)
+	c := connect(h.T, config)
 	options := registration.Options{Client: c, Live: c, Config: config, Clock: h.clock}
 	if memory, ok := h.on.(memoryServer); ok { // Its configs contain no address.
 		options.Server, options.CA = memory.server.URL(), memory.server.CertificateAuthority()
@@ -127,7 +126,7 @@ func (h *hub) registrar(w *wire, change ...func(*registration.Options)) *registr
 		f(&options)
 	}
 	r, err := registration.New(options)
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	return r
 }
 
@@ -151,26 +150,26 @@ func roles(t testing.TB) (*rbacv1.ClusterRole, *rbacv1.Role) {
 }
 
 func (h *hub) exists(objects ...client.Object) {
-	h.t.Helper()
+	h.T.Helper()
 	for _, object := range objects {
-		require.NoError(h.t, client.IgnoreAlreadyExists(h.admin.Create(h.t.Context(), object)))
+		require.NoError(h.T, client.IgnoreAlreadyExists(h.Client.Create(h.T.Context(), object)))
 	}
 }
 
 // member creates the namespace of a member. Its name begins with that of the test, so that tests do not conflict.
 func (h *hub) member(name string) membership.Member {
-	h.t.Helper()
+	h.T.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-" + name}}
-	require.NoError(h.t, h.admin.Create(h.t.Context(), namespace))
+	h.Create(namespace)
 	return membership.Member{Name: name, UID: types.UID("uid-" + name), Namespace: namespace.Name, Claim: "claim-" + name}
 }
 
 // request returns the request for an add-on with a Lease that may read and create ConfigMaps.
 func (h *hub) request(member membership.Member, addon string,
 	credential v1alpha1.RegistrationCredential) registration.Request {
-	h.t.Helper()
+	h.T.Helper()
 	memberAddon := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: member.Namespace, Name: addon}}
-	require.NoError(h.t, h.admin.Create(h.t.Context(), memberAddon))
+	h.Create(memberAddon)
 	return registration.Request{
 		MemberAddon: memberAddon, Member: member, InstallNamespace: "on-member", Lease: true,
 		Want: v1alpha1.TemplateRegistration{Credential: credential, Rules: hubRules},
@@ -179,13 +178,13 @@ func (h *hub) request(member membership.Member, addon string,
 
 // registered calls Ensure until the registration is complete.
 func (h *hub) registered(r *registration.Registrar, request registration.Request) registration.Result {
-	h.t.Helper()
+	h.T.Helper()
 	var result registration.Result
-	mustertest.Holds(h.t, time.Minute, "the agent is registered", func() bool {
+	h.Holds("the agent is registered", func() bool {
 		var err error
-		result, err = r.Ensure(h.t.Context(), request)
-		require.NoError(h.t, err)
-		require.Nil(h.t, result.Problem)
+		result, err = r.Ensure(h.T.Context(), request)
+		require.NoError(h.T, err)
+		require.Nil(h.T, result.Problem)
 		return result.Registration.State == "Registered"
 	})
 	return result
@@ -193,31 +192,26 @@ func (h *hub) registered(r *registration.Registrar, request registration.Request
 
 // agentConfig returns the client configuration of a program that mounts the Secret as a directory.
 func (h *hub) agentConfig(secret *corev1.Secret) *rest.Config {
-	h.t.Helper()
-	folder := h.t.TempDir()
+	h.T.Helper()
+	folder := h.T.TempDir()
 	for name, data := range secret.Data {
-		require.NoError(h.t, os.WriteFile(filepath.Join(folder, name), data, 0o600))
+		require.NoError(h.T, os.WriteFile(filepath.Join(folder, name), data, 0o600))
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(folder, registration.KubeconfigKey))
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	if memory, ok := h.on.(memoryServer); ok {
 		config.Dial = memory.server.DialContext
 		// client-go watches the files of a certificate until the end of the process.
-		require.NoError(h.t, rest.LoadTLSFiles(config))
+		require.NoError(h.T, rest.LoadTLSFiles(config))
 		config.CertFile, config.KeyFile = "", ""
 	}
 	return config
 }
 
 func (h *hub) agentOf(result registration.Result) client.Client {
-	h.t.Helper()
-	require.NotNil(h.t, result.Secret)
-	return connect(h.t, h.agentConfig(result.Secret))
-}
-
-func (h *hub) eventually(request string, condition func() bool) {
-	h.t.Helper()
-	mustertest.Holds(h.t, time.Minute, request, condition)
+	h.T.Helper()
+	require.NotNil(h.T, result.Secret)
+	return connect(h.T, h.agentConfig(result.Secret))
 }
 
 // wire counts requests, and can fail.
@@ -314,18 +308,18 @@ func attributes(r *http.Request) string {
 
 // objects returns the existing objects of an add-on on the hub.
 func (h *hub) objects(member membership.Member, addon string) (names []string) {
-	h.t.Helper()
+	h.T.Helper()
 	for _, kind := range registration.Kinds() {
-		gvk, err := h.admin.GroupVersionKindFor(kind)
-		require.NoError(h.t, err)
+		gvk, err := h.Client.GroupVersionKindFor(kind)
+		require.NoError(h.T, err)
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 		namespace := client.InNamespace(member.Namespace)
 		if gvk.Kind == "Secret" {
 			namespace = registrationNamespace
 		}
-		require.NoError(h.t,
-			h.admin.List(context.Background(), list, namespace, client.MatchingLabels{v1alpha1.AddonLabel: addon}))
+		require.NoError(h.T,
+			h.Client.List(context.Background(), list, namespace, client.MatchingLabels{v1alpha1.AddonLabel: addon}))
 		for _, item := range list.Items {
 			if gvk.Kind != "Secret" || strings.HasPrefix(item.Name, member.Namespace+".") {
 				names = append(names, gvk.Kind+" "+item.Name)

@@ -80,18 +80,18 @@ func testEnsureProblemsOfConfiguration(t *testing.T) {
 		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: member.Namespace, Name: "foreign"}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: registrationNamespace, Name: member.Namespace + ".foreign"}},
 	} {
-		require.NoError(t, h.admin.Create(t.Context(), object))
+		h.Create(object)
 		request := h.request(member, "foreign", "")
 		require.Contains(t, problem(request).Problem.Message, client.ObjectKeyFromObject(object).String()+
 			" exists and does not belong")
 		left, err := h.Revoke(t.Context(), "foreign", member.Namespace)
 		require.NoError(t, err)
 		require.Equal(t, removal.Absent, left, "want objects of other owners to be ignored")
-		require.NoError(t, h.admin.Delete(t.Context(), object))
+		require.NoError(t, h.Client.Delete(t.Context(), object))
 		h.registered(h.Registrar, request)
 		_, err = h.Revoke(t.Context(), "foreign", member.Namespace)
 		require.NoError(t, err)
-		require.NoError(t, h.admin.Delete(t.Context(), request.MemberAddon))
+		require.NoError(t, h.Client.Delete(t.Context(), request.MemberAddon))
 	}
 }
 

@@ -52,13 +52,13 @@ func testRenewKeepsAccess(t *testing.T) {
 		require.True(t, equality.Semantic.DeepEqual(first.Status, kept.Status))
 
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: member.Namespace, Name: name}}
-		require.NoError(t, h.admin.Delete(t.Context(), lease))
+		require.NoError(t, h.Client.Delete(t.Context(), lease))
 		_, err = h.Renew(t.Context(), withoutWant(request))
 		require.NoError(t, err)
-		require.NoError(t, h.admin.Get(t.Context(), client.ObjectKeyFromObject(lease), lease),
+		require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(lease), lease),
 			"want the deleted Lease to be created again")
 		agent := h.agentOf(kept)
-		h.eventually("the credential is valid", func() bool {
+		h.Holds("the credential is valid", func() bool {
 			return renew(agent, member.Namespace, name)(t.Context()) == nil
 		})
 		h.wire.reset()
@@ -87,7 +87,7 @@ func testRenewIssuesCredential(t *testing.T) {
 	h.clock.SetTime(time.Now())
 
 	old := h.agentOf(second)
-	h.eventually("the credential is valid", func() bool {
+	h.Holds("the credential is valid", func() bool {
 		return renew(old, request.Member.Namespace,
 			"x")(t.Context()) == nil
 	})
@@ -95,14 +95,14 @@ func testRenewIssuesCredential(t *testing.T) {
 	third, err := h.Renew(t.Context(), withoutWant(request))
 	require.NoError(t, err)
 	require.NotEqual(t, second.Secret.Data["token"], third.Secret.Data["token"])
-	h.eventually("the access of the previous holder is revoked",
+	h.Holds("the access of the previous holder is revoked",
 		func() bool { return renew(old, request.Member.Namespace, "x")(t.Context()) != nil })
-	h.eventually("the new holder has access",
+	h.Holds("the new holder has access",
 		func() bool { return renew(h.agentOf(third), request.Member.Namespace, "x")(t.Context()) == nil })
 
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: registrationNamespace,
 		Name: request.Member.Namespace + ".x"}}
-	require.NoError(t, h.admin.Delete(t.Context(), secret))
+	require.NoError(t, h.Client.Delete(t.Context(), secret))
 	request.MemberAddon.Status.Registration = third.Status
 	fourth, err := h.Renew(t.Context(), withoutWant(request))
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func testRenewIssuesCredential(t *testing.T) {
 	require.NotNil(t, fourth.Secret)
 
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: request.Member.Namespace, Name: "addon-x"}}
-	require.NoError(t, h.admin.Delete(t.Context(), role))
+	require.NoError(t, h.Client.Delete(t.Context(), role))
 	h.wire.reset()
 	lost, err := h.Renew(t.Context(), withoutWant(request))
 	require.NoError(t, err)

@@ -44,7 +44,7 @@ func testEnsureNoRequestsAtRest(t *testing.T) {
 			result := h.registered(registrar, request)
 			return result.Secret != nil && len(wire.all()) == 0
 		}
-		h.eventually("Ensure sends no requests", quiet)
+		h.Holds("Ensure sends no requests", quiet)
 		for range 3 {
 			require.True(t, quiet(), "want no requests of later calls")
 		}
@@ -58,17 +58,17 @@ func testEnsureNoRequestsAtRest(t *testing.T) {
 			if _, account := object.(*corev1.ServiceAccount); account && credential != v1alpha1.RegistrationToken {
 				continue
 			}
-			require.NoError(t, h.admin.Delete(t.Context(), object))
-			h.eventually("the deleted object is created again", func() bool {
+			require.NoError(t, h.Client.Delete(t.Context(), object))
+			h.Holds("the deleted object is created again", func() bool {
 				_, err := registrar.Ensure(t.Context(), request)
 				require.NoError(t, err)
-				return h.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object) == nil
+				return h.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object) == nil
 			})
 			agent := h.agentOf(h.registered(registrar, request))
-			h.eventually("the credential is valid", func() bool {
+			h.Holds("the credential is valid", func() bool {
 				return renew(agent, member.Namespace, name)(t.Context()) == nil
 			})
-			h.eventually("Ensure sends no requests", quiet)
+			h.Holds("Ensure sends no requests", quiet)
 		}
 		require.Equal(t, client.ObjectKeyFromObject(request.MemberAddon),
 			registration.MemberAddonOf(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: registrationNamespace,

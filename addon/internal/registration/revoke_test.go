@@ -28,7 +28,7 @@ func TestRevoke_EndsAccess(t *testing.T) {
 		request := h.request(member, "x", credential)
 		result := h.registered(h.Registrar, request)
 		agent := h.agentOf(result)
-		h.eventually("the agent renews its Lease", func() bool {
+		h.Holds("the agent renews its Lease", func() bool {
 			return renew(agent, member.Namespace,
 				"x")(t.Context()) == nil
 		})
@@ -43,10 +43,10 @@ func TestRevoke_EndsAccess(t *testing.T) {
 		list := func() error {
 			return agent.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(member.Namespace))
 		}
-		h.eventually("the permissions of the agent end",
+		h.Holds("the permissions of the agent end",
 			func() bool { return apierrors.IsForbidden(list()) || apierrors.IsUnauthorized(list()) })
 		if credential == v1alpha1.RegistrationToken {
-			h.eventually("the token becomes invalid", func() bool {
+			h.Holds("the token becomes invalid", func() bool {
 				_,
 					err := whoami(t, agent)
 				return apierrors.IsUnauthorized(err)
@@ -64,10 +64,10 @@ func TestRevoke_EndsAccess(t *testing.T) {
 
 		// After a new registration, the previous credential stays invalid.
 		anew := h.registered(h.Registrar, request)
-		h.eventually("the new credential is valid",
+		h.Holds("the new credential is valid",
 			func() bool { return renew(h.agentOf(anew), member.Namespace, "x")(t.Context()) == nil })
 		require.Error(t, list())
-		require.NoError(t, h.admin.Delete(t.Context(), request.MemberAddon))
+		require.NoError(t, h.Client.Delete(t.Context(), request.MemberAddon))
 		_, err = h.Revoke(t.Context(), "x", member.Namespace)
 		require.NoError(t, err)
 	}
@@ -112,7 +112,7 @@ func testEnsureInterruptedAtEachWrite(t *testing.T) {
 				broken := &wire{failAt: n, lose: lose}
 				failing := h.registrar(broken)
 				var err error
-				h.eventually("the registration is complete or interrupted", func() bool {
+				h.Holds("the registration is complete or interrupted", func() bool {
 					var result registration.Result
 					result, err = failing.Ensure(t.Context(), request)
 					return err != nil || result.Registration.State == health.Registered
@@ -121,7 +121,7 @@ func testEnsureInterruptedAtEachWrite(t *testing.T) {
 
 				after := &wire{}
 				agent := h.agentOf(h.registered(h.registrar(after), request))
-				h.eventually("the agent renews its Lease", func() bool {
+				h.Holds("the agent renews its Lease", func() bool {
 					return renew(agent, member.Namespace, name)(t.Context()) == nil
 				})
 				require.Empty(t, h.signingRequests(member), name)
@@ -163,9 +163,9 @@ func testEnsureAnotherHolder(t *testing.T) {
 		for reason, change := range map[string]func(){
 			"a takeover": func() { request.Member.Claim = "claim-of-another" },
 			"a new MemberAddon": func() {
-				require.NoError(t, h.admin.Delete(t.Context(), request.MemberAddon))
+				require.NoError(t, h.Client.Delete(t.Context(), request.MemberAddon))
 				request.MemberAddon = &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: member.Namespace, Name: "x"}}
-				require.NoError(t, h.admin.Create(t.Context(), request.MemberAddon))
+				h.Create(request.MemberAddon)
 			},
 		} {
 			change()
@@ -173,8 +173,8 @@ func testEnsureAnotherHolder(t *testing.T) {
 			if result.Secret != nil {
 				require.NotEqual(t, first.Secret.Data, result.Secret.Data, "%s: want a new credential", reason)
 			}
-			h.eventually(reason, func() bool { return renew(old, member.Namespace, "x")(t.Context()) != nil })
-			h.eventually("the new credential is valid", func() bool {
+			h.Holds(reason, func() bool { return renew(old, member.Namespace, "x")(t.Context()) != nil })
+			h.Holds("the new credential is valid", func() bool {
 				first, _ = h.Ensure(t.Context(), request)
 				if first.Secret == nil {
 					return false
@@ -184,7 +184,7 @@ func testEnsureAnotherHolder(t *testing.T) {
 			})
 			var binding rbacv1.RoleBinding
 			require.NoError(t,
-				h.admin.Get(t.Context(), client.ObjectKey{Namespace: member.Namespace, Name: "addon-x"}, &binding))
+				h.Client.Get(t.Context(), client.ObjectKey{Namespace: member.Namespace, Name: "addon-x"}, &binding))
 			require.Equal(t, request.MemberAddon.UID, binding.OwnerReferences[0].UID)
 		}
 	}
