@@ -21,10 +21,10 @@ func TestFind_ForbiddenKind(t *testing.T) {
 	t.Parallel()
 	h := newHubOnPlane(t)
 	name, grant := h.user()
-	h.create(h.configMap("a", "blue"))
+	h.Create(h.configMap("a", "blue"))
 	r := h.start()
 	got := r.find("one", h.ref("configmaps", "a"), h.ref("gadgets.example.com", "a"))
-	require.Equal(t, "configmaps "+h.namespace+"/a: the hub's controller is not permitted to read the object: "+
+	require.Equal(t, "configmaps "+h.Namespace+"/a: the hub's controller is not permitted to read the object: "+
 		"grant get, list and watch on configmaps to "+name+
 		", in all namespaces of its cache.", got[0].problem.Message)
 	require.False(t, got[0].problem.Retried)
@@ -57,7 +57,7 @@ func TestFind_PermissionInOneNamespace(t *testing.T) {
 	h := newHubOnPlane(t)
 	name, grant := h.user()
 	grant(false, "get", "list", "watch")
-	h.create(h.configMap("a", "blue"))
+	h.Create(h.configMap("a", "blue"))
 	r := h.start()
 	done := make(chan []found)
 	go func() { done <- r.find("one", h.ref("configmaps", "a")) }()
@@ -84,8 +84,8 @@ func TestFind_RestrictedCache(t *testing.T) {
 	h := newHubOnPlane(t)
 	_, grant := h.user()
 	grant(false, "get", "list", "watch")
-	h.create(h.configMap("a", "blue"))
-	h.cache.DefaultNamespaces = map[string]cache.Config{h.namespace: {}}
+	h.Create(h.configMap("a", "blue"))
+	h.cache.DefaultNamespaces = map[string]cache.Config{h.Namespace: {}}
 	r := h.start()
 	elsewhere := h.ref("configmaps", "a")
 	elsewhere.Namespace = "default"
@@ -104,7 +104,7 @@ func TestFind_ReadErrors(t *testing.T) { testkit.Virtual(t, testFindReadErrors) 
 func testFindReadErrors(t *testing.T) {
 	h := newHub(t)
 	a := h.configMap("a", "blue")
-	h.create(a, h.configMap("b", "green"))
+	h.Create(a, h.configMap("b", "green"))
 	r := h.start()
 	failReads := func(suffix string) {
 		r.failing(func(request *http.Request) error {
@@ -117,7 +117,7 @@ func testFindReadErrors(t *testing.T) {
 	failReads("/configmaps/a")
 	got := r.find("one", h.ref("configmaps", "a"), h.ref("configmaps", "b"))
 	require.Equal(t, []string{"unknown", "ConfigMap green"}, []string{got[0].value, got[1].value})
-	require.Contains(t, got[0].problem.Message, "configmaps "+h.namespace+"/a: retrying after a read error: the "+
+	require.Contains(t, got[0].problem.Message, "configmaps "+h.Namespace+"/a: retrying after a read error: the "+
 		"wire is cut")
 	require.True(t, got[0].problem.Retried)
 	before := r.requestsOf("GET a")

@@ -22,8 +22,8 @@ import (
 
 // pass advances the clock of the Finder until the condition holds, so that pauses end without real waiting.
 func (h *hub) pass(description string, condition func() bool) {
-	h.t.Helper()
-	h.eventually(description, func() bool {
+	h.T.Helper()
+	h.Holds(description, func() bool {
 		h.clock.Step(time.Second)
 		return condition()
 	})
@@ -34,18 +34,18 @@ func TestFind(t *testing.T) { testkit.Virtual(t, testFind) }
 func testFind(t *testing.T) {
 	h := newHub(t)
 	resource, widget := h.kind()
-	template := &v1alpha1.AddonTemplate{ObjectMeta: metav1.ObjectMeta{Name: h.namespace},
+	template := &v1alpha1.AddonTemplate{ObjectMeta: metav1.ObjectMeta{Name: h.Namespace},
 		Spec: v1alpha1.AddonTemplateSpec{Version: "1.4", Manifests: []v1alpha1.TemplateManifest{}}}
-	settings := &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "a"},
+	settings := &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "a"},
 		Spec: v1alpha1.AddonConfigSpec{InstallNamespace: "logging"}}
-	h.create(h.configMap("a", "blue"), widget("a"), template, settings)
+	h.Create(h.configMap("a", "blue"), widget("a"), template, settings)
 	r := h.start()
-	cluster := h.ref("addontemplates.addon.muster.dev", h.namespace)
+	cluster := h.ref("addontemplates.addon.muster.dev", h.Namespace)
 	cluster.Namespace = ""
 	withoutNamespace := h.ref("configmaps", "a")
 	withoutNamespace.Namespace = ""
 	withNamespace := cluster
-	withNamespace.Namespace = h.namespace
+	withNamespace.Namespace = h.Namespace
 	refs := []v1alpha1.ConfigReference{
 		h.ref("configmaps", "a"), h.ref("configmaps", "b"), h.ref(resource, "a"), h.ref(resource, "b"), cluster,
 		h.ref("addonconfigs.addon.muster.dev", "a"),
@@ -64,15 +64,15 @@ func testFind(t *testing.T) {
 	}, values)
 	for at, want := range map[int]string{
 		6: "configmaps a: the kind is namespaced: set the namespace.",
-		7: "addontemplates.addon.muster.dev " + h.namespace + "/" + h.namespace + ": the kind is not namespaced: " +
+		7: "addontemplates.addon.muster.dev " + h.Namespace + "/" + h.Namespace + ": the kind is not namespaced: " +
 			"remove the namespace.",
-		8: "gadgets.example.com " + h.namespace + "/a: the hub has no resource gadgets of example.com: install its " +
+		8: "gadgets.example.com " + h.Namespace + "/a: the hub has no resource gadgets of example.com: install its " +
 			"definition, or correct the reference.",
-		9: "configmap " + h.namespace + "/a: the hub has no resource configmap of the core group: install its " +
+		9: "configmap " + h.Namespace + "/a: the hub has no resource configmap of the core group: install its " +
 			"definition, or correct the reference.",
-		10: "deployments " + h.namespace + "/a: the hub has no resource deployments of the core group: install its " +
+		10: "deployments " + h.Namespace + "/a: the hub has no resource deployments of the core group: install its " +
 			"definition, or correct the reference.",
-		11: "tokenreviews.authentication.k8s.io " + h.namespace + "/a: tokenreviews.authentication.k8s.io cannot be " +
+		11: "tokenreviews.authentication.k8s.io " + h.Namespace + "/a: tokenreviews.authentication.k8s.io cannot be " +
 			"listed and watched: put the configuration into another kind.",
 	} {
 		require.Equal(t, want, got[at].problem.Message)
@@ -122,24 +122,24 @@ func testFindNotifiesOfChanges(t *testing.T) {
 	}
 	// A change without a notification is observed when the following change is notified. Each of them is followed by one.
 	walk("map", h.ref("configmaps", "limits"), []step{
-		{"the object is created", func() { h.create(limits) }, true, "ConfigMap 1"},
+		{"the object is created", func() { h.Create(limits) }, true, "ConfigMap 1"},
 		{"data changes", func() { change(h, limits, func(c *corev1.ConfigMap) { c.Data["value"] = "2" }) }, true,
 			"ConfigMap 2"},
 		{"labels change", func() { change(h, limits, func(c *corev1.ConfigMap) { label(c) }) }, false,
 			"ConfigMap 2"},
 		{"data changes again",
 			func() { change(h, limits, func(c *corev1.ConfigMap) { c.Data["value"] = "3" }) }, true, "ConfigMap 3"},
-		{"the object is deleted", func() { require.NoError(t, h.client.Delete(t.Context(), limits)) }, true, "missing"},
+		{"the object is deleted", func() { require.NoError(t, h.Client.Delete(t.Context(), limits)) }, true, "missing"},
 		{"the ConfigMap is created again with the same data",
-			func() { h.create(h.configMap("limits", "3")) }, true, "ConfigMap 3"},
+			func() { h.Create(h.configMap("limits", "3")) }, true, "ConfigMap 3"},
 	})
 	w := widget("a")
 	walk("widget", h.ref(resource, "a"), []step{
-		{"the object is created", func() { h.create(w) }, true, "Widget 1"},
+		{"the object is created", func() { h.Create(w) }, true, "Widget 1"},
 		{"the status changes", func() {
 			before := w.DeepCopy()
 			w.Object["status"] = map[string]any{"phase": "Ready"}
-			require.NoError(t, h.client.Status().Patch(t.Context(), w, client.MergeFrom(before)))
+			require.NoError(t, h.Client.Status().Patch(t.Context(), w, client.MergeFrom(before)))
 		}, false, "Widget 1"},
 		{"labels change", func() { change(h, w, func(u *unstructured.Unstructured) { label(u) }) }, false, "Widget 1"},
 		{"the spec changes", func() {
@@ -147,12 +147,12 @@ func testFindNotifiesOfChanges(t *testing.T) {
 		}, true, "Widget 2"},
 		{"a field outside spec and status changes",
 			func() { change(h, w, func(u *unstructured.Unstructured) { u.Object["note"] = "x" }) }, false, "Widget 2"},
-		{"the object is deleted", func() { require.NoError(t, h.client.Delete(t.Context(), w)) }, true, "missing"},
+		{"the object is deleted", func() { require.NoError(t, h.Client.Delete(t.Context(), w)) }, true, "missing"},
 	})
-	settings := &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "a"},
+	settings := &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "a"},
 		Spec: v1alpha1.AddonConfigSpec{InstallNamespace: "one"}}
 	walk("settings", h.ref("addonconfigs.addon.muster.dev", "a"), []step{
-		{"the object is created", func() { h.create(settings) }, true, "AddonConfig one"},
+		{"the object is created", func() { h.Create(settings) }, true, "AddonConfig one"},
 		{"labels change", func() { change(h, settings, func(c *v1alpha1.AddonConfig) { label(c) }) }, false,
 			"AddonConfig one"},
 		{"the spec changes", func() {
@@ -172,7 +172,7 @@ func testFindManyUsers(t *testing.T) {
 	const users = 1000
 	h := newHub(t)
 	shared := h.configMap("shared", "1")
-	h.create(shared)
+	h.Create(shared)
 	r := h.start()
 	all := func(want string) {
 		var wait sync.WaitGroup
@@ -197,7 +197,7 @@ func testFindManyUsers(t *testing.T) {
 	for version := 2; version < 5; version++ {
 		change(h, shared, func(c *corev1.ConfigMap) { c.Data["value"] = fmt.Sprint(version) })
 		for i := range users {
-			h.eventually("all are notified", func() bool { return r.called(fmt.Sprint(i)) == version-1 })
+			h.Holds("all are notified", func() bool { return r.called(fmt.Sprint(i)) == version-1 })
 		}
 		all(fmt.Sprint("ConfigMap ", version))
 		require.Equal(t, version, r.requestsOf("GET shared"))
@@ -218,14 +218,14 @@ func TestFind_ReadAheadOfTheCache(t *testing.T) {
 func testFindReadAheadOfTheCache(t *testing.T) {
 	h := newHub(t)
 	a := h.configMap("a", "1")
-	h.create(a)
+	h.Create(a)
 	r := h.start()
 	require.Equal(t, "ConfigMap 1", r.value("one", h.ref("configmaps", "a")))
 	set := func(value string) {
 		a := a.DeepCopy()
 		a.Data["value"] = value
 		a.ResourceVersion = ""
-		require.NoError(t, h.client.Update(t.Context(), a))
+		require.NoError(t, h.Client.Update(t.Context(), a))
 	}
 	once := sync.OnceFunc(func() { set("3") })
 	r.failing(func(request *http.Request) error {
@@ -237,8 +237,8 @@ func testFindReadAheadOfTheCache(t *testing.T) {
 	set("2")
 	r.waitForCall("one", 0)
 	require.Equal(t, "ConfigMap 3", r.value("one", h.ref("configmaps", "a")))
-	h.create(h.configMap("b", "1"))
-	h.eventually("the cache contains the event",
+	h.Create(h.configMap("b", "1"))
+	h.Holds("the cache contains the event",
 		func() bool { return r.value("other", h.ref("configmaps", "b")) == "ConfigMap 1" })
 	require.Equal(t, "ConfigMap 3", r.value("one", h.ref("configmaps", "a")))
 	require.Equal(t, 2, r.requestsOf("GET a"))
@@ -251,11 +251,11 @@ func TestFind_KindInstalledLater(t *testing.T) {
 	t.Parallel()
 	h := newHubOnPlane(t)
 	r := h.start()
-	ref := h.ref("widgets."+h.namespace+".example.com", "a")
+	ref := h.ref("widgets."+h.Namespace+".example.com", "a")
 	require.Equal(t, "unknown", r.value("one", ref))
 	require.Equal(t, "unknown", r.value("two", ref))
 	_, widget := h.kind()
-	h.create(widget("a"))
+	h.Create(widget("a"))
 	h.pass("both are notified", func() bool { return r.called("one") > 0 && r.called("two") > 0 })
 	// The notification can be about another problem: discovery can have a kind before its objects can be listed.
 	h.pass("both find the Widget", func() bool {
@@ -270,7 +270,7 @@ func TestForget_StopsNotifications(t *testing.T) {
 func testForgetStopsNotifications(t *testing.T) {
 	h := newHub(t)
 	a, b := h.configMap("a", "1"), h.configMap("b", "1")
-	h.create(a, b)
+	h.Create(a, b)
 	r := h.start()
 	require.Len(t, r.find("one", h.ref("configmaps", "a"), h.ref("configmaps", "b")), 2)
 	require.Len(t, r.find("two", h.ref("configmaps", "a")), 1)
@@ -278,7 +278,7 @@ func testForgetStopsNotifications(t *testing.T) {
 	change(h, a, func(c *corev1.ConfigMap) { c.Data["value"] = "2" })
 	r.waitForCall("two", 0)
 	require.Zero(t, r.called("one"))
-	r.Forget(types.NamespacedName{Namespace: h.namespace, Name: "two"})
+	r.Forget(types.NamespacedName{Namespace: h.Namespace, Name: "two"})
 	reads := r.requestsOf("GET a")
 	change(h, a, func(c *corev1.ConfigMap) { c.Data["value"] = "3" })
 	change(h, b, func(c *corev1.ConfigMap) { c.Data["value"] = "3" })
@@ -287,7 +287,7 @@ func testForgetStopsNotifications(t *testing.T) {
 	require.Equal(t, reads, r.requestsOf("GET a"), "an unused object must not be read")
 	require.Equal(t, "ConfigMap 3", r.value("two", h.ref("configmaps", "a")), "an unused object must not be cached")
 	for _, user := range []string{"one", "two", "two", "nobody"} {
-		r.Forget(types.NamespacedName{Namespace: h.namespace, Name: user})
+		r.Forget(types.NamespacedName{Namespace: h.Namespace, Name: user})
 	}
 	require.Equal(t, "ConfigMap 3", r.value("one", h.ref("configmaps", "b")), "want the current object after Forget")
 }

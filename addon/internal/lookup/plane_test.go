@@ -45,46 +45,36 @@ var scheme = mustertest.Scheme(apiextensionsv1.AddToScheme, v1alpha1.AddToScheme
 
 // hub is a namespace of an API server.
 type hub struct {
-	t         testing.TB
-	client    client.Client
-	namespace string
-	config    *rest.Config
-	cache     cache.Options
-	clock     *testclock.FakeClock
+	*testkit.Hub
+	config *rest.Config // of a Finder
+	cache  cache.Options
+	clock  *testclock.FakeClock
 }
 
 // newHub returns a namespace of a server in memory.
-func newHub(t testing.TB) *hub { return hubOn(t, testkit.Memory(t, scheme, crds.Install).Admin()) }
+func newHub(t testing.TB) *hub {
+	t.Helper()
+	return hubOf(testkit.NewMemoryHub(t, scheme, crds.Install))
+}
 
 // newHubOnPlane returns a namespace of the shared plane.
 func newHubOnPlane(t testing.TB) *hub {
-	config := plane.ForTest(t).Config()
-	config.QPS, config.Burst = 1000, 1000
-	return hubOn(t, config)
+	t.Helper()
+	return hubOf(testkit.NewHub(t, plane.ForTest(t).Config(), scheme))
 }
 
-func hubOn(t testing.TB, config *rest.Config) *hub {
-	h := &hub{t: t, config: config, client: mustertest.Client(t, config, scheme), cache: cache.Options{Scheme: scheme},
-		clock: testclock.NewFakeClock(time.Now())}
-	h.namespace = mustertest.Namespace(t, h.client)
-	return h
-}
-
-func (h *hub) create(objects ...client.Object) {
-	h.t.Helper()
-	for _, object := range objects {
-		require.NoError(h.t, h.client.Create(h.t.Context(), object))
-	}
+func hubOf(h *testkit.Hub) *hub {
+	return &hub{Hub: h, config: h.Config, cache: cache.Options{Scheme: scheme}, clock: testclock.NewFakeClock(time.Now())}
 }
 
 // change changes an existing object.
 func change[T client.Object](h *hub, object T, f func(T)) {
-	h.t.Helper()
-	mustertest.Change(h.t, h.client, object, f)
+	h.T.Helper()
+	mustertest.Change(h.T, h.Client, object, f)
 }
 
 func (h *hub) configMap(name, value string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name},
 		Data: map[string]string{"value": value}}
 }
 
@@ -92,13 +82,13 @@ func (h *hub) configMap(name, value string) *corev1.ConfigMap {
 func (h *hub) ref(resource, name string) v1alpha1.ConfigReference {
 	r := schema.ParseGroupResource(resource)
 	return v1alpha1.ConfigReference{Group: r.Group, Resource: r.Resource,
-		ObjectName: v1alpha1.ObjectName{Namespace: h.namespace, Name: name}}
+		ObjectName: v1alpha1.ObjectName{Namespace: h.Namespace, Name: name}}
 }
 
 // kind defines a kind Widget in a separate group.
 func (h *hub) kind() (resource string, widget func(name string) *unstructured.Unstructured) {
-	h.t.Helper()
-	group := h.namespace + ".example.com"
+	h.T.Helper()
+	group := h.Namespace + ".example.com"
 	anything := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	definition := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets." + group},
@@ -114,10 +104,10 @@ func (h *hub) kind() (resource string, widget func(name string) *unstructured.Un
 			}},
 		},
 	}
-	h.create(definition)
-	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), definition) })
-	h.eventually("the kind is established", func() bool {
-		require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKeyFromObject(definition), definition))
+	h.Create(definition)
+	h.T.Cleanup(func() { _ = h.Client.Delete(context.Background(), definition) })
+	h.Holds("the kind is established", func() bool {
+		require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(definition), definition))
 		for _, c := range definition.Status.Conditions {
 			if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
 				return true
@@ -125,43 +115,38 @@ func (h *hub) kind() (resource string, widget func(name string) *unstructured.Un
 		}
 		return false
 	})
-	h.eventually("discovery has the kind", func() bool {
-		_, err := h.client.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: "Widget"}, "v1")
+	h.Holds("discovery has the kind", func() bool {
+		_, err := h.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: "Widget"}, "v1")
 		return err == nil
 	})
 	return "widgets." + group, func(name string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(1)}}}
 		u.SetAPIVersion(group + "/v1")
 		u.SetKind("Widget")
-		u.SetNamespace(h.namespace)
+		u.SetNamespace(h.Namespace)
 		u.SetName(name)
 		return u
 	}
 }
 
-func (h *hub) eventually(description string, condition func() bool) {
-	h.t.Helper()
-	mustertest.Holds(h.t, time.Minute, description, condition)
-}
-
 // user creates a user with the permissions of the rules in the hub's namespace, and those of all authenticated users.
 func (h *hub) user() (name string, grant func(everywhere bool, verbs ...string)) {
-	name = "controller-of-" + h.namespace
+	name = "controller-of-" + h.Namespace
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}}
-	h.config = plane.ForTest(h.t).User(name)
+	h.config = plane.ForTest(h.T).User(name)
 	h.config.QPS, h.config.Burst = 1000, 1000
 	return name, func(everywhere bool, verbs ...string) {
-		h.t.Helper()
+		h.T.Helper()
 		at, rules := metav1.ObjectMeta{Name: name},
 			[]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: verbs}}
 		if everywhere {
-			h.create(&rbacv1.ClusterRole{ObjectMeta: at, Rules: rules},
+			h.Create(&rbacv1.ClusterRole{ObjectMeta: at, Rules: rules},
 				&rbacv1.ClusterRoleBinding{ObjectMeta: at, Subjects: subjects,
 					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}})
 			return
 		}
-		at.Namespace = h.namespace
-		h.create(&rbacv1.Role{ObjectMeta: at, Rules: rules},
+		at.Namespace = h.Namespace
+		h.Create(&rbacv1.Role{ObjectMeta: at, Rules: rules},
 			&rbacv1.RoleBinding{ObjectMeta: at, Subjects: subjects,
 				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}})
 	}
@@ -223,27 +208,27 @@ func (r *running) called(user string) int {
 
 // waitForCall waits until the number of calls of Changed for a user exceeds a number, and returns it.
 func (r *running) waitForCall(user string, than int) int {
-	r.h.t.Helper()
-	r.h.eventually("Changed is called for "+user, func() bool { return r.called(user) > than })
+	r.h.T.Helper()
+	r.h.Holds("Changed is called for "+user, func() bool { return r.called(user) > than })
 	return r.called(user)
 }
 
 func (h *hub) start() *running {
-	h.t.Helper()
+	h.T.Helper()
 	r := &running{h: h, requests: map[string]int{}, calls: map[string]int{}}
 	config := rest.CopyConfig(h.config)
 	config.Wrap(r.countRequests)
 	transport, err := rest.HTTPClientFor(config)
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	var mapper meta.RESTMapper
 	mapper, err = apiutil.NewDynamicRESTMapper(config, transport)
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	options := h.cache
 	options.HTTPClient, options.Mapper = transport, mapper
 	objects, err := cache.New(config, options)
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	live, err := client.New(config, client.Options{HTTPClient: transport, Mapper: mapper, Scheme: options.Scheme})
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	r.Finder, err = lookup.New(lookup.Options{
 		Cache: objects, Live: live, Mapper: mapper, Log: logr.Discard(), Clock: h.clock,
 		Changed: func(user types.NamespacedName) {
@@ -252,9 +237,9 @@ func (h *hub) start() *running {
 			r.calls[user.Name]++
 		},
 	})
-	require.NoError(h.t, err)
-	r.stop = mustertest.Run(h.t, "the Finder", objects.Start, r.Start)
-	require.True(h.t, objects.WaitForCacheSync(h.t.Context()))
+	require.NoError(h.T, err)
+	r.stop = mustertest.Run(h.T, "the Finder", objects.Start, r.Start)
+	require.True(h.T, objects.WaitForCacheSync(h.T.Context()))
 	return r
 }
 
@@ -265,20 +250,20 @@ type found struct {
 }
 
 func (r *running) find(user string, references ...v1alpha1.ConfigReference) []found {
-	r.h.t.Helper()
-	objects, problems, err := r.Find(r.h.t.Context(), types.NamespacedName{Namespace: r.h.namespace, Name: user},
+	r.h.T.Helper()
+	objects, problems, err := r.Find(r.h.T.Context(), types.NamespacedName{Namespace: r.h.Namespace, Name: user},
 		references)
-	require.NoError(r.h.t, err)
+	require.NoError(r.h.T, err)
 	out := make([]found, len(references))
 	for i, reference := range references {
 		out[i].value = "missing"
 		if object := objects[reference]; object != nil {
 			out[i].value = textOf(object.Unstructured)
-			require.Equal(r.h.t, config.Hash(object.Unstructured), object.Hash)
+			require.Equal(r.h.T, config.Hash(object.Unstructured), object.Hash)
 		}
 		for _, p := range problems {
 			if p.ConfigReference == reference {
-				require.Nil(r.h.t, objects[reference])
+				require.Nil(r.h.T, objects[reference])
 				out[i] = found{"unknown", p}
 			}
 		}
@@ -287,7 +272,7 @@ func (r *running) find(user string, references ...v1alpha1.ConfigReference) []fo
 }
 
 func (r *running) value(user string, reference v1alpha1.ConfigReference) string {
-	r.h.t.Helper()
+	r.h.T.Helper()
 	return r.find(user, reference)[0].value
 }
 
