@@ -59,6 +59,7 @@ func (f *fleetTest) stepCrashes() {
 		}
 		c := mustertest.NewCrash(max(1, at*len(f.names)/200), how)
 		stop := f.control(f.root, f.namespace, &f.writes, c.Wrap)
+		f.starts++
 		f.wait("the controllers crash", func() bool {
 			select {
 			case <-c.Done():
