@@ -22,12 +22,15 @@ type Hub struct {
 	Namespace string
 }
 
-// NewHub returns the Hub of a control plane, and installs definitions there, as with crds.Install.
+// NewHub returns the Hub of an API server, and installs definitions there, as with crds.Install. Its clients send up to
+// a thousand requests per second, or any number if the config has no limit.
 func NewHub(t testing.TB, config *rest.Config, scheme *apiruntime.Scheme,
 	installs ...func(context.Context, client.Client) error) *Hub {
 	t.Helper()
 	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = 1000, 1000
+	if config.QPS >= 0 {
+		config.QPS, config.Burst = 1000, 1000
+	}
 	c := mustertest.Client(t, config, scheme, installs...)
 	return &Hub{T: t, Client: c, Config: config, Namespace: mustertest.Namespace(t, c)}
 }
