@@ -34,7 +34,7 @@ import (
 // newRegisteringHub returns a hub that also has the namespace of credentials.
 func newRegisteringHub(t *testing.T) *hub {
 	h := newHostingHub(t)
-	err := h.client.Create(t.Context(),
+	err := h.Client.Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
 	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
 	return h
@@ -42,12 +42,12 @@ func newRegisteringHub(t *testing.T) *hub {
 
 // secretOf returns the Secret with the agent's credential in Works; nil: there is none.
 func (h *hub) secretOf(works []workv1alpha1.Work) *corev1.Secret {
-	h.t.Helper()
+	h.T.Helper()
 	for _, w := range works {
 		for _, m := range w.Spec.Manifests {
 			if strings.Contains(string(m.Raw), `"kind":"Secret"`) {
 				secret := &corev1.Secret{}
-				require.NoError(h.t, json.Unmarshal(m.Raw, secret))
+				require.NoError(h.T, json.Unmarshal(m.Raw, secret))
 				return secret
 			}
 		}
@@ -57,25 +57,25 @@ func (h *hub) secretOf(works []workv1alpha1.Work) *corev1.Secret {
 
 // backdate changes the record of a credential so that it was issued long ago.
 func (h *hub) backdate(name, member string) {
-	h.t.Helper()
+	h.T.Helper()
 	secret := &corev1.Secret{}
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: membership.RegistrationNamespace,
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Namespace: membership.RegistrationNamespace,
 		Name: h.namespaceOf(member) + "." + h.name(name)}, secret))
 	const record = v1alpha1.GroupName + "/credential"
 	before := secret.DeepCopy()
 	secret.Annotations[record] = regexp.MustCompile(`"issued":"[^"]*"`).ReplaceAllString(secret.Annotations[record],
 		`"issued":"1990-01-01T00:00:00Z"`)
-	require.NotEqual(h.t, before.Annotations, secret.Annotations)
-	require.NoError(h.t, h.client.Patch(h.t.Context(), secret, client.MergeFrom(before)))
+	require.NotEqual(h.T, before.Annotations, secret.Annotations)
+	require.NoError(h.T, h.Client.Patch(h.T.Context(), secret, client.MergeFrom(before)))
 }
 
 // touch triggers a reconcile of a MemberAddon.
 func (h *hub) touch(name, member string) {
-	h.t.Helper()
+	h.T.Helper()
 	m := h.memberAddon(name, member)
 	before := m.DeepCopy()
 	metav1.SetMetaDataAnnotation(&m.ObjectMeta, "example.com/touched", "true")
-	require.NoError(h.t, h.client.Patch(h.t.Context(), m, client.MergeFrom(before)))
+	require.NoError(h.T, h.Client.Patch(h.T.Context(), m, client.MergeFrom(before)))
 }
 
 // TestRegistration_AccessSurvivesFailures checks that the assigned add-on keeps running while the member is on hold
@@ -115,7 +115,7 @@ func testRegistrationAccessSurvivesFailures(t *testing.T) {
 		return h.secretOf(h.works("x", m))
 	}
 	for _, m := range all {
-		h.eventually(m+" has the add-on", func() bool {
+		h.Holds(m+" has the add-on", func() bool {
 			return isTrue(h.memberAddon("x", m), v1alpha1.ConditionAvailable) && secret(m) != nil
 		})
 	}
@@ -124,11 +124,11 @@ func testRegistrationAccessSurvivesFailures(t *testing.T) {
 
 	members.setReadiness(func(w *workv1alpha1.Work) bool { return !manifestsContain(w, "red") })
 	h.color("colors", "red")
-	h.eventually("the rollout halts", func() bool {
+	h.Holds("the rollout halts", func() bool {
 		return h.get("x").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed
 	})
-	require.NoError(t, h.client.Delete(t.Context(),
-		&v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "own"}}))
+	require.NoError(t, h.Client.Delete(t.Context(),
+		&v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "own"}}))
 	h.requireCondition(h.memberAddon("x", "d"), v1alpha1.ConditionConfigured, metav1.ConditionFalse,
 		v1alpha1.ReasonConfigNotFound)
 	r.quiet(t)
@@ -139,7 +139,7 @@ func testRegistrationAccessSurvivesFailures(t *testing.T) {
 			existing++
 		}
 		h.backdate("x", m)
-		h.eventually("the credential of "+m+" is renewed", func() bool {
+		h.Holds("the credential of "+m+" is renewed", func() bool {
 			return string(secret(m).Data["token"]) != string(previous.Data["token"])
 		})
 		renewed := secret(m)
@@ -155,7 +155,7 @@ func testRegistrationAccessSurvivesFailures(t *testing.T) {
 	r.quiet(t)
 	r.stop()
 	r = h.start(o)
-	h.eventually("the controllers read Works", func() bool { return r.wire.Count("GET works") > 0 })
+	h.Holds("the controllers read Works", func() bool { return r.wire.Count("GET works") > 0 })
 	r.quiet(t)
 	require.Empty(t, r.wire.Writes(), "a restart must not renew credentials")
 
@@ -163,16 +163,16 @@ func testRegistrationAccessSurvivesFailures(t *testing.T) {
 	canList := func(agent client.Client) bool {
 		return agent.List(context.Background(), &corev1.ConfigMapList{}, client.InNamespace(h.namespaceOf("d"))) == nil
 	}
-	h.eventually("the agent has the requested access", func() bool { return canList(agent) })
+	h.Holds("the agent has the requested access", func() bool { return canList(agent) })
 	h.member("d", func(m *membershipv1alpha1.MemberCluster) {
 		m.Spec.Claim = strings.Repeat("ab", 32)
 		metav1.SetMetaDataLabel(&m.ObjectMeta, "taken", "over")
 	})
-	h.eventually("the agent of the other cluster has a new credential", func() bool {
+	h.Holds("the agent of the other cluster has a new credential", func() bool {
 		return string(secret("d").Data["token"]) != string(previous.Data["token"])
 	})
-	h.eventually("the previous credential is revoked", func() bool { return !canList(agent) })
-	h.eventually("the new credential is valid", func() bool { return canList(h.agentOf("x", "d")) })
+	h.Holds("the previous credential is revoked", func() bool { return !canList(agent) })
+	h.Holds("the new credential is valid", func() bool { return canList(h.agentOf("x", "d")) })
 }
 
 // TestRegistration_ProblemsAreReported checks that the conditions report why an agent has no access, or cannot keep its
@@ -200,7 +200,7 @@ func testRegistrationProblemsAreReported(t *testing.T) {
 		}
 		return *c
 	}
-	h.eventually("the missing namespace is reported", func() bool {
+	h.Holds("the missing namespace is reported", func() bool {
 		return condition().Status == metav1.ConditionFalse && strings.Contains(condition().Message, `namespaces "`+missing+
 			`" not found`)
 	})
@@ -222,13 +222,13 @@ func testRegistrationProblemsAreReported(t *testing.T) {
 		})
 	}
 	h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: h.registration()})
-	h.eventually("the agent is registered", func() bool {
+	h.Holds("the agent is registered", func() bool {
 		return isTrue(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) && condition().Status == metav1.ConditionTrue
 	})
 	previous := h.secretOf(h.works("x", "a"))
 	refuses.Store(true)
 	h.backdate("x", "a")
-	h.eventually("the failed renewal is reported", func() bool {
+	h.Holds("the failed renewal is reported", func() bool {
 		return strings.Contains(condition().Message, "the policy says no")
 	})
 	require.Equal(t, metav1.ConditionTrue, condition().Status, "want RegistrationReady until the credential expires")
@@ -236,7 +236,7 @@ func testRegistrationProblemsAreReported(t *testing.T) {
 	require.Equal(t, previous, h.secretOf(h.works("x", "a")))
 	refuses.Store(false)
 	h.touch("x", "a") // pauses between attempts grow
-	h.eventually("the credential is renewed", func() bool {
+	h.Holds("the credential is renewed", func() bool {
 		return string(h.secretOf(h.works("x", "a")).Data["token"]) != string(previous.Data["token"]) &&
 			condition().Message == ""
 	})
@@ -253,7 +253,7 @@ func testRegistrationUnrequestedAccessIsRemoved(t *testing.T) {
 	h.runAgents()
 	r := h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: h.registration()})
 	h.addon("x", h.byPlacement("all"))
-	h.eventually("a has the add-on", func() bool {
+	h.Holds("a has the add-on", func() bool {
 		m := h.memberAddon("x", "a")
 		return isTrue(m, v1alpha1.ConditionAvailable) && m.Status.Registration != nil
 	})
@@ -262,11 +262,11 @@ func testRegistrationUnrequestedAccessIsRemoved(t *testing.T) {
 	m := h.memberAddon("x", "a")
 	before := m.DeepCopy()
 	m.Status.Registration = nil
-	require.NoError(t, h.client.Status().Patch(t.Context(), m, client.MergeFrom(before)))
+	require.NoError(t, h.Client.Status().Patch(t.Context(), m, client.MergeFrom(before)))
 	r = h.start(addon.Options{Agents: []addon.Agent{echo{h.name("x")}}, Registration: h.registration()})
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespaceOf("a"), Name: "addon-" +
 		h.name("x")}}
-	h.eventually("the access is removed", func() bool {
+	h.Holds("the access is removed", func() bool {
 		return h.isDeleted(account) && h.secretOf(h.works("x", "a")) == nil
 	})
 	reads := func() (n int) {

@@ -30,12 +30,12 @@ func (e echo) Manifests(_ context.Context, in addon.Input) ([]client.Object, err
 }
 
 func (h *hub) addon(name string, change func(*v1alpha1.AddonSpec)) *v1alpha1.Addon {
-	h.t.Helper()
+	h.T.Helper()
 	a := &v1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: h.name(name)}}
 	if change != nil {
 		change(&a.Spec)
 	}
-	require.NoError(h.t, h.client.Create(h.t.Context(), a))
+	require.NoError(h.T, h.Client.Create(h.T.Context(), a))
 	return a
 }
 
@@ -43,19 +43,19 @@ func (h *hub) addon(name string, change func(*v1alpha1.AddonSpec)) *v1alpha1.Add
 func (h *hub) byPlacement(placement string) func(*v1alpha1.AddonSpec) {
 	return func(s *v1alpha1.AddonSpec) {
 		s.Install = v1alpha1.InstallStrategy{Type: v1alpha1.InstallPlacements,
-			Placements: []v1alpha1.PlacementInstall{{Namespace: h.namespace, Name: placement}}}
+			Placements: []v1alpha1.PlacementInstall{{Namespace: h.Namespace, Name: placement}}}
 	}
 }
 
 // memberAddon returns the add-on on a member; nil: it does not exist.
 func (h *hub) memberAddon(name, member string) *v1alpha1.MemberAddon {
-	h.t.Helper()
+	h.T.Helper()
 	m := &v1alpha1.MemberAddon{}
-	err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespaceOf(member), Name: h.name(name)}, m)
+	err := h.Client.Get(h.T.Context(), client.ObjectKey{Namespace: h.namespaceOf(member), Name: h.name(name)}, m)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	return m
 }
 
@@ -64,9 +64,9 @@ func isTrue(m *v1alpha1.MemberAddon, kind string) bool {
 }
 
 func (h *hub) works(name, member string) []workv1alpha1.Work {
-	h.t.Helper()
+	h.T.Helper()
 	var list workv1alpha1.WorkList
-	require.NoError(h.t, h.client.List(h.t.Context(), &list, client.InNamespace(h.namespaceOf(member)),
+	require.NoError(h.T, h.Client.List(h.T.Context(), &list, client.InNamespace(h.namespaceOf(member)),
 		client.MatchingLabels{v1alpha1.AddonLabel: h.name(name)}))
 	return list.Items
 }
@@ -83,7 +83,7 @@ func testInstall(t *testing.T) {
 	r := h.start(addon.Options{Agents: []addon.Agent{echo{h.name("echo")}}})
 	h.addon("echo", h.byPlacement("some"))
 	for _, m := range []string{"a", "b"} {
-		h.eventually(m+" has the add-on", func() bool {
+		h.Holds(m+" has the add-on", func() bool {
 			return isTrue(h.memberAddon("echo", m), v1alpha1.ConditionAvailable)
 		})
 		works := h.works("echo", m)
@@ -93,33 +93,33 @@ func testInstall(t *testing.T) {
 			"want a manifest of the install namespace")
 	}
 	require.Nil(t, h.memberAddon("echo", "c"))
-	h.eventually("the Addon reports two available members", func() bool {
+	h.Holds("the Addon reports two available members", func() bool {
 		a := &v1alpha1.Addon{}
-		require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: h.name("echo")}, a))
+		require.NoError(t, h.Client.Get(t.Context(), client.ObjectKey{Name: h.name("echo")}, a))
 		return meta.IsStatusConditionTrue(a.Status.Conditions, "Installed") && a.Status.Counts.Available == 2
 	})
 	r.quiet(t)
 	t.Log(r.wire.Writes())
 
 	h.choose("some", "b", "c")
-	h.eventually("the add-on is removed from a", func() bool {
+	h.Holds("the add-on is removed from a", func() bool {
 		return h.memberAddon("echo", "a") == nil && len(h.works("echo", "a")) == 0
 	})
-	h.eventually("c has the add-on", func() bool {
+	h.Holds("c has the add-on", func() bool {
 		return isTrue(h.memberAddon("echo", "c"), v1alpha1.ConditionAvailable)
 	})
 	r.quiet(t)
 	r.stop()
 
 	again := h.start(addon.Options{Agents: []addon.Agent{echo{h.name("echo")}}})
-	h.eventually("the controllers read Works", func() bool { return again.wire.Count("GET works") > 0 })
+	h.Holds("the controllers read Works", func() bool { return again.wire.Count("GET works") > 0 })
 	again.quiet(t)
 	require.Empty(t, again.wire.Writes(), "a restart must not write")
 
 	a := &v1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: h.name("echo")}}
-	require.NoError(t, h.client.Delete(t.Context(), a))
-	h.eventually("the Addon is deleted", func() bool {
-		return apierrors.IsNotFound(h.client.Get(t.Context(), client.ObjectKeyFromObject(a), a)) &&
+	require.NoError(t, h.Client.Delete(t.Context(), a))
+	h.Holds("the Addon is deleted", func() bool {
+		return apierrors.IsNotFound(h.Client.Get(t.Context(), client.ObjectKeyFromObject(a), a)) &&
 			h.memberAddon("echo", "b") == nil && h.memberAddon("echo", "c") == nil
 	})
 	require.Empty(t, h.works("echo", "b"))

@@ -24,8 +24,8 @@ func testAllowDefaultIsOwnNamespace(t *testing.T) {
 	h.runAgents()
 	h.start(addon.Options{Agents: []addon.Agent{reader{h.name("read")}}})
 	h.addon("read", func(s *v1alpha1.AddonSpec) { s.Configs = []v1alpha1.ConfigKind{{Resource: "configmaps"}} })
-	for _, namespace := range []string{h.namespace, h.namespaceOf("b")} {
-		require.NoError(t, h.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+	for _, namespace := range []string{h.Namespace, h.namespaceOf("b")} {
+		require.NoError(t, h.Client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
 			Name: "limits"}, Data: map[string]string{"value": "II"}}))
 	}
 	withConfig := func(namespace string) func(*v1alpha1.MemberAddonSpec) {
@@ -34,12 +34,12 @@ func testAllowDefaultIsOwnNamespace(t *testing.T) {
 				{Resource: "configmaps", ObjectName: v1alpha1.ObjectName{Namespace: namespace, Name: "limits"}}}
 		}
 	}
-	h.createMemberAddon("read", "a", withConfig(h.namespace))
+	h.createMemberAddon("read", "a", withConfig(h.Namespace))
 	h.createMemberAddon("read", "b", withConfig(h.namespaceOf("b")))
-	h.eventually("b has the add-on", func() bool {
+	h.Holds("b has the add-on", func() bool {
 		return isTrue(h.memberAddon("read", "b"), v1alpha1.ConditionAvailable)
 	})
-	h.eventually("the rejected reference of a is reported", func() bool {
+	h.Holds("the rejected reference of a is reported", func() bool {
 		return reason(h.memberAddon("read", "a"), v1alpha1.ConditionDegraded) == v1alpha1.ReasonUnsupported
 	})
 	require.Contains(t, h.memberAddon("read", "a").Status.Message, "its own namespace")

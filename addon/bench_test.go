@@ -29,11 +29,11 @@ var benchMembers = flag.Int("members", 100, "how many members the benchmarks of 
 
 // fleet creates healthy members that the Placement "all" selects.
 func (h *hub) fleet(n int) (names []string) {
-	h.t.Helper()
+	h.T.Helper()
 	for i := range n {
 		names = append(names, fmt.Sprintf("m%04d", i))
 	}
-	require.NoError(h.t, testkit.InParallel(names, func(name string) error { h.members(name); return nil }))
+	require.NoError(h.T, testkit.InParallel(names, func(name string) error { h.members(name); return nil }))
 	h.choose("all", names...)
 	return names
 }
@@ -84,17 +84,17 @@ func BenchmarkInstall(b *testing.B) {
 
 // bare creates MemberAddons and Works as the controllers would, without owners.
 func (h *hub) bare(name string, members []string) {
-	h.t.Helper()
+	h.T.Helper()
 	create := func(object func(member string) client.Object) {
-		require.NoError(h.t, testkit.InParallel(members, func(member string) error {
-			return h.client.Create(h.t.Context(), object(member))
+		require.NoError(h.T, testkit.InParallel(members, func(member string) error {
+			return h.Client.Create(h.T.Context(), object(member))
 		}))
 	}
 	marks := map[string]string{"example.com/addon": h.name(name)}
 	create(func(m string) client.Object {
 		return &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{
 			Namespace: h.namespaceOf(m), Name: h.name(name), Labels: marks,
-			Annotations: map[string]string{"example.com/by": h.namespace + "/all"},
+			Annotations: map[string]string{"example.com/by": h.Namespace + "/all"},
 			Finalizers:  []string{"example.com/bare"},
 		}}
 	})

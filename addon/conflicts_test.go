@@ -72,7 +72,7 @@ func TestConflicts(t *testing.T) { testkit.Virtual(t, testConflicts) }
 
 func testConflicts(t *testing.T) {
 	h := newHub(t)
-	err := h.client.Create(t.Context(),
+	err := h.Client.Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
 	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
 	h.members("a", "b")
@@ -105,13 +105,13 @@ func testConflicts(t *testing.T) {
 	h.updated("echo", "b")
 	h.color("colors", "red")
 	for _, member := range []string{"a", "b"} {
-		h.eventually(member+" has the new color", func() bool { return h.colorOf("echo", member) == "red" })
+		h.Holds(member+" has the new color", func() bool { return h.colorOf("echo", member) == "red" })
 	}
 	h.choose("all", "b")
 	h.waitForRemoval("echo", "a")
 	a := h.get("echo")
-	require.NoError(t, h.client.Delete(t.Context(), a, client.PropagationPolicy(metav1.DeletePropagationBackground)))
-	h.eventually("all is gone", func() bool { return h.isDeleted(a) && len(h.works("echo", "b")) == 0 })
+	require.NoError(t, h.Client.Delete(t.Context(), a, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	h.Holds("all is gone", func() bool { return h.isDeleted(a) && len(h.works("echo", "b")) == 0 })
 	mu.Lock()
 	logged := slices.Clone(lines)
 	mu.Unlock()

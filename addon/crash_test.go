@@ -111,11 +111,11 @@ func (h *hub) runLifecycle(t *testing.T, name string, c *mustertest.Crash, most 
 	a.Spec.Install.Placements[0].Configs = []v1alpha1.ConfigReference{l.reference(name)}
 	a.Spec.Install.Placements[0].Rollout = placementv1alpha1.RolloutStrategy{Type: placementv1alpha1.RolloutProgressive,
 		MaxConcurrency: new(intstr.FromInt32(1))}
-	require.NoError(t, l.client.Create(t.Context(), a))
+	require.NoError(t, l.Client.Create(t.Context(), a))
 	l.until("all are blue", func() error { return l.all("blue", 1) })
 	l.color(name, "red")
 	l.until("all are red", func() error { return l.all("red", 2) })
-	require.NoError(t, l.client.Delete(t.Context(), a))
+	require.NoError(t, l.Client.Delete(t.Context(), a))
 	l.until("all is gone", func() error {
 		for _, m := range []string{"a", "b"} {
 			if works := l.works(name, m); l.memberAddon(name, m) != nil || len(works) > 0 {
@@ -166,7 +166,7 @@ func (l *lifeTest) all(color string, generation int64) error {
 // requireCreatedOnce requires that no object was created again, that the hooks ran on each member, and that no removal
 // was forced.
 func (l *lifeTest) requireCreatedOnce() {
-	l.t.Helper()
+	l.T.Helper()
 	hooks, works, addon := l.steps(l.name)
 	for _, m := range []string{"a", "b"} {
 		l.until("all of it was seen", func() error {
@@ -192,18 +192,18 @@ func (l *lifeTest) requireCreatedOnce() {
 		uids[description][s.object.GetUID()] = true
 		return false
 	})
-	require.Len(l.t, uids, 6)
+	require.Len(l.T, uids, 6)
 	for description, of := range uids {
-		require.Len(l.t, of, 1, "%s was created again", description)
+		require.Len(l.T, of, 1, "%s was created again", description)
 	}
-	require.Zero(l.t, l.events.first(hasReason(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded).matches))
+	require.Zero(l.T, l.events.first(hasReason(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded).matches))
 }
 
 // until waits until a function returns no error.
 func (l *lifeTest) until(description string, check func() error) {
-	l.t.Helper()
+	l.T.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(l.t.Context(), 100*time.Millisecond, time.Minute, true,
+	err := wait.PollUntilContextTimeout(l.T.Context(), 100*time.Millisecond, time.Minute, true,
 		func(context.Context) (bool, error) {
 			if l.onPoll != nil {
 				l.onPoll()
@@ -211,5 +211,5 @@ func (l *lifeTest) until(description string, check func() error) {
 			last = check()
 			return last == nil, nil
 		})
-	require.NoError(l.t, err, "%s: %v", description, last)
+	require.NoError(l.T, err, "%s: %v", description, last)
 }

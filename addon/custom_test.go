@@ -74,22 +74,22 @@ func testHealthAssignedRevisionIsChecked(t *testing.T) {
 			}) == 2
 		}
 	}
-	h.eventually("both are available", both(v1alpha1.ConditionProgressing, v1alpha1.ReasonUpdated))
+	h.Holds("both are available", both(v1alpha1.ConditionProgressing, v1alpha1.ReasonUpdated))
 
-	config := &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "colors"}}
-	require.NoError(t, h.client.Patch(t.Context(), config,
+	config := &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "colors"}}
+	require.NoError(t, h.Client.Patch(t.Context(), config,
 		client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"variables":null}}`))))
-	h.eventually("the configuration is rejected, and both are available",
+	h.Holds("the configuration is rejected, and both are available",
 		both(v1alpha1.ConditionConfigured, v1alpha1.ReasonConfigInvalid))
 	h.color("colors", "blue")
-	h.eventually("both are configured and available", both(v1alpha1.ConditionProgressing, v1alpha1.ReasonUpdated))
+	h.Holds("both are configured and available", both(v1alpha1.ConditionProgressing, v1alpha1.ReasonUpdated))
 	first.stop()
 
 	a := h.get("echo")
 	before := a.DeepCopy()
 	a.Spec.Install.Placements[0].Rollout.State = placementv1alpha1.RolloutPause
-	require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
+	require.NoError(t, h.Client.Patch(t.Context(), a, client.MergeFrom(before)))
 	h.start(addon.Options{Agents: []addon.Agent{customHealth{echo{h.name("echo")}, "2"}}})
-	h.eventually("both wait for a permit and are available",
+	h.Holds("both wait for a permit and are available",
 		both(v1alpha1.ConditionProgressing, v1alpha1.ReasonWaitingForTurn))
 }

@@ -33,13 +33,13 @@ func testEarlierAddon(t *testing.T) {
 		object := h.memberAddon("x", m)
 		before := object.DeepCopy()
 		object.Annotations[v1alpha1.AddonUIDAnnotation] = "earlier"
-		require.NoError(t, h.client.Patch(t.Context(), object, client.MergeFrom(before)))
+		require.NoError(t, h.Client.Patch(t.Context(), object, client.MergeFrom(before)))
 	}
 	h.choose("all", "c")
 	h.start(h.painters("x"))
 	reports := func(description, names string) {
 		t.Helper()
-		h.untilNil(description, func() error {
+		h.Eventually(description, func() error {
 			for _, c := range h.get("x").Status.Conditions {
 				if c.Reason == v1alpha1.ReasonEarlierAddon && strings.Contains(c.Message, "has selected: "+names+". Select") {
 					return nil
@@ -53,9 +53,9 @@ func testEarlierAddon(t *testing.T) {
 		"want an Addon that is not degraded")
 	h.choose("all", "b", "c")
 	reports("one is kept", h.name("a"))
-	require.NoError(t, h.client.Delete(t.Context(), h.memberAddon("x", "a")))
+	require.NoError(t, h.Client.Delete(t.Context(), h.memberAddon("x", "a")))
 	h.waitForRemoval("x", "a")
-	h.eventually("none is kept", func() bool {
+	h.Holds("none is kept", func() bool {
 		for _, c := range h.get("x").Status.Conditions {
 			if c.Reason == v1alpha1.ReasonEarlierAddon {
 				return false

@@ -45,7 +45,7 @@ func testConfigFailures(t *testing.T) {
 		m := h.memberAddon("reader", "a")
 		before := m.DeepCopy()
 		change(&m.Spec)
-		require.NoError(t, h.client.Patch(t.Context(), m, client.MergeFrom(before)))
+		require.NoError(t, h.Client.Patch(t.Context(), m, client.MergeFrom(before)))
 	}
 	large := func(s *v1alpha1.AddonConfigSpec) {
 		for i := range 128 {
@@ -58,7 +58,7 @@ func testConfigFailures(t *testing.T) {
 	}{
 		{
 			"a configuration is missing", v1alpha1.ReasonConfigNotFound, "own",
-			func() { require.NoError(t, h.client.Delete(t.Context(), h.configMap("own", ""))) },
+			func() { require.NoError(t, h.Client.Delete(t.Context(), h.configMap("own", ""))) },
 			func() { h.put(h.configMap("own", "fine")) },
 		},
 		{
@@ -85,7 +85,7 @@ func testConfigFailures(t *testing.T) {
 				h.change("reader", func(s *v1alpha1.AddonSpec) {
 					s.Configs = append(s.Configs, v1alpha1.ConfigKind{Group: "example.com", Resource: "wonders"})
 				})
-				mustertest.Change(t, h.client, h.memberAddon("reader", "a"), func(m *v1alpha1.MemberAddon) {
+				mustertest.Change(t, h.Client, h.memberAddon("reader", "a"), func(m *v1alpha1.MemberAddon) {
 					m.Spec.Configs = append(m.Spec.Configs, v1alpha1.ConfigReference{
 						Group: "example.com", Resource: "wonders", ObjectName: v1alpha1.ObjectName{Name: "one"},
 					})
@@ -101,21 +101,21 @@ func testConfigFailures(t *testing.T) {
 			require.Contains(t, condition.Message, row.message)
 			color := fmt.Sprintf("color-%d", i)
 			h.put(h.addonConfig("common", variables("COLOR", color)))
-			h.eventually("the other member has the new color", func() bool { return h.data("reader", "b")["color"] == color })
+			h.Holds("the other member has the new color", func() bool { return h.data("reader", "b")["color"] == color })
 			h.updated("reader", "b")
 			now := h.memberAddon("reader", "a")
 			require.True(t, isTrue(now, v1alpha1.ConditionAvailable), "want the assigned revision to stay available: %s",
 				now.Status.Message)
 			require.Equal(t, before.Status.AppliedRevision, now.Status.AppliedRevision)
 			require.Equal(t, worksBefore[0].Generation, h.works("reader", "a")[0].Generation)
-			h.eventually("the Addon is degraded", func() bool {
+			h.Holds("the Addon is degraded", func() bool {
 				return meta.IsStatusConditionTrue(h.get("reader").Status.Conditions, v1alpha1.ConditionDegraded)
 			})
 			row.repair()
-			h.eventually("the member has the new color", func() bool { return h.data("reader", "a")["color"] == color })
+			h.Holds("the member has the new color", func() bool { return h.data("reader", "a")["color"] == color })
 			h.updated("reader", "a")
 			h.requireCondition(now, v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
-			h.eventually("the Addon is installed", func() bool {
+			h.Holds("the Addon is installed", func() bool {
 				return meta.IsStatusConditionTrue(h.get("reader").Status.Conditions, v1alpha1.ConditionInstalled)
 			})
 		})
@@ -148,10 +148,10 @@ func testInstallNamespace(t *testing.T) {
 		require.Equal(t, want, m.Status.InstallNamespace, member)
 		require.Equal(t, want, h.manifest("reader", member, "ConfigMap").GetNamespace(), member)
 	}
-	mustertest.Change(t, h.client, h.memberAddon("reader", "c"), func(m *v1alpha1.MemberAddon) {
+	mustertest.Change(t, h.Client, h.memberAddon("reader", "c"), func(m *v1alpha1.MemberAddon) {
 		m.Spec.InstallNamespace = ""
 	})
-	h.eventually("c has the add-on in the other namespace",
+	h.Holds("c has the add-on in the other namespace",
 		func() bool { return h.manifest("reader", "c", "ConfigMap").GetNamespace() == "by-config" })
 	h.updated("reader", "c")
 }
@@ -177,7 +177,7 @@ func testTemplate(t *testing.T) {
 	const first = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"${ADDON_NAME}"},` +
 		`"data":{"member":"${CLUSTER_NAME}","color":"${COLOR}"}}`
 	manifests(first)
-	t.Cleanup(func() { _ = h.client.Delete(context.Background(), template) })
+	t.Cleanup(func() { _ = h.Client.Delete(context.Background(), template) })
 	h.put(h.addonConfig("blue", variables("COLOR", "blue")))
 	h.put(h.addonConfig("empty", variables("SIZE", "none")))
 	h.choose("all", "a", "b", "c")
@@ -188,7 +188,7 @@ func testTemplate(t *testing.T) {
 		s.Configs = []v1alpha1.ConfigKind{addonConfigs, {
 			Group: v1alpha1.GroupName, Resource: "addontemplates", Defaults: []v1alpha1.ObjectName{{Name: template.Name}},
 		}}
-		s.Configs[0].Defaults = []v1alpha1.ObjectName{{Namespace: h.namespace, Name: "blue"}}
+		s.Configs[0].Defaults = []v1alpha1.ObjectName{{Namespace: h.Namespace, Name: "blue"}}
 		h.byPlacement("all")(s)
 	})
 	for _, member := range []string{"a", "c"} {
@@ -207,7 +207,7 @@ func testTemplate(t *testing.T) {
 
 	manifests(first, `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"more"}}`)
 	for _, member := range []string{"a", "c"} {
-		h.eventually(member+" has the additional manifest",
+		h.Holds(member+" has the additional manifest",
 			func() bool { return len(h.works("plain", member)[0].Spec.Manifests) == 3 })
 	}
 	h.put(h.addonConfig("empty", variables("COLOR", "green")))
@@ -261,7 +261,7 @@ func testAgentFailures(t *testing.T) {
 	for _, name := range []string{"hangs", "panics", "fails", "nil"} {
 		h.addon(name, h.byPlacement("all"))
 	}
-	h.eventually("the failing add-ons are reconciled", func() bool { return h.memberAddon("hangs", "m19") != nil })
+	h.Holds("the failing add-ons are reconciled", func() bool { return h.memberAddon("hangs", "m19") != nil })
 	h.addon("echo", h.byPlacement("all"))
 	for _, member := range names {
 		h.updated("echo", member)

@@ -96,7 +96,7 @@ func (f *fleet) count() {
 
 // all waits until all members have a text in their manifests and are healthy, and nothing is written any more.
 func (f *fleet) all(text string) map[string]int {
-	f.t.Helper()
+	f.T.Helper()
 	f.eventuallySlow("all have "+text, func() bool {
 		s := f.get("fleet").Status
 		return len(f.namespacesWith(text)) == len(f.names) && int(s.Counts.Available) == len(f.names) &&
@@ -108,19 +108,19 @@ func (f *fleet) all(text string) map[string]int {
 
 // waitUntilQuiet waits until nothing is written any more, and checks the limits. It returns the writes.
 func (f *fleet) waitUntilQuiet() map[string]int {
-	f.t.Helper()
-	f.quiet(f.t)
+	f.T.Helper()
+	f.quiet(f.T)
 	took := time.Since(f.began)
 	n := f.wire.Writes()
-	f.t.Logf("%d members, %.1fs: %v", len(f.names), took.Seconds(), n)
-	require.LessOrEqual(f.t, n["PATCH addons/status"], 2*len(f.names)/5+int(took.Seconds()),
+	f.T.Logf("%d members, %.1fs: %v", len(f.names), took.Seconds(), n)
+	require.LessOrEqual(f.T, n["PATCH addons/status"], 2*len(f.names)/5+int(took.Seconds()),
 		"want writes for the state of the rollout, and one per second for its progress")
 	return n
 }
 
 // halts waits until the rollout has halted and nothing is written any more, and returns the members with a text.
 func (f *fleet) halts(text string) []string {
-	f.t.Helper()
+	f.T.Helper()
 	f.eventuallySlow("the rollout halts", func() bool {
 		return f.get("fleet").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed
 	})
@@ -131,15 +131,15 @@ func (f *fleet) halts(text string) []string {
 			bad++
 		}
 	}
-	require.Greater(f.t, bad, maxFailures)
-	require.LessOrEqual(f.t, bad, f.slots+maxFailures)
-	require.Less(f.t, len(updated), len(f.names)/2)
+	require.Greater(f.T, bad, maxFailures)
+	require.LessOrEqual(f.T, bad, f.slots+maxFailures)
+	require.Less(f.T, len(updated), len(f.names)/2)
 	return updated
 }
 
 func (f *fleet) eventuallySlow(description string, condition func() bool) {
-	f.t.Helper()
-	mustertest.Holds(f.t, 3*time.Minute, description, condition)
+	f.T.Helper()
+	mustertest.Holds(f.T, 3*time.Minute, description, condition)
 }
 
 // failSome makes every fourth member fail with a text.
@@ -179,11 +179,11 @@ func testFleet(t *testing.T) {
 
 func (f *fleet) installs() {
 	n := f.all("blue")
-	require.Equal(f.t, len(f.names), n["POST memberaddons"])
-	require.Equal(f.t, len(f.names), n["POST works"])
-	require.Zero(f.t, n["PATCH works"])
-	require.Zero(f.t, n["PATCH memberaddons"])
-	require.LessOrEqual(f.t, n["PATCH memberaddons/status"], 3*len(f.names)+len(f.names)/10,
+	require.Equal(f.T, len(f.names), n["POST memberaddons"])
+	require.Equal(f.T, len(f.names), n["POST works"])
+	require.Zero(f.T, n["PATCH works"])
+	require.Zero(f.T, n["PATCH memberaddons"])
+	require.LessOrEqual(f.T, n["PATCH memberaddons/status"], 3*len(f.names)+len(f.names)/10,
 		"want at most three: waiting, assigned, available")
 }
 
@@ -193,11 +193,11 @@ func (f *fleet) repaired() {
 	updated := f.halts("red")
 	f.restart()
 	f.waitUntilQuiet()
-	require.Empty(f.t, f.wire.Writes(), "a restart must not write")
-	require.ElementsMatch(f.t, updated, f.namespacesWith("red"))
+	require.Empty(f.T, f.wire.Writes(), "a restart must not write")
+	require.ElementsMatch(f.T, updated, f.namespacesWith("red"))
 	f.members.setReadiness(nil)
 	n := f.all("red")
-	require.Equal(f.t, len(f.names)-len(updated), n["PATCH works"])
+	require.Equal(f.T, len(f.names)-len(updated), n["PATCH works"])
 }
 
 func (f *fleet) corrected() {
@@ -207,8 +207,8 @@ func (f *fleet) corrected() {
 	f.count()
 	f.color("colors", "white")
 	n := f.all("white")
-	require.Equal(f.t, len(f.names), n["PATCH works"])
-	require.LessOrEqual(f.t, n["PATCH memberaddons/status"], 4*len(f.names),
+	require.Equal(f.T, len(f.names), n["PATCH works"])
+	require.LessOrEqual(f.T, n["PATCH memberaddons/status"], 4*len(f.names),
 		"want at most four: two hold reasons, assigned, available")
 }
 
@@ -220,11 +220,11 @@ func (f *fleet) waits() {
 	f.eventuallySlow("all slots are used", func() bool { return len(f.namespacesWith("gray")) >= f.slots })
 	f.waitUntilQuiet()
 	updated := f.namespacesWith("gray")
-	require.Len(f.t, updated, f.slots)
+	require.Len(f.T, updated, f.slots)
 	f.restart()
 	f.waitUntilQuiet()
-	require.Empty(f.t, f.wire.Writes())
-	require.ElementsMatch(f.t, updated, f.namespacesWith("gray"))
+	require.Empty(f.T, f.wire.Writes())
+	require.ElementsMatch(f.T, updated, f.namespacesWith("gray"))
 	f.members.setReadiness(nil)
 	f.all("gray")
 }
@@ -236,15 +236,15 @@ func (f *fleet) restarts() {
 		f.eventuallySlow("a part of the members is updated",
 			func() bool { return len(f.namespacesWith("black")) >= i*len(f.names)/5 })
 		f.stop()
-		require.Less(f.t, len(f.namespacesWith("black")), len(f.names), "want a rollout in progress")
+		require.Less(f.T, len(f.namespacesWith("black")), len(f.names), "want a rollout in progress")
 		writes += f.wire.Writes()["PATCH works"]
 		f.begin()
 	}
 	writes += f.all("black")["PATCH works"]
-	require.LessOrEqual(f.t, writes, len(f.names)+3*f.slots,
+	require.LessOrEqual(f.T, writes, len(f.names)+3*f.slots,
 		"want repeated writes only for members whose reports were not observed before a restart")
 	for namespace, w := range f.now() {
-		require.Equal(f.t, before[namespace].Generation+1, w.Generation, "want one assignment for each member")
+		require.Equal(f.T, before[namespace].Generation+1, w.Generation, "want one assignment for each member")
 	}
 }
 
@@ -256,9 +256,9 @@ func (f *fleet) upgrades() {
 	updated := f.halts(`"v2"`)
 	f.members.setReadiness(nil)
 	n := f.all(`"v2"`)
-	require.Equal(f.t, len(f.names), n["PATCH works"])
-	require.NotEmpty(f.t, updated)
+	require.Equal(f.T, len(f.names), n["PATCH works"])
+	require.NotEmpty(f.T, updated)
 	f.restart()
 	f.waitUntilQuiet()
-	require.Empty(f.t, f.wire.Writes())
+	require.Empty(f.T, f.wire.Writes())
 }

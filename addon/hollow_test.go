@@ -30,7 +30,7 @@ type simulatedAgents struct {
 // obey simulates the agents of all members until the test ends.
 func (h *hub) runAgents() *simulatedAgents {
 	members := &simulatedAgents{h: h}
-	testkit.FollowWorks(h.t, h.client, func(ctx context.Context, work *workv1alpha1.Work) {
+	testkit.FollowWorks(h.T, h.Client, func(ctx context.Context, work *workv1alpha1.Work) {
 		_ = members.report(ctx, work) // the watch delivers newer versions
 	}, client.HasLabels{v1alpha1.AddonLabel})
 	return members
@@ -56,15 +56,15 @@ func (m *simulatedAgents) setReadiness(ready func(*workv1alpha1.Work) bool) {
 	m.isReady, m.stopped = ready, false
 	m.mu.Unlock()
 	var works workv1alpha1.WorkList
-	require.NoError(m.h.t, m.h.client.List(m.h.t.Context(), &works, client.HasLabels{v1alpha1.AddonLabel}))
+	require.NoError(m.h.T, m.h.Client.List(m.h.T.Context(), &works, client.HasLabels{v1alpha1.AddonLabel}))
 	for i := range works.Items {
 		work := &works.Items[i]
-		require.NoError(m.h.t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-			if err := m.h.client.Get(m.h.t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+		require.NoError(m.h.T, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			if err := m.h.Client.Get(m.h.T.Context(), client.ObjectKeyFromObject(work), work); err != nil {
 				return client.IgnoreNotFound(err)
 			}
 			work.Status.ObservedGeneration = 0
-			return m.report(m.h.t.Context(), work)
+			return m.report(m.h.T.Context(), work)
 		}))
 	}
 }
@@ -88,7 +88,7 @@ func (m *simulatedAgents) report(ctx context.Context, work *workv1alpha1.Work) e
 	case dead:
 	case work.DeletionTimestamp != nil:
 		work.Finalizers = nil
-		return client.IgnoreNotFound(m.h.client.Patch(ctx, work, client.MergeFrom(before)))
+		return client.IgnoreNotFound(m.h.Client.Patch(ctx, work, client.MergeFrom(before)))
 	case ignored != nil && ignored(work):
 	case work.Status.ObservedGeneration != work.Generation:
 		ready := isReady == nil || isReady(work)
@@ -102,7 +102,7 @@ func (m *simulatedAgents) report(ctx context.Context, work *workv1alpha1.Work) e
 			meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: "Test",
 				ObservedGeneration: work.Generation})
 		}
-		err := m.h.client.Status().Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		err := m.h.Client.Status().Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		return client.IgnoreNotFound(err)
 	}
 	return nil

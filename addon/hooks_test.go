@@ -71,7 +71,7 @@ func (p *preDeleter) count() int {
 
 // template creates an AddonTemplate with a ConfigMap and a hook, and returns the reference to it.
 func (h *hub) template(name string) v1alpha1.ConfigReference {
-	h.t.Helper()
+	h.T.Helper()
 	t := &v1alpha1.AddonTemplate{ObjectMeta: metav1.ObjectMeta{Name: h.name(name)}}
 	for _, object := range []client.Object{
 		&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
@@ -79,11 +79,11 @@ func (h *hub) template(name string) v1alpha1.ConfigReference {
 		cleanup(h.name(name), ""),
 	} {
 		raw, err := json.Marshal(object)
-		require.NoError(h.t, err)
+		require.NoError(h.T, err)
 		t.Spec.Manifests = append(t.Spec.Manifests, v1alpha1.TemplateManifest{RawExtension: runtime.RawExtension{Raw: raw}})
 	}
-	require.NoError(h.t, h.client.Create(h.t.Context(), t))
-	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), t) })
+	require.NoError(h.T, h.Client.Create(h.T.Context(), t))
+	h.T.Cleanup(func() { _ = h.Client.Delete(context.Background(), t) })
 	return v1alpha1.ConfigReference{Group: v1alpha1.GroupName, Resource: "addontemplates",
 		ObjectName: v1alpha1.ObjectName{Name: t.Name}}
 }
@@ -99,7 +99,7 @@ func (h *hub) templated(placement string, template v1alpha1.ConfigReference) fun
 
 // hooksOn returns the Work of an add-on's hooks; nil: it does not exist.
 func (h *hub) hooksOn(name, member string) *workv1alpha1.Work {
-	h.t.Helper()
+	h.T.Helper()
 	works := h.works(name, member)
 	for i := range works {
 		if works[i].Name == "addon-"+h.name(name)+"-hooks" {
@@ -111,7 +111,7 @@ func (h *hub) hooksOn(name, member string) *workv1alpha1.Work {
 
 // intact reports whether the add-on's Works without hooks are unchanged.
 func (h *hub) worksUnchanged(name, member string) bool {
-	h.t.Helper()
+	h.T.Helper()
 	works := slices.DeleteFunc(h.works(name, member), func(w workv1alpha1.Work) bool {
 		return strings.HasSuffix(w.Name, "-hooks")
 	})
@@ -133,9 +133,9 @@ func reason(m *v1alpha1.MemberAddon, kind string) string {
 
 // countEvents returns the number of Events with a reason about a MemberAddon.
 func (h *hub) countEvents(name, member, reason string) (n int) {
-	h.t.Helper()
+	h.T.Helper()
 	var list eventsv1.EventList
-	require.NoError(h.t, h.client.List(h.t.Context(), &list, client.InNamespace(h.namespaceOf(member))))
+	require.NoError(h.T, h.Client.List(h.T.Context(), &list, client.InNamespace(h.namespaceOf(member))))
 	for i := range list.Items {
 		if e := &list.Items[i]; e.Regarding.Name == h.name(name) && e.Regarding.Kind == "MemberAddon" && e.Reason == reason {
 			n++
@@ -149,25 +149,25 @@ func (h *hub) countEvents(name, member, reason string) (n int) {
 
 // installed creates an Addon and waits until members have it.
 func (h *hub) installed(name string, spec func(*v1alpha1.AddonSpec), members ...string) *v1alpha1.Addon {
-	h.t.Helper()
+	h.T.Helper()
 	a := h.addon(name, spec)
 	for _, m := range members {
-		h.eventually(m+" has "+name, func() bool { return isTrue(h.memberAddon(name, m), v1alpha1.ConditionAvailable) })
+		h.Holds(m+" has "+name, func() bool { return isTrue(h.memberAddon(name, m), v1alpha1.ConditionAvailable) })
 	}
 	return a
 }
 
 func (h *hub) isDeleted(o client.Object) bool {
-	h.t.Helper()
-	err := h.client.Get(h.t.Context(), client.ObjectKeyFromObject(o), o)
-	require.NoError(h.t, client.IgnoreNotFound(err))
+	h.T.Helper()
+	err := h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(o), o)
+	require.NoError(h.T, client.IgnoreNotFound(err))
 	return apierrors.IsNotFound(err)
 }
 
 // in returns the hub for a subtest.
 func (h *hub) in(t testing.TB) *hub {
-	sub := *h
-	sub.t = t
+	own, sub := *h.Hub, *h
+	own.T, sub.Hub = t, &own
 	return &sub
 }
 
@@ -223,8 +223,8 @@ func testHooks(t *testing.T) {
 					"want no Job before the removal")
 			}
 			require.Nil(t, h.hooksOn(name, "a"))
-			require.NoError(t, h.client.Delete(t.Context(), a))
-			h.eventually("the hook runs", func() bool {
+			require.NoError(t, h.Client.Delete(t.Context(), a))
+			h.Holds("the hook runs", func() bool {
 				return h.hooksOn(name, "a") != nil &&
 					reason(h.memberAddon(name, "a"), v1alpha1.ConditionProgressing) == v1alpha1.ReasonPreDelete
 			})
@@ -232,9 +232,9 @@ func testHooks(t *testing.T) {
 			require.Contains(t, string(h.hooksOn(name, "a").Spec.Manifests[0].Raw), `"Job"`)
 			require.True(t, h.worksUnchanged(name, "a"))
 			script(stopped, name, false)
-			h.eventually("all objects are deleted", func() bool { return h.isDeleted(a) && len(h.works(name, "a")) == 0 })
+			h.Holds("all objects are deleted", func() bool { return h.isDeleted(a) && len(h.works(name, "a")) == 0 })
 			hooks, works, addon := h.steps(name)
-			h.eventually("all events are observed", func() bool { return events.first(addon("gone").matches) > 0 })
+			h.Holds("all events are observed", func() bool { return events.first(addon("gone").matches) > 0 })
 			events.inOrder("a", addon("deleted"), hooks("made"), works("deleted"), works("gone"), hooks("deleted"),
 				hooks("gone"),
 				addon("gone"))
@@ -244,33 +244,33 @@ func testHooks(t *testing.T) {
 	testkit.Step(t, "a failed Job is retried", func() {
 		h := h.in(t)
 		a := h.installed("fails", h.byPlacement("all"), "a")
-		require.NoError(t, h.client.Delete(t.Context(), a))
-		h.eventually("the failure is reported", func() bool {
+		require.NoError(t, h.Client.Delete(t.Context(), a))
+		h.Holds("the failure is reported", func() bool {
 			return reason(h.memberAddon("fails", "a"), v1alpha1.ConditionDegraded) == v1alpha1.ReasonHookFailed
 		})
 		first := h.hooksOn("fails", "a")
 		require.NotNil(t, first)
 		require.Contains(t, h.memberAddon("fails", "a").Status.Message, "the Deployment is refused",
 			"want the message of the Job")
-		h.eventually("an Event is recorded", func() bool {
+		h.Holds("an Event is recorded", func() bool {
 			return h.countEvents("fails", "a", v1alpha1.ReasonHookFailed) == 1
 		})
-		h.eventually("the Job is created again", func() bool {
+		h.Holds("the Job is created again", func() bool {
 			w := h.hooksOn("fails", "a")
 			return w != nil && w.UID != first.UID
 		})
 		require.True(t, h.worksUnchanged("fails", "a"))
 		script(refused, "fails", false)
-		h.eventually("all objects are deleted", func() bool { return h.isDeleted(a) && len(h.works("fails", "a")) == 0 })
+		h.Holds("all objects are deleted", func() bool { return h.isDeleted(a) && len(h.works("fails", "a")) == 0 })
 	})
 	testkit.Step(t, "a function is called until it is done", func() {
 		h := h.in(t)
 		events := h.watchAddon("patient", nil)
 		a := h.installed("patient", h.byPlacement("all"), "a")
-		require.NoError(t, h.client.Delete(t.Context(), a))
-		h.eventually("the function is called", func() bool { return patient.count() > 0 })
+		require.NoError(t, h.Client.Delete(t.Context(), a))
+		h.Holds("the function is called", func() bool { return patient.count() > 0 })
 		require.True(t, h.worksUnchanged("patient", "a"))
-		h.eventually("all objects are deleted", func() bool { return h.isDeleted(a) })
+		h.Holds("all objects are deleted", func() bool { return h.isDeleted(a) })
 		require.Equal(t, 3, patient.count(), "the function must not be called after it is done")
 		_, works, addon := h.steps("patient")
 		events.inOrder("a", addon("deleted"), hasReason(v1alpha1.ConditionProgressing, v1alpha1.ReasonPreDelete),
@@ -279,16 +279,16 @@ func testHooks(t *testing.T) {
 	testkit.Step(t, "a failed function is called again", func() {
 		h := h.in(t)
 		a := h.installed("sorry", h.byPlacement("all"), "a")
-		require.NoError(t, h.client.Delete(t.Context(), a))
+		require.NoError(t, h.Client.Delete(t.Context(), a))
 		for _, message := range []string{"the database is locked", "panicked: a nil map"} {
-			h.eventually("the message contains "+message, func() bool {
+			h.Holds("the message contains "+message, func() bool {
 				m := h.memberAddon("sorry", "a")
 				return reason(m, v1alpha1.ConditionDegraded) == v1alpha1.ReasonHookFailed && strings.Contains(m.Status.Message,
 					message)
 			})
 			require.True(t, h.worksUnchanged("sorry", "a"))
 		}
-		h.eventually("all objects are deleted", func() bool { return h.isDeleted(a) })
+		h.Holds("all objects are deleted", func() bool { return h.isDeleted(a) })
 		require.Equal(t, 3, sorry.count())
 	})
 }

@@ -24,14 +24,14 @@ func testHostingMove(t *testing.T) {
 	h.addon("x", h.hosted(""))
 	from := ""
 	for _, to := range []string{"h", "i", "", "i"} {
-		h.eventually("the add-on runs", func() bool { return h.runs("x", "a", from) && h.runs("x", "b", from) })
+		h.Holds("the add-on runs", func() bool { return h.runs("x", "a", from) && h.runs("x", "b", from) })
 		slow := to
 		if to == "" {
 			slow = "a"
 		}
 		members.stopAgent(slow)
 		h.move("x", to)
-		h.eventually("the new location is assigned", func() bool {
+		h.Holds("the new location is assigned", func() bool {
 			if to == "" {
 				return names(h.worksOn("x", "a")) == "agent rules"
 			}
@@ -47,13 +47,13 @@ func testHostingMove(t *testing.T) {
 				"want the agent to stay until it runs on the other member")
 			require.Equal(t, h.name(from), h.memberAddon("x", "a").Status.Hosting.Member)
 		}
-		h.eventually("ManifestsApplied is not True", func() bool {
+		h.Holds("ManifestsApplied is not True", func() bool {
 			return !isTrue(h.memberAddon("x", "a"), v1alpha1.ConditionManifestsApplied)
 		})
 		r.stop()
 		r = h.start(options)
 		members.startAgent(slow)
-		h.eventually("the agent has moved to "+to, func() bool { return h.runs("x", "a", to) && h.runs("x", "b", to) })
+		h.Holds("the agent has moved to "+to, func() bool { return h.runs("x", "a", to) && h.runs("x", "b", to) })
 		from = to
 	}
 	r.quiet(t)
@@ -68,18 +68,18 @@ func testHostingRevertMove(t *testing.T) {
 	members := h.runAgents()
 	r := h.start(addon.Options{Agents: []addon.Agent{hostedAgent{name: h.name("x")}}})
 	h.addon("x", h.hosted("h"))
-	h.eventually("the add-on runs", func() bool { return h.runs("x", "a", "h") && h.runs("x", "b", "h") })
+	h.Holds("the add-on runs", func() bool { return h.runs("x", "a", "h") && h.runs("x", "b", "h") })
 	members.stopAgent("i")
 	h.move("x", "i")
-	h.eventually("the new location is assigned", func() bool { return len(h.worksFor("x", "a", "i")) == 1 })
+	h.Holds("the new location is assigned", func() bool { return len(h.worksFor("x", "a", "i")) == 1 })
 	h.move("x", "h")
-	h.eventually("the add-on is available, and the Work on the other member is being deleted", func() bool {
+	h.Holds("the add-on is available, and the Work on the other member is being deleted", func() bool {
 		works := h.worksFor("x", "a", "i")
 		return len(works) == 1 && works[0].DeletionTimestamp != nil && isTrue(h.memberAddon("x", "a"),
 			v1alpha1.ConditionAvailable) && !isTrue(h.memberAddon("x", "a"), v1alpha1.ConditionProgressing)
 	})
 	members.startAgent("i")
-	h.eventually("no Work remains on the other member", func() bool { return h.runs("x", "a", "h") })
+	h.Holds("no Work remains on the other member", func() bool { return h.runs("x", "a", "h") })
 	r.quiet(t)
 }
 
@@ -96,15 +96,15 @@ func testHostingMoveFollowsRollout(t *testing.T) {
 			Type: placementv1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(1)),
 		}
 	})
-	h.eventually("the add-on runs", func() bool { return h.runs("x", "a", "h") && h.runs("x", "b", "h") })
+	h.Holds("the add-on runs", func() bool { return h.runs("x", "a", "h") && h.runs("x", "b", "h") })
 	r.quiet(t)
 	members.stopAgent("i")
 	h.move("x", "i")
-	h.eventually("the new location of the first agent is assigned",
+	h.Holds("the new location of the first agent is assigned",
 		func() bool { return len(h.worksFor("x", "a", "i")) == 1 })
 	r.quiet(t)
 	require.Empty(t, h.worksFor("x", "b", "i"), "want one move at a time")
 	require.Equal(t, h.name("h"), h.memberAddon("x", "b").Status.Hosting.Member)
 	members.startAgent("i")
-	h.eventually("both have moved", func() bool { return h.runs("x", "a", "i") && h.runs("x", "b", "i") })
+	h.Holds("both have moved", func() bool { return h.runs("x", "a", "i") && h.runs("x", "b", "i") })
 }

@@ -26,9 +26,9 @@ type workEvents struct {
 
 func (h *hub) recordWorkEvents() *workEvents {
 	d := &workEvents{}
-	ctx, cancel := context.WithCancel(h.t.Context())
-	events, err := h.client.Watch(ctx, &workv1alpha1.WorkList{}, client.HasLabels{v1alpha1.AddonLabel})
-	require.NoError(h.t, err)
+	ctx, cancel := context.WithCancel(h.T.Context())
+	events, err := h.Client.Watch(ctx, &workv1alpha1.WorkList{}, client.HasLabels{v1alpha1.AddonLabel})
+	require.NoError(h.T, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -38,7 +38,7 @@ func (h *hub) recordWorkEvents() *workEvents {
 			}
 		}
 	}()
-	h.t.Cleanup(func() { cancel(); <-done })
+	h.T.Cleanup(func() { cancel(); <-done })
 	return d
 }
 
@@ -82,11 +82,11 @@ func testHostingRemovalOrder(t *testing.T) {
 	h.runAgents()
 	h.start(addon.Options{Agents: []addon.Agent{hostedAgent{h.name("x"), true}}})
 	h.addon("x", h.hosted("h"))
-	h.eventually("the add-on runs", func() bool { return h.runs("x", "a", "h") })
+	h.Holds("the add-on runs", func() bool { return h.runs("x", "a", "h") })
 	d := h.recordWorkEvents()
-	require.NoError(t, h.client.Delete(t.Context(), h.get("x")))
-	h.eventually("the MemberAddon is deleted", func() bool { return h.memberAddon("x", "a") == nil })
-	h.eventually("all events are observed", func() bool {
+	require.NoError(t, h.Client.Delete(t.Context(), h.get("x")))
+	h.Holds("the MemberAddon is deleted", func() bool { return h.memberAddon("x", "a") == nil })
+	h.Holds("all events are observed", func() bool {
 		return d.index("deleted hosting stop") >= 0 && d.index("deleted member sweep") >= 0
 	})
 	before := -1
@@ -116,18 +116,18 @@ func TestHosting_RemovalFromUnreachableMember(t *testing.T) {
 				members := h.runAgents()
 				h.start(addon.Options{Agents: []addon.Agent{hostedAgent{h.name("x"), false}}})
 				h.addon("x", h.hosted("h"))
-				h.eventually("the add-on runs", func() bool { return h.runs("x", "a", "h") })
+				h.Holds("the add-on runs", func() bool { return h.runs("x", "a", "h") })
 				members.stopAgent(dead)
 				h.health(dead, metav1.ConditionUnknown)
-				require.NoError(t, h.client.Delete(t.Context(), h.get("x")))
-				h.eventually("the message names the unreachable member", func() bool {
+				require.NoError(t, h.Client.Delete(t.Context(), h.get("x")))
+				h.Holds("the message names the unreachable member", func() bool {
 					m := h.memberAddon("x", "a")
 					location := map[string]string{"a": "The member cannot", "h": "Member " + h.name("h") +
 						", which hosts the add-on agent, cannot"}[dead]
 					return m == nil || strings.Contains(m.Status.Message, location)
 				})
 				require.NotNil(t, h.memberAddon("x", "a"))
-				h.eventually("the MemberAddon is deleted", func() bool {
+				h.Holds("the MemberAddon is deleted", func() bool {
 					return h.memberAddon("x", "a") == nil && len(h.worksOn("x", "a")) == 0
 				})
 				left := h.worksFor("x", "a", "h")
@@ -138,7 +138,7 @@ func TestHosting_RemovalFromUnreachableMember(t *testing.T) {
 					require.Len(t, left, 1, "want the Work of the unreachable hosting member to stay")
 					members.startAgent("h")
 				}
-				h.eventually("no Works remain", func() bool { return len(h.worksFor("x", "a", "h")) == 0 })
+				h.Holds("no Works remain", func() bool { return len(h.worksFor("x", "a", "h")) == 0 })
 			})
 		})
 	}
@@ -158,18 +158,18 @@ func TestHosting_RemovalFromMissingMember(t *testing.T) {
 					h.hosted("h")(s)
 					s.Removal.DeadlineSeconds = 3600
 				})
-				h.eventually("the add-on runs", func() bool { return h.runs("x", "a", "h") })
+				h.Holds("the add-on runs", func() bool { return h.runs("x", "a", "h") })
 				members.stopAgent(gone)
 				require.NoError(t,
-					h.client.Delete(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.name(gone)}}))
+					h.Client.Delete(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.name(gone)}}))
 				if gone == "h" {
-					h.eventually("the missing hosting member is reported", func() bool {
+					h.Holds("the missing hosting member is reported", func() bool {
 						return strings.Contains(h.memberAddon("x", "a").Status.Message, "is not a member")
 					})
 				}
-				require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), h.memberAddon("x", "a"))))
+				require.NoError(t, client.IgnoreNotFound(h.Client.Delete(t.Context(), h.memberAddon("x", "a"))))
 				h.choose("all")
-				h.eventually("no Works remain", func() bool {
+				h.Holds("no Works remain", func() bool {
 					return h.memberAddon("x", "a") == nil && len(h.worksOn("x", "a")) == 0 && len(h.worksFor("x", "a", "h")) == 0
 				})
 			})
@@ -191,14 +191,14 @@ func testHostingMissingMemberAddonDeletesNothing(t *testing.T) {
 	options := addon.Options{Agents: []addon.Agent{hostedAgent{h.name("x"), false}}}
 	r := h.start(options)
 	h.addon("x", h.hosted("h"))
-	h.eventually("the add-on runs", func() bool { return h.runs("x", "a", "h") })
+	h.Holds("the add-on runs", func() bool { return h.runs("x", "a", "h") })
 	r.quiet(t)
 	r.stop()
 	h.choose("all")
 	m := h.memberAddon("x", "a")
 	m.Finalizers = nil
-	require.NoError(t, h.client.Update(t.Context(), m))
-	require.NoError(t, h.client.Delete(t.Context(), m))
+	require.NoError(t, h.Client.Update(t.Context(), m))
+	require.NoError(t, h.Client.Delete(t.Context(), m))
 	r = h.start(options)
 	r.quiet(t)
 	left := h.worksFor("x", "a", "h")
@@ -206,7 +206,7 @@ func testHostingMissingMemberAddonDeletesNothing(t *testing.T) {
 	require.Nil(t, left[0].DeletionTimestamp)
 	r.stop()
 	left[0].Annotations[workv1alpha1.DeletionRequestedByAnnotation] = string(m.UID)
-	require.NoError(t, h.client.Update(t.Context(), &left[0]))
+	require.NoError(t, h.Client.Update(t.Context(), &left[0]))
 	h.start(options)
-	h.eventually("the Work is deleted", func() bool { return len(h.worksFor("x", "a", "h")) == 0 })
+	h.Holds("the Work is deleted", func() bool { return len(h.worksFor("x", "a", "h")) == 0 })
 }

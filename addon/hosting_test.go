@@ -77,28 +77,28 @@ func (h *hub) hosted(on string) func(*v1alpha1.AddonSpec) {
 
 // move sets the hosting member of the agents of an add-on; empty: the members themselves.
 func (h *hub) move(name, to string) {
-	h.t.Helper()
+	h.T.Helper()
 	a := h.get(name)
 	before := a.DeepCopy()
 	a.Spec.Install.Placements[0].HostingMember = ""
 	if to != "" {
 		a.Spec.Install.Placements[0].HostingMember = h.name(to)
 	}
-	require.NoError(h.t, h.client.Patch(h.t.Context(), a, client.MergeFrom(before)))
+	require.NoError(h.T, h.Client.Patch(h.T.Context(), a, client.MergeFrom(before)))
 }
 
 // worksFor returns the Works of a member's add-on on another member.
 func (h *hub) worksFor(name, member, on string) []workv1alpha1.Work {
-	h.t.Helper()
+	h.T.Helper()
 	var list workv1alpha1.WorkList
-	require.NoError(h.t, h.client.List(h.t.Context(), &list, client.InNamespace(h.namespaceOf(on)),
+	require.NoError(h.T, h.Client.List(h.T.Context(), &list, client.InNamespace(h.namespaceOf(on)),
 		client.MatchingLabels{v1alpha1.AddonLabel: h.name(name), v1alpha1.HostedForLabel: h.namespaceOf(member)}))
 	return list.Items
 }
 
 // worksOn returns the Works of a member's add-on on the member itself.
 func (h *hub) worksOn(name, member string) (own []workv1alpha1.Work) {
-	h.t.Helper()
+	h.T.Helper()
 	for _, w := range h.works(name, member) {
 		if w.Labels[v1alpha1.HostedForLabel] == "" {
 			own = append(own, w)
@@ -126,7 +126,7 @@ func names(works []workv1alpha1.Work) string {
 // runs reports whether the add-on is healthy on a member, with its agent on the given one; empty: on the member
 // itself.
 func (h *hub) runs(name, member, on string) bool {
-	h.t.Helper()
+	h.T.Helper()
 	m := h.memberAddon(name, member)
 	if !isTrue(m, v1alpha1.ConditionAvailable) || !isTrue(m, v1alpha1.ConditionManifestsApplied) {
 		return false
@@ -179,34 +179,34 @@ func testHostingAgentsOfSeveralMembers(t *testing.T) {
 		s.Install.Placements[0].Configs = []v1alpha1.ConfigReference{h.reference("colors")}
 	})
 	for _, m := range []string{"a", "b"} {
-		h.eventually("the add-on of "+m+" runs", func() bool { return h.runs("x", m, "h") })
+		h.Holds("the add-on of "+m+" runs", func() bool { return h.runs("x", m, "h") })
 		works := h.worksFor("x", m, "h")
 		require.True(t, manifestsContain(&works[0], `"`+h.name(m)+`"`))
 		require.True(t, manifestsContain(&works[0], h.memberAddon("x", m).Status.Hosting.Namespace))
 	}
-	h.eventually("the hosting member runs its own add-on", func() bool { return h.runs("x", "h", "") })
+	h.Holds("the hosting member runs its own add-on", func() bool { return h.runs("x", "h", "") })
 	require.NotEqual(t, h.memberAddon("x", "a").Status.Hosting.Namespace, h.memberAddon("x", "b").Status.Hosting.Namespace)
 
 	h.color("colors", "red")
-	h.eventually("both parts are red", func() bool {
+	h.Holds("both parts are red", func() bool {
 		return h.colorOf("x", "a") == "red" && manifestsContain(&h.worksFor("x", "a", "h")[0], "red") && h.runs("x", "a", "h")
 	})
 	r.quiet(t)
 	r.stop()
 	again := h.start(options)
-	h.eventually("the controllers read Works", func() bool {
+	h.Holds("the controllers read Works", func() bool {
 		return again.wire.Count("GET works") > 0
 	})
 	again.quiet(t)
 	require.Empty(t, again.wire.Writes(), "a restart must not write")
 
 	h.choose("all", "a", "h")
-	h.eventually("no objects of b remain", func() bool {
+	h.Holds("no objects of b remain", func() bool {
 		return h.memberAddon("x", "b") == nil && len(h.worksFor("x", "b", "h")) == 0 && len(h.works("x", "b")) == 0
 	})
 	require.True(t, h.runs("x", "a", "h"), "want the add-ons of other members to stay")
-	require.NoError(t, h.client.Delete(t.Context(), h.get("x")))
-	h.eventually("no MemberAddons remain", func() bool {
+	require.NoError(t, h.Client.Delete(t.Context(), h.get("x")))
+	h.Holds("no MemberAddons remain", func() bool {
 		return h.memberAddon("x", "a") == nil && h.memberAddon("x", "h") == nil
 	})
 	require.Empty(t, h.works("x", "h"))
@@ -229,13 +229,13 @@ func testHostingTemplate(t *testing.T) {
 		m.Raw = []byte(text)
 		created.Spec.Manifests = append(created.Spec.Manifests, m)
 	}
-	require.NoError(t, h.client.Create(t.Context(), created))
+	require.NoError(t, h.Client.Create(t.Context(), created))
 	h.addon("x", func(s *v1alpha1.AddonSpec) {
 		h.hosted("h")(s)
 		s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addontemplates",
 			Defaults: []v1alpha1.ObjectName{{Name: created.Name}}}}
 	})
-	h.eventually("the add-on runs", func() bool { return isTrue(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) })
+	h.Holds("the add-on runs", func() bool { return isTrue(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) })
 	hosting := h.memberAddon("x", "a").Status.Hosting
 	require.Equal(t, "agent", names(h.worksFor("x", "a", "h")))
 	require.Equal(t, "rules", names(h.worksOn("x", "a")))
@@ -251,7 +251,7 @@ func testHostingUnsupported(t *testing.T) {
 	members := h.runAgents()
 	r := h.start(addon.Options{Agents: []addon.Agent{hostedAgent{name: h.name("x")}}})
 	h.addon("x", h.hosted("h"))
-	h.eventually("the add-on runs", func() bool { return h.runs("x", "a", "h") })
+	h.Holds("the add-on runs", func() bool { return h.runs("x", "a", "h") })
 	conditionContains := func(kind, text string) func() bool {
 		return func() bool {
 			m := h.memberAddon("x", "a")
@@ -263,22 +263,22 @@ func testHostingUnsupported(t *testing.T) {
 		m := h.memberAddon("x", "a")
 		before := m.DeepCopy()
 		m.Spec.HostingMember = to
-		require.NoError(t, h.client.Patch(t.Context(), m, client.MergeFrom(before)))
+		require.NoError(t, h.Client.Patch(t.Context(), m, client.MergeFrom(before)))
 	}
-	require.NoError(t, h.client.Create(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{
-		Name: h.name("new"), Labels: map[string]string{"hub": h.namespace},
+	require.NoError(t, h.Client.Create(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{
+		Name: h.name("new"), Labels: map[string]string{"hub": h.Namespace},
 	}}))
 	a := h.get("x")
 	before := a.DeepCopy()
 	a.Spec.HostingMembers = append(a.Spec.HostingMembers, h.name("new"))
-	require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
+	require.NoError(t, h.Client.Patch(t.Context(), a, client.MergeFrom(before)))
 	for _, c := range []struct{ reason, to, message string }{
 		{"a hosting member that the Addon does not list is rejected", h.name("b"),
 			"is not listed in spec.hostingMembers of the Addon"},
 		{"a hosting member without a namespace is rejected", h.name("new"), "is not a member"},
 	} {
 		change(c.to)
-		h.eventually(c.reason, conditionContains(v1alpha1.ConditionConfigured, c.message))
+		h.Holds(c.reason, conditionContains(v1alpha1.ConditionConfigured, c.message))
 		require.Equal(t, v1alpha1.ReasonUnsupported, meta.FindStatusCondition(h.memberAddon("x", "a").Status.Conditions,
 			v1alpha1.ConditionConfigured).Reason)
 		r.quiet(t)
@@ -287,34 +287,34 @@ func testHostingUnsupported(t *testing.T) {
 		require.Equal(t, h.name("h"), h.memberAddon("x", "a").Status.Hosting.Member)
 	}
 	change("")
-	h.eventually("the add-on runs again", func() bool {
+	h.Holds("the add-on runs again", func() bool {
 		return h.runs("x", "a", "h") && isTrue(h.memberAddon("x", "a"), v1alpha1.ConditionConfigured)
 	})
 
 	h.health("h", metav1.ConditionUnknown)
-	h.eventually("the unreachable hosting member is reported", conditionContains(v1alpha1.ConditionAvailable,
+	h.Holds("the unreachable hosting member is reported", conditionContains(v1alpha1.ConditionAvailable,
 		"Member "+h.name("h")+", which hosts the add-on agent, cannot be reached"))
 	h.health("h", metav1.ConditionTrue)
-	h.eventually("the add-on runs again", func() bool { return h.runs("x", "a", "h") })
+	h.Holds("the add-on runs again", func() bool { return h.runs("x", "a", "h") })
 
 	members.setReadiness(func(w *workv1alpha1.Work) bool { return w.Labels[v1alpha1.HostedForLabel] == "" })
-	h.eventually("a failure on the hosting member is reported", func() bool {
+	h.Holds("a failure on the hosting member is reported", func() bool {
 		return isTrue(h.memberAddon("x", "a"), v1alpha1.ConditionDegraded)
 	})
 	members.setReadiness(nil)
 
 	h.leave("h")
-	h.eventually("the leaving hosting member is reported", conditionContains(v1alpha1.ConditionConfigured,
+	h.Holds("the leaving hosting member is reported", conditionContains(v1alpha1.ConditionConfigured,
 		"is leaving and removes the agent: choose another hosting member"))
 	for _, w := range append(h.worksFor("x", "a", "h"), h.worksFor("x", "b", "h")...) { // as the leave gate does
-		require.NoError(t, h.client.Delete(t.Context(), &w))
+		require.NoError(t, h.Client.Delete(t.Context(), &w))
 	}
 	r.quiet(t)
 	require.Empty(t, h.works("x", "h"), "want no new Works on a leaving member")
 	require.Equal(t, "rules", names(h.worksOn("x", "a")))
 	h.move("x", "i")
 	for _, m := range []string{"a", "b"} {
-		h.eventually("the agent of "+m+" runs on the other hosting member", func() bool { return h.runs("x", m, "i") })
+		h.Holds("the agent of "+m+" runs on the other hosting member", func() bool { return h.runs("x", m, "i") })
 	}
 }
 
@@ -327,18 +327,18 @@ func testHostingForgedLabels(t *testing.T) {
 	h.runAgents()
 	r := h.start(addon.Options{Agents: []addon.Agent{hostedAgent{h.name("x"), false}}})
 	h.addon("x", h.hosted("h"))
-	h.eventually("the add-on runs", func() bool { return h.runs("x", "a", "h") && h.runs("x", "b", "h") })
+	h.Holds("the add-on runs", func() bool { return h.runs("x", "a", "h") && h.runs("x", "b", "h") })
 	r.quiet(t)
 	label := func(w *workv1alpha1.Work, of string) {
 		before := w.DeepCopy()
 		w.Labels[v1alpha1.HostedForLabel] = h.namespaceOf(of)
-		require.NoError(t, h.client.Patch(t.Context(), w, client.MergeFrom(before)))
+		require.NoError(t, h.Client.Patch(t.Context(), w, client.MergeFrom(before)))
 	}
 	own := h.worksOn("x", "b")[0]
 	label(&own, "a")
 	r.quiet(t)
 	now := &workv1alpha1.Work{}
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(&own), now))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(&own), now))
 	require.Equal(t, own.UID, now.UID, "want the Work of b to stay")
 	require.Nil(t, now.DeletionTimestamp)
 	require.True(t, h.runs("x", "a", "h"))

@@ -33,7 +33,7 @@ func (h *hub) byPlacements(placements ...string) func(*v1alpha1.AddonSpec) {
 		s.Install = v1alpha1.InstallStrategy{Type: v1alpha1.InstallPlacements}
 		for _, name := range placements {
 			s.Install.Placements = append(s.Install.Placements, v1alpha1.PlacementInstall{
-				Namespace: h.namespace, Name: name, Configs: []v1alpha1.ConfigReference{h.reference(name)},
+				Namespace: h.Namespace, Name: name, Configs: []v1alpha1.ConfigReference{h.reference(name)},
 			})
 		}
 	}
@@ -41,66 +41,66 @@ func (h *hub) byPlacements(placements ...string) func(*v1alpha1.AddonSpec) {
 
 // createMemberAddon creates a MemberAddon as a user does.
 func (h *hub) createMemberAddon(name, member string, change func(*v1alpha1.MemberAddonSpec)) *v1alpha1.MemberAddon {
-	h.t.Helper()
+	h.T.Helper()
 	m := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespaceOf(member), Name: h.name(name)}}
 	if change != nil {
 		change(&m.Spec)
 	}
-	require.NoError(h.t, h.client.Create(h.t.Context(), m))
+	require.NoError(h.T, h.Client.Create(h.T.Context(), m))
 	return m
 }
 
 // change changes the spec of an Addon.
 func (h *hub) change(name string, change func(*v1alpha1.AddonSpec)) {
-	h.t.Helper()
+	h.T.Helper()
 	a := h.get(name)
 	before := a.DeepCopy()
 	change(&a.Spec)
-	require.NoError(h.t, h.client.Patch(h.t.Context(), a, client.MergeFrom(before)))
+	require.NoError(h.T, h.Client.Patch(h.T.Context(), a, client.MergeFrom(before)))
 }
 
 // waitForColor waits until a member has an add-on in a color, and is healthy.
 func (h *hub) waitForColor(name, member, color string) {
-	h.t.Helper()
-	h.eventually(member+" has "+name+" in "+color, func() bool {
+	h.T.Helper()
+	h.Holds(member+" has "+name+" in "+color, func() bool {
 		return isTrue(h.memberAddon(name, member), v1alpha1.ConditionAvailable) && len(h.works(name, member)) == 1 &&
 			h.colorOf(name, member) == color
 	})
 }
 
 func (h *hub) waitForRemoval(name, member string) {
-	h.t.Helper()
-	h.eventually(member+" does not have "+name, func() bool {
+	h.T.Helper()
+	h.Holds(member+" does not have "+name, func() bool {
 		return h.memberAddon(name, member) == nil && len(h.works(name, member)) == 0
 	})
 }
 
 // waitForPlacement waits until the status of a MemberAddon names a Placement; empty: none.
 func (h *hub) waitForPlacement(name, member, placement string) {
-	h.t.Helper()
+	h.T.Helper()
 	if placement != "" {
-		placement = h.namespace + "/" + placement
+		placement = h.Namespace + "/" + placement
 	}
-	h.eventually("Placement "+placement+" applies to "+member, func() bool {
+	h.Holds("Placement "+placement+" applies to "+member, func() bool {
 		return h.memberAddon(name, member).Status.Placement == placement
 	})
 }
 
 func (h *hub) installedBy(name, member string) string {
-	h.t.Helper()
+	h.T.Helper()
 	m := h.memberAddon(name, member)
-	require.NotNil(h.t, m, member)
+	require.NotNil(h.T, m, member)
 	return m.Annotations[v1alpha1.InstalledByAnnotation]
 }
 
 // requireCondition waits until a MemberAddon has a condition with a status and reason, and returns it.
 func (h *hub) requireCondition(m *v1alpha1.MemberAddon, kind string, status metav1.ConditionStatus,
 	reason string) metav1.Condition {
-	h.t.Helper()
+	h.T.Helper()
 	var found metav1.Condition
-	h.eventually(kind+" is "+string(status)+", "+reason, func() bool {
+	h.Holds(kind+" is "+string(status)+", "+reason, func() bool {
 		now := &v1alpha1.MemberAddon{}
-		require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKeyFromObject(m), now))
+		require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(m), now))
 		current := meta.FindStatusCondition(now.Status.Conditions, kind)
 		if current != nil {
 			found = *current
@@ -112,42 +112,42 @@ func (h *hub) requireCondition(m *v1alpha1.MemberAddon, kind string, status meta
 
 // unplace deletes a Placement, as a user does who creates it again later.
 func (h *hub) deletePlacement(name string) {
-	h.t.Helper()
-	require.NoError(h.t,
-		h.client.DeleteAllOf(h.t.Context(), &placementv1alpha1.PlacementDecision{}, client.InNamespace(h.namespace),
+	h.T.Helper()
+	require.NoError(h.T,
+		h.Client.DeleteAllOf(h.T.Context(), &placementv1alpha1.PlacementDecision{}, client.InNamespace(h.Namespace),
 			client.MatchingLabels{placementv1alpha1.PlacementLabel: name}))
-	require.NoError(h.t, h.client.Delete(h.t.Context(),
-		&placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}))
+	require.NoError(h.T, h.Client.Delete(h.T.Context(),
+		&placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name}}))
 }
 
 // undecide changes a Placement so that it has no decision for its current spec.
 func (h *hub) removeDecision(name string) {
-	h.t.Helper()
+	h.T.Helper()
 	p := &placementv1alpha1.Placement{}
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, p))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Namespace: h.Namespace, Name: name}, p))
 	before := p.DeepCopy()
 	p.Spec.Policy.Tolerations = []placementv1alpha1.Toleration{
 		{Key: "example.com/maintenance", Operator: corev1.TolerationOpExists}}
-	require.NoError(h.t, h.client.Patch(h.t.Context(), p, client.MergeFrom(before)))
-	require.NotEqual(h.t, before.Generation, p.Generation)
-	require.NoError(h.t,
-		h.client.DeleteAllOf(h.t.Context(), &placementv1alpha1.PlacementDecision{}, client.InNamespace(h.namespace),
+	require.NoError(h.T, h.Client.Patch(h.T.Context(), p, client.MergeFrom(before)))
+	require.NotEqual(h.T, before.Generation, p.Generation)
+	require.NoError(h.T,
+		h.Client.DeleteAllOf(h.T.Context(), &placementv1alpha1.PlacementDecision{}, client.InNamespace(h.Namespace),
 			client.MatchingLabels{placementv1alpha1.PlacementLabel: name}))
 }
 
 // member changes a MemberCluster.
 func (h *hub) member(name string, change func(*membershipv1alpha1.MemberCluster)) {
-	h.t.Helper()
+	h.T.Helper()
 	m := &membershipv1alpha1.MemberCluster{}
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: h.name(name)}, m))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Name: h.name(name)}, m))
 	before := m.DeepCopy()
 	change(m)
-	require.NoError(h.t, h.client.Patch(h.t.Context(), m.DeepCopy(), client.MergeFrom(before)))
-	require.NoError(h.t, h.client.Status().Patch(h.t.Context(), m, client.MergeFrom(before)))
+	require.NoError(h.T, h.Client.Patch(h.T.Context(), m.DeepCopy(), client.MergeFrom(before)))
+	require.NoError(h.T, h.Client.Status().Patch(h.T.Context(), m, client.MergeFrom(before)))
 }
 
 func (h *hub) joined(name string, status metav1.ConditionStatus) {
-	h.t.Helper()
+	h.T.Helper()
 	h.member(name, func(m *membershipv1alpha1.MemberCluster) {
 		meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: membershipv1alpha1.ConditionJoined,
 			Status: status, Reason: "Test"})
@@ -155,7 +155,7 @@ func (h *hub) joined(name string, status metav1.ConditionStatus) {
 }
 
 func (h *hub) startLeave(name string) {
-	h.t.Helper()
+	h.T.Helper()
 	h.member(name, func(m *membershipv1alpha1.MemberCluster) { m.Spec.State = membershipv1alpha1.StateLeave })
 }
 

@@ -67,14 +67,14 @@ func testRemovalForcedWithOutdatedCache(t *testing.T) {
 	before := m.DeepCopy()
 	m.Finalizers = append(m.Finalizers, "example.com/backup")
 	m.Spec.RemovalDeadlineSeconds = new(int32(0))
-	require.NoError(t, h.client.Patch(t.Context(), m, client.MergeFrom(before)))
-	h.eventually("the MemberAddon is observed", func() bool {
+	require.NoError(t, h.Client.Patch(t.Context(), m, client.MergeFrom(before)))
+	h.Holds("the MemberAddon is observed", func() bool {
 		return h.memberAddon("x", "dead").Status.ObservedGeneration == m.Generation
 	})
 	armed.Store(true)
 	h.choose("all")
-	h.eventually("our finalizer is removed", func() bool { return len(h.memberAddon("x", "dead").Finalizers) == 1 })
-	h.eventually("the Works are gone", func() bool { return len(h.works("x", "dead")) == 0 })
+	h.Holds("our finalizer is removed", func() bool { return len(h.memberAddon("x", "dead").Finalizers) == 1 })
+	h.Holds("the Works are gone", func() bool { return len(h.works("x", "dead")) == 0 })
 	h.member("dead", func(m *membershipv1alpha1.MemberCluster) { // causes a reconcile of the MemberAddon
 		metav1.SetMetaDataAnnotation(&m.ObjectMeta, "example.com/touched", "true")
 	})
@@ -82,7 +82,7 @@ func testRemovalForcedWithOutdatedCache(t *testing.T) {
 	armed.Store(false)
 	slow.Store(false)
 	<-time.After(time.Second) // of virtual time, in which the cache catches up
-	h.eventually("the remaining finalizer is reported", func() bool {
+	h.Holds("the remaining finalizer is reported", func() bool {
 		return strings.Contains(h.memberAddon("x", "dead").Status.Message, "example.com/backup")
 	})
 	degraded := meta.FindStatusCondition(h.memberAddon("x", "dead").Status.Conditions, v1alpha1.ConditionDegraded)

@@ -36,7 +36,7 @@ func testRemovalForeignFinalizerKeepsMemberAddon(t *testing.T) {
 		m := h.memberAddon("x", member)
 		before := m.DeepCopy()
 		m.Finalizers = change(m.Finalizers)
-		require.NoError(t, h.client.Patch(t.Context(), m, client.MergeFrom(before)))
+		require.NoError(t, h.Client.Patch(t.Context(), m, client.MergeFrom(before)))
 	}
 	for _, m := range []string{"a", "b", "dead"} {
 		h.waitForColor("x", m, "all")
@@ -47,16 +47,16 @@ func testRemovalForeignFinalizerKeepsMemberAddon(t *testing.T) {
 	m := h.memberAddon("x", "dead")
 	before := m.DeepCopy()
 	m.Spec.RemovalDeadlineSeconds = new(int32(0))
-	require.NoError(t, h.client.Patch(t.Context(), m, client.MergeFrom(before)))
+	require.NoError(t, h.Client.Patch(t.Context(), m, client.MergeFrom(before)))
 	h.choose("all", "b")
 	const message = "The add-on is removed. Finalizers of other clients keep the MemberAddon: example.com/backup."
 	a := h.requireCondition(h.memberAddon("x", "a"), v1alpha1.ConditionDegraded, metav1.ConditionFalse,
 		v1alpha1.ReasonAsDesired)
 	require.NotContains(t, a.Message, "removalDeadlineSeconds")
-	h.eventually("a reports the remaining finalizer", func() bool {
+	h.Holds("a reports the remaining finalizer", func() bool {
 		return h.memberAddon("x", "a").Status.Message == message
 	})
-	h.untilNil("the forced removal reports the remaining finalizer and the reason", func() error {
+	h.Eventually("the forced removal reports the remaining finalizer and the reason", func() error {
 		m := h.memberAddon("x", "dead")
 		degraded := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDegraded)
 		if degraded.Reason == v1alpha1.ReasonDeadlineExceeded && strings.Count(degraded.Message, message) == 1 &&
@@ -68,12 +68,12 @@ func testRemovalForeignFinalizerKeepsMemberAddon(t *testing.T) {
 	r.quiet(t)
 	r.stop()
 	r = h.start(h.painters("x"))
-	h.eventually("the controllers read Works", func() bool { return r.wire.Count("GET works") > 0 })
+	h.Holds("the controllers read Works", func() bool { return r.wire.Count("GET works") > 0 })
 	r.quiet(t)
 	require.Empty(t, r.wire.Writes(), "a restart must not write")
 	h.color("all", "green")
 	h.waitForColor("x", "b", "green")
-	h.eventually("the Addon counts both removals", func() bool {
+	h.Holds("the Addon counts both removals", func() bool {
 		status := h.get("x").Status
 		return status.Counts.Removing == 2 && status.Counts.Updated == 1 && status.Counts.Available == 1 &&
 			len(status.ForcedRemovals) == 1
@@ -82,7 +82,7 @@ func testRemovalForeignFinalizerKeepsMemberAddon(t *testing.T) {
 		finalizers(m, func([]string) []string { return nil })
 		h.waitForRemoval("x", m)
 	}
-	h.eventually("the Addon counts no removals", func() bool {
+	h.Holds("the Addon counts no removals", func() bool {
 		return h.get("x").Status.Counts.Removing == 0 && len(h.get("x").Status.ForcedRemovals) == 1
 	})
 }
@@ -115,7 +115,7 @@ func testRolloutDeniedStatusDelaysNoMember(t *testing.T) {
 	denies.Store(true)
 	h.color("all", "green")
 	for _, m := range []string{"a", "b", "c"} {
-		h.eventually(m+" is green", func() bool { return h.colorOf("x", m) == "green" })
+		h.Holds(m+" is green", func() bool { return h.colorOf("x", m) == "green" })
 	}
 	denies.Store(false)
 	h.triggerReconcile("x", "a")

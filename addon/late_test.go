@@ -80,12 +80,12 @@ func (l *lateAgent) PreDelete(_ context.Context, in addon.Input) (bool, error) {
 
 // poke triggers a reconcile of a MemberAddon.
 func (h *hub) triggerReconcile(name, member string) {
-	h.t.Helper()
+	h.T.Helper()
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.com/poked":%q}}}`,
 		strconv.FormatInt(time.Now().UnixNano(), 10))
 	m := h.memberAddon(name, member)
-	require.NotNil(h.t, m)
-	require.NoError(h.t, h.client.Patch(h.t.Context(), m, client.RawPatch("application/merge-patch+json", []byte(patch))))
+	require.NotNil(h.T, m)
+	require.NoError(h.T, h.Client.Patch(h.T.Context(), m, client.RawPatch("application/merge-patch+json", []byte(patch))))
 }
 
 // TestLateFunctions checks that a function which does not return is reported by name, is not called again before it
@@ -150,7 +150,7 @@ func testLateFunctions(t *testing.T) {
 	}
 	predelete := h.get("predelete")
 	h.updated("predelete", "a")
-	require.NoError(t, h.client.Delete(t.Context(), predelete))
+	require.NoError(t, h.Client.Delete(t.Context(), predelete))
 
 	testkit.Step(t, "an add-on without late functions", func() {
 		h := h.in(t)
@@ -169,10 +169,10 @@ func testLateFunctions(t *testing.T) {
 				}) > 0
 			}
 		}
-		h.eventually("a waiting member reports that the function is not called",
+		h.Holds("a waiting member reports that the function is not called",
 			messageContains("Manifests of add-on "+h.name("crowd")+" is not called: "))
 		for _, name := range crowd {
-			h.eventually("the function was called for "+name, func() bool {
+			h.Holds("the function was called for "+name, func() bool {
 				m := h.memberAddon("crowd", name)
 				return m != nil && strings.Contains(m.Status.Message, "took longer than 1s")
 			})
@@ -195,9 +195,9 @@ func testLateFunctions(t *testing.T) {
 			if row.function == "Allow" {
 				function = "addon.Options.Allow"
 			}
-			h.eventually("the late function is reported", conditionContains(function+" took longer than 1s"))
+			h.Holds("the late function is reported", conditionContains(function+" took longer than 1s"))
 			triggered := time.Now()
-			h.eventually("the message reports that the function has not returned", func() bool {
+			h.Holds("the message reports that the function has not returned", func() bool {
 				if time.Since(triggered) > time.Second/4 {
 					h.triggerReconcile(name, "a")
 					triggered = time.Now()
@@ -206,12 +206,12 @@ func testLateFunctions(t *testing.T) {
 			})
 			switch {
 			case row.function == "PreDelete":
-				h.eventually("the add-on is removed from the other member", func() bool { return h.memberAddon(name, "b") == nil })
+				h.Holds("the add-on is removed from the other member", func() bool { return h.memberAddon(name, "b") == nil })
 			case !row.everywhere:
 				h.updated(name, "b")
 			}
 			close(agent.returns)
-			h.eventually("the add-on continues", func() bool {
+			h.Holds("the add-on continues", func() bool {
 				m := h.memberAddon(name, "a")
 				if row.function == "PreDelete" {
 					return m == nil

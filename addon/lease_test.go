@@ -22,7 +22,7 @@ func TestHealth_Lease(t *testing.T) { testkit.Virtual(t, testHealthLease) }
 
 func testHealthLease(t *testing.T) {
 	h := newHub(t)
-	err := h.client.Create(t.Context(),
+	err := h.Client.Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
 	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
 	h.members("a")
@@ -38,7 +38,7 @@ func testHealthLease(t *testing.T) {
 		})
 	}
 	for _, name := range []string{"x", "x-y"} {
-		h.eventually(name+" is applied and has no renewed Lease", func() bool {
+		h.Holds(name+" is applied and has no renewed Lease", func() bool {
 			m := h.memberAddon(name, "a")
 			return isTrue(m, v1alpha1.ConditionManifestsApplied) && meta.IsStatusConditionFalse(m.Status.Conditions,
 				v1alpha1.ConditionAvailable)
@@ -46,9 +46,9 @@ func testHealthLease(t *testing.T) {
 	}
 	agent := h.agentOf("x", "a")
 	renew := func(name string) error { return renewLease(t.Context(), agent, h.namespaceOf("a"), h.name(name)) }
-	h.eventually("the agent renews its Lease", func() bool { return renew("x") == nil })
+	h.Holds("the agent renews its Lease", func() bool { return renew("x") == nil })
 	require.True(t, apierrors.IsForbidden(renew("x-y")), "Lease of another add-on")
-	h.eventually("the add-on is available", func() bool {
+	h.Holds("the add-on is available", func() bool {
 		return isTrue(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable)
 	})
 	require.False(t, isTrue(h.memberAddon("x-y", "a"), v1alpha1.ConditionAvailable))
@@ -63,13 +63,13 @@ func testHealthLease(t *testing.T) {
 	require.Equal(t, before, r.wire.Writes(), "renewals of a Lease must not cause writes")
 	require.True(t, isTrue(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable))
 
-	h.eventually("the Lease expires", func() bool {
+	h.Holds("the Lease expires", func() bool {
 		m := h.memberAddon("x", "a")
 		available := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionAvailable)
 		return available.Status == metav1.ConditionFalse && available.Reason == v1alpha1.ReasonLeaseExpired
 	})
 	require.NoError(t, renew("x"))
-	h.eventually("the add-on is available again", func() bool {
+	h.Holds("the add-on is available again", func() bool {
 		return isTrue(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable)
 	})
 }

@@ -33,16 +33,16 @@ type observer struct {
 
 // watchAddon observes an add-on's Works and MemberAddons until the test ends.
 func (h *hub) watchAddon(name string, notify func(observation)) *observer {
-	h.t.Helper()
+	h.T.Helper()
 	o := &observer{h: h, notify: notify}
-	ctx, cancel := context.WithCancel(h.t.Context())
+	ctx, cancel := context.WithCancel(h.T.Context())
 	var running sync.WaitGroup
 	for _, list := range []client.ObjectList{&workv1alpha1.WorkList{}, &v1alpha1.MemberAddonList{}} {
 		ofAddon := client.MatchingLabels{v1alpha1.AddonLabel: h.name(name)}
-		require.NoError(h.t, h.client.List(ctx, list, ofAddon))
-		events, err := h.client.Watch(ctx, list, ofAddon,
+		require.NoError(h.T, h.Client.List(ctx, list, ofAddon))
+		events, err := h.Client.Watch(ctx, list, ofAddon,
 			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
-		require.NoError(h.t, err)
+		require.NoError(h.T, err)
 		running.Go(func() {
 			defer events.Stop()
 			for event := range events.ResultChan() {
@@ -52,7 +52,7 @@ func (h *hub) watchAddon(name string, notify func(observation)) *observer {
 			}
 		})
 	}
-	h.t.Cleanup(func() { cancel(); running.Wait() })
+	h.T.Cleanup(func() { cancel(); running.Wait() })
 	return o
 }
 
@@ -87,14 +87,14 @@ func (o *observer) first(condition func(observation) bool) uint64 {
 
 // inOrder requires that all steps were observed on a member, each after the one before.
 func (o *observer) inOrder(member string, steps ...step) {
-	o.h.t.Helper()
+	o.h.T.Helper()
 	last := uint64(0)
 	for _, s := range steps {
 		at := o.first(func(seen observation) bool {
 			return seen.object.GetNamespace() == o.h.namespaceOf(member) && s.matches(seen)
 		})
-		require.NotZero(o.h.t, at, "%s: %s", member, s.description)
-		require.Greater(o.h.t, at, last, "%s: %s observed too early", member, s.description)
+		require.NotZero(o.h.T, at, "%s: %s", member, s.description)
+		require.Greater(o.h.T, at, last, "%s: %s observed too early", member, s.description)
 		last = at
 	}
 }

@@ -19,20 +19,20 @@ import (
 // group puts the first members into a group that is updated first.
 func (f *fleet) group(canaries int) {
 	p := &placementv1alpha1.Placement{}
-	require.NoError(f.t, f.client.Get(f.t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "all"}, p))
+	require.NoError(f.T, f.Client.Get(f.T.Context(), client.ObjectKey{Namespace: f.Namespace, Name: "all"}, p))
 	p.Spec.DecisionGroups = []placementv1alpha1.DecisionGroup{{Name: "rest"}, {Name: "canary"}}
-	require.NoError(f.t, f.client.Update(f.t.Context(), p))
+	require.NoError(f.T, f.Client.Update(f.T.Context(), p))
 	d := &placementv1alpha1.PlacementDecision{}
-	require.NoError(f.t, f.client.Get(f.t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "all-0"}, d))
+	require.NoError(f.T, f.Client.Get(f.T.Context(), client.ObjectKey{Namespace: f.Namespace, Name: "all-0"}, d))
 	for i := range d.Decisions {
 		if d.Decisions[i].Group = "rest"; i < canaries {
 			d.Decisions[i].Group = "canary"
 		}
 	}
-	require.NoError(f.t, f.client.Update(f.t.Context(), d))
+	require.NoError(f.T, f.Client.Update(f.T.Context(), d))
 	before := p.DeepCopy()
 	p.Status.ObservedGeneration, p.Status.DecidedGeneration = p.Generation, p.Generation
-	require.NoError(f.t, f.client.Status().Patch(f.t.Context(), p, client.MergeFrom(before)))
+	require.NoError(f.T, f.Client.Status().Patch(f.T.Context(), p, client.MergeFrom(before)))
 }
 
 // TestRollout_PartsOfAGroup checks that members of the second part of a mandatory group are not updated while a
@@ -45,11 +45,11 @@ func testRolloutPartsOfAGroup(t *testing.T) {
 		MandatoryGroups: []placementv1alpha1.DecisionGroupReference{{Index: new(int32(0))}},
 	})
 	d := &placementv1alpha1.PlacementDecision{}
-	require.NoError(t, f.client.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "all-0"}, d))
+	require.NoError(t, f.Client.Get(t.Context(), client.ObjectKey{Namespace: f.Namespace, Name: "all-0"}, d))
 	for i := range d.Decisions[6:] {
 		d.Decisions[6+i].GroupPart = 1
 	}
-	require.NoError(t, f.client.Update(t.Context(), d))
+	require.NoError(t, f.Client.Update(t.Context(), d))
 	f.all("blue")
 	f.waitUntilQuiet()
 	f.failSome("red")
@@ -128,10 +128,10 @@ func testRolloutSoakTimeHoldsSlot(t *testing.T) {
 		a := h.get("echo")
 		before := a.DeepCopy()
 		a.Annotations = map[string]string{"example.com/touched": strconv.FormatInt(clock.Now().Unix(), 10)}
-		require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
+		require.NoError(t, h.Client.Patch(t.Context(), a, client.MergeFrom(before)))
 	}
 	for updated := 2; updated <= len(names); updated += 2 {
-		h.eventually("the next members are updated", func() bool {
+		h.Holds("the next members are updated", func() bool {
 			return count(names, func(name string) bool {
 				return isTrue(h.memberAddon("echo", name), v1alpha1.ConditionAvailable)
 			}) == updated
@@ -143,7 +143,7 @@ func testRolloutSoakTimeHoldsSlot(t *testing.T) {
 			"want no other update during the soak time")
 		pass(20)
 	}
-	h.eventually("the rollout succeeds", func() bool {
+	h.Holds("the rollout succeeds", func() bool {
 		pass(1)
 		return h.get("echo").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseSucceeded
 	})

@@ -31,11 +31,11 @@ func role(t testing.TB) *rbacv1.ClusterRole {
 
 // restricted returns the client configuration of a user with exactly the permissions in the folder rbac.
 func (h *hub) restricted() *rest.Config {
-	h.t.Helper()
-	role := role(h.t)
-	role.Name += "-" + h.namespace
-	require.NoError(h.t, mustertest.Grant(h.t.Context(), h.client, h.namespace, role))
-	config := plane.ForTest(h.t).User(h.namespace)
+	h.T.Helper()
+	role := role(h.T)
+	role.Name += "-" + h.Namespace
+	require.NoError(h.T, mustertest.Grant(h.T.Context(), h.Client, h.Namespace, role))
+	config := plane.ForTest(h.T).User(h.Namespace)
 	config.QPS, config.Burst = 1000, 1000
 	return config
 }
@@ -81,8 +81,9 @@ func TestPermissions(t *testing.T) {
 	h.choose("all", "a", "b")
 	members := h.runAgents()
 	config := h.restricted()
-	as, used := *h, &verbs{done: map[string]bool{}}
-	as.config, as.wrap = config, used.wrap
+	own, as, used := *h.Hub, *h, &verbs{done: map[string]bool{}}
+	own.Config = config
+	as.Hub, as.wrap = &own, used.wrap
 	r := as.start(addon.Options{Agents: []addon.Agent{cleaner{echo{h.name("code")}}}})
 	h.color("colors", "blue")
 	h.installed("code", func(s *v1alpha1.AddonSpec) {
@@ -92,24 +93,24 @@ func TestPermissions(t *testing.T) {
 	}, "a")
 	plain := h.installed("plain", h.templated("all", h.template("plain")), "a", "b")
 	h.color("colors", "red")
-	h.eventually("the new color is assigned", func() bool { return h.colorOf("code", "a") == "red" })
+	h.Holds("the new color is assigned", func() bool { return h.colorOf("code", "a") == "red" })
 	code := h.get("code")
 	before := code.DeepCopy()
 	code.Spec.Install.Placements = append(code.Spec.Install.Placements[:0:0], *code.Spec.Install.Placements[0].DeepCopy())
 	code.Spec.Install.Placements[0].Name = "all"
 	// The controller can write the status concurrently.
-	require.NoError(t, h.client.Patch(t.Context(), code, client.MergeFrom(before)))
-	h.eventually("the MemberAddon is annotated", func() bool {
+	require.NoError(t, h.Client.Patch(t.Context(), code, client.MergeFrom(before)))
+	h.Holds("the MemberAddon is annotated", func() bool {
 		return strings.HasSuffix(h.memberAddon("code", "a").Annotations[v1alpha1.InstalledByAnnotation], "/all") &&
 			isTrue(h.memberAddon("code", "b"), v1alpha1.ConditionAvailable)
 	})
 	members.stopAgent("b")
 	h.health("b", metav1.ConditionUnknown)
 	for _, a := range []*v1alpha1.Addon{code, plain} {
-		require.NoError(t, h.client.Delete(t.Context(), a))
+		require.NoError(t, h.Client.Delete(t.Context(), a))
 	}
-	h.eventually("the removal is forced", func() bool { return h.isDeleted(code) && len(h.works("code", "b")) == 0 })
-	h.eventually("an Event is recorded", func() bool {
+	h.Holds("the removal is forced", func() bool { return h.isDeleted(code) && len(h.works("code", "b")) == 0 })
+	h.Holds("an Event is recorded", func() bool {
 		return h.countEvents("code", "b", v1alpha1.ReasonDeadlineExceeded) == 1
 	})
 	r.stop()

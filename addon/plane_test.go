@@ -40,13 +40,10 @@ func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
 
 // hub is a namespace of a plane, with add-ons and members whose names begin with its name.
 type hub struct {
-	t         testing.TB
-	client    client.WithWatch
-	config    *rest.Config
-	memory    *apiserver.Server // nil: the hub is on a control plane
-	namespace string
-	wrap      func(http.RoundTripper) http.RoundTripper // wraps the transport of the managers before requests are counted
-	manage    func(*manager.Options)                    // changes the options of the managers
+	*testkit.Hub
+	memory *apiserver.Server                         // nil: the hub is on a control plane
+	wrap   func(http.RoundTripper) http.RoundTripper // wraps the transport of the managers before requests are counted
+	manage func(*manager.Options)                    // changes the options of the managers
 }
 
 var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme, placementv1alpha1.AddToScheme,
@@ -57,17 +54,15 @@ var installs = []func(context.Context, client.Client) error{crds.Install, member
 
 // newHub returns a hub in memory for one test.
 func newHub(t testing.TB) *hub {
+	t.Helper()
 	s := testkit.Memory(t, scheme, installs...)
-	c := mustertest.Client(t, s.Admin(), scheme)
-	return &hub{t: t, client: c, config: s.Admin(), memory: s, namespace: mustertest.Namespace(t, c)}
+	return &hub{Hub: testkit.NewHub(t, s.Admin(), scheme), memory: s}
 }
 
 // newHubOnPlane returns a hub on a control plane, for tests that need controllers of Kubernetes.
 func newHubOnPlane(t testing.TB) *hub {
-	config := plane.ForTest(t).Config()
-	config.QPS, config.Burst = 1000, 1000
-	c := mustertest.Client(t, config, scheme)
-	h := &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c)}
+	t.Helper()
+	h := &hub{Hub: testkit.NewHub(t, plane.ForTest(t).Config(), scheme)}
 	t.Cleanup(h.clear)
 	return h
 }
@@ -79,15 +74,15 @@ func (h *hub) clear() {
 	release := func(o client.Object) {
 		before := o.DeepCopyObject().(client.Object)
 		o.SetFinalizers(nil)
-		_ = h.client.Patch(ctx, o, client.MergeFrom(before))
-		_ = h.client.Delete(ctx, o)
+		_ = h.Client.Patch(ctx, o, client.MergeFrom(before))
+		_ = h.Client.Delete(ctx, o)
 	}
 	var members v1alpha1.MemberAddonList
 	var addons v1alpha1.AddonList
 	var clusters membershipv1alpha1.MemberClusterList
-	require.NoError(h.t, h.client.List(ctx, &addons))
-	require.NoError(h.t, h.client.List(ctx, &members))
-	require.NoError(h.t, h.client.List(ctx, &clusters, client.MatchingLabels{"hub": h.namespace}))
+	require.NoError(h.T, h.Client.List(ctx, &addons))
+	require.NoError(h.T, h.Client.List(ctx, &members))
+	require.NoError(h.T, h.Client.List(ctx, &clusters, client.MatchingLabels{"hub": h.Namespace}))
 	for i := range addons.Items {
 		release(&addons.Items[i])
 	}
@@ -100,35 +95,35 @@ func (h *hub) clear() {
 }
 
 // name returns the full name of an add-on or a member of this test.
-func (h *hub) name(short string) string { return h.namespace + "-" + short }
+func (h *hub) name(short string) string { return h.Namespace + "-" + short }
 
 func (h *hub) namespaceOf(member string) string { return "member-" + h.name(member) }
 
 // members creates healthy MemberClusters, each with its namespace.
 func (h *hub) members(names ...string) {
-	h.t.Helper()
+	h.T.Helper()
 	for _, name := range names {
-		testkit.Member(h.t, h.client, h.name(name), map[string]string{"hub": h.namespace})
+		testkit.Member(h.T, h.Client, h.name(name), map[string]string{"hub": h.Namespace})
 	}
 }
 
 func (h *hub) health(name string, status metav1.ConditionStatus) {
-	h.t.Helper()
-	testkit.Health(h.t, h.client, h.name(name), status)
+	h.T.Helper()
+	testkit.Health(h.T, h.Client, h.name(name), status)
 }
 
 // choose sets the members that a Placement selects.
 func (h *hub) choose(placement string, names ...string) {
-	h.t.Helper()
-	p := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: placement}}
+	h.T.Helper()
+	p := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: placement}}
 	h.decide(p, p, metav1.ObjectMeta{
-		Namespace: h.namespace, Labels: map[string]string{placementv1alpha1.PlacementLabel: placement},
+		Namespace: h.Namespace, Labels: map[string]string{placementv1alpha1.PlacementLabel: placement},
 	}, names)
 }
 
 // chooseClusterScoped writes a ClusterPlacement that has selected members.
 func (h *hub) chooseClusterScoped(placement string, names ...string) {
-	h.t.Helper()
+	h.T.Helper()
 	p := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Name: placement}}
 	h.decide(p, (*placementv1alpha1.ClusterPlacement)(p), metav1.ObjectMeta{
 		Namespace: placementv1alpha1.ClusterScopeNamespace,
@@ -138,12 +133,12 @@ func (h *hub) chooseClusterScoped(placement string, names ...string) {
 
 // decide writes a Placement object with the fields of p, and its PlacementDecisions with some metadata.
 func (h *hub) decide(p *placementv1alpha1.Placement, object client.Object, of metav1.ObjectMeta, names []string) {
-	h.t.Helper()
-	kind, err := h.client.GroupVersionKindFor(object)
-	require.NoError(h.t, err)
-	if err := h.client.Create(h.t.Context(), object); err != nil {
-		require.True(h.t, apierrors.IsAlreadyExists(err), err)
-		require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKeyFromObject(object), object))
+	h.T.Helper()
+	kind, err := h.Client.GroupVersionKindFor(object)
+	require.NoError(h.T, err)
+	if err := h.Client.Create(h.T.Context(), object); err != nil {
+		require.True(h.T, apierrors.IsAlreadyExists(err), err)
+		require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(object), object))
 	}
 	for i := 0; i*100 < len(names) || i == 0; i++ {
 		d := &placementv1alpha1.PlacementDecision{ObjectMeta: *of.DeepCopy()}
@@ -155,19 +150,19 @@ func (h *hub) decide(p *placementv1alpha1.Placement, object client.Object, of me
 		for _, name := range names[i*100 : min(len(names), i*100+100)] {
 			d.Decisions = append(d.Decisions, placementv1alpha1.ClusterDecision{ClusterName: h.name(name), Group: "all"})
 		}
-		err := h.client.Create(h.t.Context(), d)
+		err := h.Client.Create(h.T.Context(), d)
 		if apierrors.IsAlreadyExists(err) {
 			existing := &placementv1alpha1.PlacementDecision{}
-			require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKeyFromObject(d), existing))
+			require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(d), existing))
 			existing.Decisions = d.Decisions
-			err = h.client.Update(h.t.Context(), existing)
+			err = h.Client.Update(h.T.Context(), existing)
 		}
-		require.NoError(h.t, err)
+		require.NoError(h.T, err)
 	}
 	before := object.DeepCopyObject().(client.Object)
 	p.Status.ObservedGeneration, p.Status.DecidedGeneration = p.Generation, p.Generation
 	p.Status.SelectedClusters = int32(len(names))
-	require.NoError(h.t, h.client.Status().Patch(h.t.Context(), object, client.MergeFrom(before)))
+	require.NoError(h.T, h.Client.Status().Patch(h.T.Context(), object, client.MergeFrom(before)))
 }
 
 // running is a running manager with the controllers.
@@ -178,8 +173,8 @@ type running struct {
 
 // start runs a manager with the controllers. It stops with the test at the latest.
 func (h *hub) start(o addon.Options) *running {
-	h.t.Helper()
-	config := rest.CopyConfig(h.config)
+	h.T.Helper()
+	config := rest.CopyConfig(h.Config)
 	r := &running{wire: &mustertest.RequestCounter{}}
 	config.Wrap(r.wire.Wrap)
 	if h.wrap != nil {
@@ -189,7 +184,7 @@ func (h *hub) start(o addon.Options) *running {
 	if h.manage != nil {
 		h.manage(&options)
 	}
-	r.stop = mustertest.StartManager(h.t, config, options, func(mgr manager.Manager) error {
+	r.stop = mustertest.StartManager(h.T, config, options, func(mgr manager.Manager) error {
 		return addon.SetupWithManager(mgr, o)
 	})
 	return r
@@ -200,15 +195,4 @@ func (r *running) quiet(t testing.TB) {
 	t.Helper()
 	// Longer than the two seconds for which the status of a MemberAddon waits for the answer of its member.
 	mustertest.Quiet(t, 2500*time.Millisecond, func() string { return fmt.Sprint(r.wire.Writes()) })
-}
-
-func (h *hub) eventually(description string, condition func() bool) {
-	h.t.Helper()
-	mustertest.Holds(h.t, time.Minute, description, condition)
-}
-
-// untilNil waits until a function returns no error.
-func (h *hub) untilNil(description string, check func() error) {
-	h.t.Helper()
-	mustertest.Eventually(h.t, time.Minute, description, check)
 }

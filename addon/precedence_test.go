@@ -56,7 +56,7 @@ func (h *hub) references(named []string) (all []v1alpha1.ConfigReference) {
 	for _, n := range named {
 		kind, name, _ := strings.Cut(n, " ")
 		all = append(all, v1alpha1.ConfigReference{
-			Group: groups[kind], Resource: kind, ObjectName: v1alpha1.ObjectName{Namespace: h.namespace, Name: name},
+			Group: groups[kind], Resource: kind, ObjectName: v1alpha1.ObjectName{Namespace: h.Namespace, Name: name},
 		})
 	}
 	return all
@@ -64,25 +64,25 @@ func (h *hub) references(named []string) (all []v1alpha1.ConfigReference) {
 
 // put creates or updates an object.
 func (h *hub) put(o client.Object) {
-	h.t.Helper()
+	h.T.Helper()
 	o.SetResourceVersion("")
-	err := h.client.Create(h.t.Context(), o)
+	err := h.Client.Create(h.T.Context(), o)
 	if apierrors.IsAlreadyExists(err) {
 		existing := o.DeepCopyObject().(client.Object)
-		require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKeyFromObject(o), existing))
+		require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(o), existing))
 		o.SetResourceVersion(existing.GetResourceVersion())
-		err = h.client.Update(h.t.Context(), o)
+		err = h.Client.Update(h.T.Context(), o)
 	}
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 }
 
 func (h *hub) configMap(name, text string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name},
 		Data: map[string]string{"text": text}}
 }
 
 func (h *hub) addonConfig(name string, change func(*v1alpha1.AddonConfigSpec)) *v1alpha1.AddonConfig {
-	c := &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}
+	c := &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name}}
 	change(&c.Spec)
 	return c
 }
@@ -97,11 +97,11 @@ func variables(namesAndValues ...string) func(*v1alpha1.AddonConfigSpec) {
 
 // manifest returns the first manifest of a kind of an add-on on a member; nil: none.
 func (h *hub) manifest(name, member, kind string) *unstructured.Unstructured {
-	h.t.Helper()
+	h.T.Helper()
 	for _, w := range h.works(name, member) {
 		for _, m := range w.Spec.Manifests {
 			u := &unstructured.Unstructured{}
-			require.NoError(h.t, json.Unmarshal(m.Raw, &u.Object))
+			require.NoError(h.T, json.Unmarshal(m.Raw, &u.Object))
 			if u.GetKind() == kind {
 				return u
 			}
@@ -111,21 +111,21 @@ func (h *hub) manifest(name, member, kind string) *unstructured.Unstructured {
 }
 
 func (h *hub) data(name, member string) map[string]string {
-	h.t.Helper()
+	h.T.Helper()
 	u := h.manifest(name, member, "ConfigMap")
 	if u == nil {
 		return nil
 	}
 	data, _, err := unstructured.NestedStringMap(u.Object, "data")
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	return data
 }
 
 // updated waits until a member has the desired revision, and reports it.
 func (h *hub) updated(name, member string) *v1alpha1.MemberAddon {
-	h.t.Helper()
+	h.T.Helper()
 	var m *v1alpha1.MemberAddon
-	h.eventually(member+" has the desired revision of "+name, func() bool {
+	h.Holds(member+" has the desired revision of "+name, func() bool {
 		m = h.memberAddon(name, member)
 		return isTrue(m, v1alpha1.ConditionAvailable) && m.Status.ObservedGeneration == m.Generation &&
 			m.Status.AppliedRevision != "" && m.Status.AppliedRevision == m.Status.DesiredRevision
@@ -217,7 +217,7 @@ func testConfigPrecedence(t *testing.T) {
 				h.byPlacement("all")(s)
 				s.Install.Placements[0].Configs = h.references(row.placement)
 			})
-			h.eventually("the Placement applies", func() bool { return h.memberAddon(row.name, "a").Status.Placement != "" })
+			h.Holds("the Placement applies", func() bool { return h.memberAddon(row.name, "a").Status.Placement != "" })
 			m := h.updated(row.name, "a")
 			var got []string
 			for _, c := range m.Status.Configs {

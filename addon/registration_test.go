@@ -46,25 +46,25 @@ func (h *hub) registration() *addon.Registration {
 
 // agentOf returns a client of the hub with the credential of an add-on's agent in its Works; nil: they have none.
 func (h *hub) agentOf(name, member string) client.Client {
-	h.t.Helper()
+	h.T.Helper()
 	for _, w := range h.works(name, member) {
 		for _, m := range w.Spec.Manifests {
 			if !strings.Contains(string(m.Raw), `"kind":"Secret"`) {
 				continue
 			}
 			secret := &corev1.Secret{}
-			require.NoError(h.t, json.Unmarshal(m.Raw, secret))
-			config := &rest.Config{Host: h.config.Host, BearerToken: string(secret.Data["token"])}
+			require.NoError(h.T, json.Unmarshal(m.Raw, secret))
+			config := &rest.Config{Host: h.Config.Host, BearerToken: string(secret.Data["token"])}
 			config.TLSClientConfig = rest.TLSClientConfig{
-				CAData: h.config.CAData, CAFile: h.config.CAFile, CertData: secret.Data[corev1.TLSCertKey],
+				CAData: h.Config.CAData, CAFile: h.Config.CAFile, CertData: secret.Data[corev1.TLSCertKey],
 				KeyData: secret.Data[corev1.TLSPrivateKeyKey],
 			}
 			if h.memory != nil {
 				config.Dial, config.CAData = h.memory.DialContext, h.memory.CertificateAuthority()
 			}
-			require.NotEqual(h.t, len(config.BearerToken) > 0, len(config.CertData) > 0, "want either a token or a certificate")
+			require.NotEqual(h.T, len(config.BearerToken) > 0, len(config.CertData) > 0, "want either a token or a certificate")
 			c, err := client.New(config, client.Options{Scheme: scheme})
-			require.NoError(h.t, err)
+			require.NoError(h.T, err)
 			return c
 		}
 	}
@@ -84,7 +84,7 @@ func TestRegistration(t *testing.T) {
 
 func testRegistration(t *testing.T, reports func(echo) addon.Agent) {
 	h := newHubOnPlane(t)
-	err := h.client.Create(t.Context(),
+	err := h.Client.Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
 	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
 	h.members("a", "a-b")
@@ -95,7 +95,7 @@ func testRegistration(t *testing.T, reports func(echo) addon.Agent) {
 	for _, name := range []string{"x", "x-y"} {
 		h.addon(name, h.byPlacement("all"))
 		for _, m := range []string{"a", "a-b"} {
-			h.eventually(m+" has "+name, func() bool {
+			h.Holds(m+" has "+name, func() bool {
 				addonOnMember := h.memberAddon(name, m)
 				return isTrue(addonOnMember, v1alpha1.ConditionAvailable) && isTrue(addonOnMember,
 					v1alpha1.ConditionRegistrationReady) &&
@@ -108,7 +108,7 @@ func testRegistration(t *testing.T, reports func(echo) addon.Agent) {
 	list := func(namespace string) error {
 		return agent.List(context.Background(), &corev1.ConfigMapList{}, client.InNamespace(namespace))
 	}
-	h.eventually("the agent has the requested access", func() bool { return list(h.namespaceOf("a")) == nil })
+	h.Holds("the agent has the requested access", func() bool { return list(h.namespaceOf("a")) == nil })
 	require.True(t, apierrors.IsForbidden(list(h.namespaceOf("a-b"))), "ConfigMaps of another member")
 	require.True(t, apierrors.IsForbidden(agent.List(t.Context(), &v1alpha1.MemberAddonList{},
 		client.InNamespace(h.namespaceOf("a")))), "a kind that was not requested")
@@ -121,20 +121,20 @@ func testRegistration(t *testing.T, reports func(echo) addon.Agent) {
 
 	again := h.start(addon.Options{Agents: []addon.Agent{reports(echo{h.name("x")}), reports(echo{h.name("x-y")})},
 		Registration: &addon.Registration{}})
-	h.eventually("the controllers read Works", func() bool { return again.wire.Count("GET works") > 0 })
+	h.Holds("the controllers read Works", func() bool { return again.wire.Count("GET works") > 0 })
 	again.quiet(t)
 	require.Empty(t, again.wire.Writes(), "a restart must not issue credentials")
 
 	h.choose("all", "a-b")
-	h.eventually("the add-ons are removed from a", func() bool {
+	h.Holds("the add-ons are removed from a", func() bool {
 		return h.memberAddon("x", "a") == nil && h.memberAddon("x-y", "a") == nil
 	})
-	h.eventually("the access of the agent is revoked", func() bool {
+	h.Holds("the access of the agent is revoked", func() bool {
 		err := list(h.namespaceOf("a"))
 		return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)
 	})
 	var left corev1.ServiceAccountList
-	require.NoError(t, h.client.List(t.Context(), &left, client.InNamespace(h.namespaceOf("a")),
+	require.NoError(t, h.Client.List(t.Context(), &left, client.InNamespace(h.namespaceOf("a")),
 		client.HasLabels{v1alpha1.AddonLabel}))
 	require.Empty(t, left.Items)
 }

@@ -52,45 +52,45 @@ func testRemovalDeadline(t *testing.T) {
 	testkit.Step(t, "a hook that never ends", func() {
 		h := h.in(t)
 		events := h.watchAddon("stuck", nil)
-		require.NoError(t, h.client.Delete(t.Context(), stuck))
-		h.eventually("the hook runs", func() bool { return h.hooksOn("stuck", "a") != nil })
-		h.eventually("all objects are deleted", func() bool { return h.isDeleted(stuck) && len(h.works("stuck", "a")) == 0 })
+		require.NoError(t, h.Client.Delete(t.Context(), stuck))
+		h.Holds("the hook runs", func() bool { return h.hooksOn("stuck", "a") != nil })
+		h.Holds("all objects are deleted", func() bool { return h.isDeleted(stuck) && len(h.works("stuck", "a")) == 0 })
 		hooks, works, addon := h.steps("stuck")
-		h.eventually("all events are observed", func() bool { return events.first(addon("gone").matches) > 0 })
+		h.Holds("all events are observed", func() bool { return events.first(addon("gone").matches) > 0 })
 		forced := hasReason(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded)
 		events.inOrder("a", addon("deleted"), hooks("made"), forced, works("deleted"), works("gone"), hooks("gone"),
 			addon("gone"))
-		h.eventually("an Event is recorded", func() bool {
+		h.Holds("an Event is recorded", func() bool {
 			return h.countEvents("stuck", "a", v1alpha1.ReasonDeadlineExceeded) == 1
 		})
 	})
 	testkit.Step(t, "an unreachable member", func() {
 		h := h.in(t)
 		events := h.watchAddon("lost", nil)
-		require.NoError(t, h.client.Delete(t.Context(), lost))
-		h.eventually("all objects are deleted", func() bool { return h.isDeleted(lost) && len(h.works("lost", "dead")) == 0 })
+		require.NoError(t, h.Client.Delete(t.Context(), lost))
+		h.Holds("all objects are deleted", func() bool { return h.isDeleted(lost) && len(h.works("lost", "dead")) == 0 })
 		_, works, addon := h.steps("lost")
-		h.eventually("all events are observed", func() bool { return events.first(addon("gone").matches) > 0 })
+		h.Holds("all events are observed", func() bool { return events.first(addon("gone").matches) > 0 })
 		events.inOrder("dead", addon("deleted"), hasReason(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded),
 			works("deleted"), works("gone"), addon("gone"))
-		h.eventually("an Event is recorded", func() bool {
+		h.Holds("an Event is recorded", func() bool {
 			return h.countEvents("lost", "dead", v1alpha1.ReasonDeadlineExceeded) == 1
 		})
 	})
 	testkit.Step(t, "a deadline of 0", func() {
 		h := h.in(t)
 		events := h.watchAddon("now", nil)
-		require.NoError(t, h.client.Delete(t.Context(), now))
-		h.eventually("the hook is reported", func() bool {
+		require.NoError(t, h.Client.Delete(t.Context(), now))
+		h.Holds("the hook is reported", func() bool {
 			return reason(h.memberAddon("now", "dead"), v1alpha1.ConditionProgressing) == v1alpha1.ReasonPreDelete
 		})
 		m := h.memberAddon("now", "dead")
 		before := m.DeepCopy()
 		m.Spec.RemovalDeadlineSeconds = new(int32(0))
-		require.NoError(t, h.client.Patch(t.Context(), m, client.MergeFrom(before)))
-		h.eventually("all objects are deleted", func() bool { return h.isDeleted(now) && len(h.works("now", "dead")) == 0 })
+		require.NoError(t, h.Client.Patch(t.Context(), m, client.MergeFrom(before)))
+		h.Holds("all objects are deleted", func() bool { return h.isDeleted(now) && len(h.works("now", "dead")) == 0 })
 		_, works, addon := h.steps("now")
-		h.eventually("all events are observed", func() bool { return events.first(addon("gone").matches) > 0 })
+		h.Holds("all events are observed", func() bool { return events.first(addon("gone").matches) > 0 })
 		events.inOrder("dead", addon("deleted"), hasReason(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded),
 			works("deleted"), addon("gone"))
 		require.NotZero(t, events.first(func(s observation) bool {
@@ -117,17 +117,17 @@ func testRemovalMissingMember(t *testing.T) {
 	stays := h.installed("stays", h.byPlacement("all"), "a", "b")
 	members.stopAgent("a")
 	member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.name("a")}}
-	require.NoError(t, h.client.Delete(t.Context(), member))
+	require.NoError(t, h.Client.Delete(t.Context(), member))
 	for _, name := range []string{"leaves", "stays"} {
-		h.eventually(name+" reports the missing member", func() bool {
+		h.Holds(name+" reports the missing member", func() bool {
 			return strings.Contains(h.memberAddon(name, "a").Status.Message, "does not belong to a member")
 		})
 		require.Nil(t, h.memberAddon(name, "a").DeletionTimestamp)
 		require.Len(t, h.works(name, "a"), 1)
-		require.NoError(t, h.client.Delete(t.Context(), h.memberAddon(name, "a")))
+		require.NoError(t, h.Client.Delete(t.Context(), h.memberAddon(name, "a")))
 	}
 	for _, name := range []string{"leaves", "stays"} {
-		h.eventually(name+" is removed from a", func() bool {
+		h.Holds(name+" is removed from a", func() bool {
 			return h.memberAddon(name, "a") == nil && len(h.works(name, "a")) == 0
 		})
 	}
@@ -135,9 +135,9 @@ func testRemovalMissingMember(t *testing.T) {
 	require.Equal(t, []string{"gone"}, leaving.members)
 	mu.Unlock()
 	for _, object := range []*v1alpha1.Addon{a, stays} {
-		require.NoError(t, h.client.Delete(t.Context(), object))
+		require.NoError(t, h.Client.Delete(t.Context(), object))
 	}
-	h.eventually("all objects are deleted", func() bool { return h.isDeleted(a) && h.isDeleted(stays) })
+	h.Holds("all objects are deleted", func() bool { return h.isDeleted(a) && h.isDeleted(stays) })
 }
 
 // TestRemoval_NamespaceWithoutMember checks that a MemberAddon that a user created in a namespace of no member stays,
@@ -151,17 +151,17 @@ func testRemovalNamespaceWithoutMember(t *testing.T) {
 	h.start(addon.Options{Agents: []addon.Agent{echo{h.name("echo")}}})
 	a := h.addon("echo", nil)
 	// The MemberAddons of an Addon that was deleted before are unknown.
-	h.eventually("the Addon has the finalizer", func() bool {
-		return h.client.Get(t.Context(), client.ObjectKeyFromObject(a), a) == nil && len(a.Finalizers) > 0
+	h.Holds("the Addon has the finalizer", func() bool {
+		return h.Client.Get(t.Context(), client.ObjectKeyFromObject(a), a) == nil && len(a.Finalizers) > 0
 	})
-	foreign := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: a.Name}}
-	require.NoError(t, h.client.Create(t.Context(), foreign))
-	h.eventually("the missing member is reported", func() bool {
-		return h.client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign) == nil &&
+	foreign := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: a.Name}}
+	require.NoError(t, h.Client.Create(t.Context(), foreign))
+	h.Holds("the missing member is reported", func() bool {
+		return h.Client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign) == nil &&
 			strings.Contains(foreign.Status.Message, "does not belong to a member")
 	})
-	require.NoError(t, h.client.Delete(t.Context(), a))
-	h.eventually("all objects are deleted", func() bool { return h.isDeleted(a) && h.isDeleted(foreign) })
+	require.NoError(t, h.Client.Delete(t.Context(), a))
+	h.Holds("all objects are deleted", func() bool { return h.isDeleted(a) && h.isDeleted(foreign) })
 }
 
 // TestRemoval_MemberAddonIsCreatedAgain checks that a MemberAddon which a user deletes is created again while a
@@ -178,24 +178,24 @@ func testRemovalMemberAddonIsCreatedAgain(t *testing.T) {
 	r := h.start(addon.Options{Agents: []addon.Agent{cleaner{echo{h.name("echo")}}}})
 	h.installed("echo", h.byPlacement("all"), "a")
 	first := h.memberAddon("echo", "a")
-	require.NoError(t, h.client.Delete(t.Context(), first))
-	h.eventually("the MemberAddon is created again", func() bool {
+	require.NoError(t, h.Client.Delete(t.Context(), first))
+	h.Holds("the MemberAddon is created again", func() bool {
 		m := h.memberAddon("echo", "a")
 		return isTrue(m, v1alpha1.ConditionAvailable) && m.UID != first.UID
 	})
 	require.True(t, h.worksUnchanged("echo", "a"))
 	require.Nil(t, h.hooksOn("echo", "a"))
 
-	p := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "all"}}
+	p := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "all"}}
 	second := h.memberAddon("echo", "a")
-	require.NoError(t, h.client.Delete(t.Context(), p))
-	h.eventually("the missing Placement is reported", func() bool {
+	require.NoError(t, h.Client.Delete(t.Context(), p))
+	h.Holds("the missing Placement is reported", func() bool {
 		return strings.Contains(h.get("echo").Status.Message, "does not exist")
 	})
 	r.quiet(t)
 	require.Equal(t, second.UID, h.memberAddon("echo", "a").UID, "want the MemberAddon to stay")
 	h.choose("all", "a")
-	h.eventually("the Placement is found again", func() bool {
+	h.Holds("the Placement is found again", func() bool {
 		return !strings.Contains(h.get("echo").Status.Message,
 			"does not exist")
 	})
@@ -238,12 +238,12 @@ func testRemovalMaxRemoving(t *testing.T) {
 			peak = max(peak, len(removing))
 		}
 	})
-	require.NoError(t, h.client.Delete(t.Context(), a))
+	require.NoError(t, h.Client.Delete(t.Context(), a))
 	var left v1alpha1.MemberAddonList
 	list := func() {
-		require.NoError(t, h.client.List(t.Context(), &left, client.MatchingLabels{v1alpha1.AddonLabel: a.Name}))
+		require.NoError(t, h.Client.List(t.Context(), &left, client.MatchingLabels{v1alpha1.AddonLabel: a.Name}))
 	}
-	h.eventually("only unreachable members remain", func() bool { list(); return len(left.Items) <= len(dead) })
+	h.Holds("only unreachable members remain", func() bool { list(); return len(left.Items) <= len(dead) })
 	for i := range left.Items {
 		require.True(t, isDead[left.Items[i].Namespace], left.Items[i].Namespace)
 		require.NotNil(t, left.Items[i].DeletionTimestamp,
@@ -253,9 +253,9 @@ func testRemovalMaxRemoving(t *testing.T) {
 	for i := range left.Items {
 		before := left.Items[i].DeepCopy()
 		left.Items[i].Spec.RemovalDeadlineSeconds = new(int32(0))
-		require.NoError(t, h.client.Patch(t.Context(), &left.Items[i], client.MergeFrom(before)))
+		require.NoError(t, h.Client.Patch(t.Context(), &left.Items[i], client.MergeFrom(before)))
 	}
-	h.eventually("all objects are deleted", func() bool { list(); return len(left.Items) == 0 && h.isDeleted(a) })
+	h.Holds("all objects are deleted", func() bool { list(); return len(left.Items) == 0 && h.isDeleted(a) })
 	events.mu.Lock()
 	defer events.mu.Unlock()
 	require.LessOrEqual(t, peak, most)
@@ -276,33 +276,33 @@ func testRemovalMissingTemplate(t *testing.T) {
 	with, without := h.template("with"), h.template("without")
 	bare := &v1alpha1.AddonTemplate{}
 	bare.Name = without.Name
-	mustertest.Change(t, h.client, bare, func(b *v1alpha1.AddonTemplate) { b.Spec.Manifests = b.Spec.Manifests[:1] })
+	mustertest.Change(t, h.Client, bare, func(b *v1alpha1.AddonTemplate) { b.Spec.Manifests = b.Spec.Manifests[:1] })
 	hooked, plain := h.installed("with", h.templated("all", with), "a"),
 		h.installed("without", h.templated("all", without), "a")
 	r.quiet(t)
 	for _, object := range []client.Object{&v1alpha1.AddonTemplate{ObjectMeta: metav1.ObjectMeta{Name: with.Name}}, bare} {
-		require.NoError(t, h.client.Delete(t.Context(), object))
+		require.NoError(t, h.Client.Delete(t.Context(), object))
 	}
-	h.eventually("the missing template is reported", func() bool {
+	h.Holds("the missing template is reported", func() bool {
 		return strings.Contains(h.memberAddon("with", "a").Status.Message, "not there") ||
 			!isTrue(h.memberAddon("with", "a"), v1alpha1.ConditionConfigured)
 	})
 	require.True(t, h.worksUnchanged("with", "a"))
 	for _, object := range []client.Object{hooked, plain} {
-		require.NoError(t, h.client.Delete(t.Context(), object))
+		require.NoError(t, h.Client.Delete(t.Context(), object))
 	}
-	h.eventually("the add-on without hooks is removed",
+	h.Holds("the add-on without hooks is removed",
 		func() bool { return h.isDeleted(plain) && len(h.works("without", "a")) == 0 })
-	h.eventually("the add-on with hooks names the missing template", func() bool {
+	h.Holds("the add-on with hooks names the missing template", func() bool {
 		m := h.memberAddon("with", "a")
 		return reason(m, v1alpha1.ConditionDegraded) == v1alpha1.ReasonHookFailed &&
 			strings.Contains(m.Status.Message, with.Name)
 	})
 	require.True(t, h.worksUnchanged("with", "a"))
 	h.template("with")
-	h.eventually("the removal continues with the template",
+	h.Holds("the removal continues with the template",
 		func() bool { return h.isDeleted(hooked) && len(h.works("with", "a")) == 0 })
-	require.True(t, apierrors.IsNotFound(h.client.Get(t.Context(), client.ObjectKeyFromObject(hooked), hooked)))
+	require.True(t, apierrors.IsNotFound(h.Client.Get(t.Context(), client.ObjectKeyFromObject(hooked), hooked)))
 }
 
 // TestInstall_FailingMemberDelaysNoOther checks that a member on which an add-on cannot be installed delays neither
@@ -315,14 +315,14 @@ func testInstallFailingMemberDelaysNoOther(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	broken := &membershipv1alpha1.MemberCluster{}
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: h.name("b")}, broken))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKey{Name: h.name("b")}, broken))
 	before := broken.DeepCopy()
-	broken.Status.Namespace = "nowhere-" + h.namespace
-	require.NoError(t, h.client.Status().Patch(t.Context(), broken, client.MergeFrom(before)))
+	broken.Status.Namespace = "nowhere-" + h.Namespace
+	require.NoError(t, h.Client.Status().Patch(t.Context(), broken, client.MergeFrom(before)))
 	h.choose("all", "a", "b")
 	h.runAgents()
 	r := h.start(addon.Options{Agents: []addon.Agent{echo{h.name("echo")}}})
 	h.installed("echo", h.byPlacement("all"), "a")
-	h.eventually("the Addon counts the other member", func() bool { return h.get("echo").Status.Counts.Available == 1 })
+	h.Holds("the Addon counts the other member", func() bool { return h.get("echo").Status.Counts.Available == 1 })
 	require.Less(t, r.wire.Writes()["POST memberaddons"], 30, "want pauses between attempts")
 }

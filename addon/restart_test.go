@@ -52,9 +52,9 @@ func testRolloutRenderFailuresCountAfterRestart(t *testing.T) {
 			return h.colorOf("picky", name) == color && isTrue(h.memberAddon("picky", name), v1alpha1.ConditionAvailable)
 		})
 	}
-	h.eventually("all are blue", func() bool { return in("blue") == len(names) })
+	h.Holds("all are blue", func() bool { return in("blue") == len(names) })
 	h.color("colors", "red")
-	h.eventually("the rollout halts", func() bool {
+	h.Holds("the rollout halts", func() bool {
 		return h.get("picky").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed
 	})
 	r.quiet(t)
@@ -64,7 +64,7 @@ func testRolloutRenderFailuresCountAfterRestart(t *testing.T) {
 	for range 3 {
 		r.stop()
 		r = h.start(o)
-		h.eventually("the controllers read Works", func() bool { return r.wire.Count("GET works") > 0 })
+		h.Holds("the controllers read Works", func() bool { return r.wire.Count("GET works") > 0 })
 		r.quiet(t)
 		require.Empty(t, r.wire.Writes())
 		require.Equal(t, updated, in("red"))

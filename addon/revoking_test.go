@@ -43,7 +43,7 @@ func TestRemoval_RevocationDenied(t *testing.T) { testkit.Virtual(t, testRemoval
 
 func testRemovalRevocationDenied(t *testing.T) {
 	h := newHub(t)
-	err := h.client.Create(t.Context(),
+	err := h.Client.Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
 	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
 	h.members("a")
@@ -56,33 +56,33 @@ func testRemovalRevocationDenied(t *testing.T) {
 	h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: h.registration()})
 	a := h.addon("x", within(600, func(*v1alpha1.AddonSpec) {}))
 	m := h.createMemberAddon("x", "a", nil)
-	h.eventually("the add-on is available", func() bool {
+	h.Holds("the add-on is available", func() bool {
 		return isTrue(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable)
 	})
 	agent := h.agentOf("x", "a")
 	canList := func() bool {
 		return agent.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(h.namespaceOf("a"))) == nil
 	}
-	h.eventually("the agent has the requested access", canList)
+	h.Holds("the agent has the requested access", canList)
 
-	require.NoError(t, h.client.Delete(t.Context(), a))
-	h.eventually("the failed revocation is reported", func() bool {
+	require.NoError(t, h.Client.Delete(t.Context(), a))
+	h.Holds("the failed revocation is reported", func() bool {
 		return strings.Contains(h.memberAddon("x", "a").Status.Message, "admission webhook policy denied the request")
 	})
 	h.requireCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsDesired)
-	h.eventually("the permissions of the agent are revoked", func() bool { return !canList() })
+	h.Holds("the permissions of the agent are revoked", func() bool { return !canList() })
 	now := h.memberAddon("x", "a")
 	before := now.DeepCopy()
 	now.Spec.RemovalDeadlineSeconds = new(int32(1))
-	require.NoError(t, h.client.Patch(t.Context(), now, client.MergeFrom(before)))
+	require.NoError(t, h.Client.Patch(t.Context(), now, client.MergeFrom(before)))
 	degraded := h.requireCondition(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonRevokeFailed)
 	require.Contains(t, degraded.Message, "The MemberAddon stays until the access is revoked.")
-	h.eventually("the Addon reports the failed revocation", func() bool {
+	h.Holds("the Addon reports the failed revocation", func() bool {
 		return strings.Contains(h.get("x").Status.Message, "denied the request")
 	})
 	require.Empty(t, h.get("x").Status.ForcedRemovals, "want no forced removal")
 
 	refuses.Store(false)
 	h.triggerReconcile("x", "a")
-	h.eventually("the removal ends", func() bool { return h.isDeleted(m) && h.isDeleted(a) })
+	h.Holds("the removal ends", func() bool { return h.isDeleted(m) && h.isDeleted(a) })
 }

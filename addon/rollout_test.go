@@ -19,21 +19,21 @@ import (
 
 // color creates or changes an AddonConfig.
 func (h *hub) color(config, color string) {
-	h.t.Helper()
-	c := &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: config}}
+	h.T.Helper()
+	c := &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: config}}
 	c.Spec.Variables = []v1alpha1.Variable{{Name: "COLOR", Value: color}}
 	existing := &v1alpha1.AddonConfig{}
-	if err := h.client.Get(h.t.Context(), client.ObjectKeyFromObject(c), existing); err != nil {
-		require.NoError(h.t, h.client.Create(h.t.Context(), c))
+	if err := h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(c), existing); err != nil {
+		require.NoError(h.T, h.Client.Create(h.T.Context(), c))
 		return
 	}
 	existing.Spec = c.Spec
-	require.NoError(h.t, h.client.Update(h.t.Context(), existing))
+	require.NoError(h.T, h.Client.Update(h.T.Context(), existing))
 }
 
 func (h *hub) reference(config string) v1alpha1.ConfigReference {
 	return v1alpha1.ConfigReference{
-		Group: v1alpha1.GroupName, Resource: "addonconfigs", ObjectName: v1alpha1.ObjectName{Namespace: h.namespace,
+		Group: v1alpha1.GroupName, Resource: "addonconfigs", ObjectName: v1alpha1.ObjectName{Namespace: h.Namespace,
 			Name: config},
 	}
 }
@@ -52,9 +52,9 @@ func (h *hub) colorOf(name, member string) string {
 }
 
 func (h *hub) get(name string) *v1alpha1.Addon {
-	h.t.Helper()
+	h.T.Helper()
 	a := &v1alpha1.Addon{}
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: h.name(name)}, a))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Name: h.name(name)}, a))
 	return a
 }
 
@@ -97,14 +97,14 @@ func testRollout(t *testing.T) {
 			return h.colorOf("echo", name) == color && isTrue(h.memberAddon("echo", name), v1alpha1.ConditionAvailable)
 		})
 	}
-	h.eventually("all are blue", func() bool { return has("blue") == len(names) })
+	h.Holds("all are blue", func() bool { return has("blue") == len(names) })
 
 	members.setReadiness(func(w *workv1alpha1.Work) bool {
 		refuses := w.Namespace == h.namespaceOf("m01") || w.Namespace == h.namespaceOf("m02")
 		return !refuses || !manifestsContain(w, "red")
 	})
 	h.color("colors", "red")
-	h.eventually("the rollout halts", func() bool {
+	h.Holds("the rollout halts", func() bool {
 		p := h.get("echo").Status.Placements
 		return len(p) == 1 && p[0].Rollout.Phase == placementv1alpha1.PhaseFailed
 	})
@@ -113,5 +113,5 @@ func testRollout(t *testing.T) {
 	t.Log(updated, h.get("echo").Status.Message)
 
 	members.setReadiness(nil)
-	h.eventually("all are red", func() bool { return has("red") == len(names) })
+	h.Holds("all are red", func() bool { return has("red") == len(names) })
 }

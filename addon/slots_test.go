@@ -31,8 +31,8 @@ type slotObserver struct {
 func (h *hub) observe(name string, slots int) *slotObserver {
 	o := &slotObserver{slots: slots, works: map[string]*workv1alpha1.Work{}}
 	ctx, cancel := context.WithCancel(context.Background())
-	events, err := h.client.Watch(ctx, &workv1alpha1.WorkList{}, client.MatchingLabels{v1alpha1.AddonLabel: h.name(name)})
-	require.NoError(h.t, err)
+	events, err := h.Client.Watch(ctx, &workv1alpha1.WorkList{}, client.MatchingLabels{v1alpha1.AddonLabel: h.name(name)})
+	require.NoError(h.T, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -45,7 +45,7 @@ func (h *hub) observe(name string, slots int) *slotObserver {
 			o.addViolation("the watch has ended")
 		}
 	}()
-	h.t.Cleanup(func() { cancel(); events.Stop(); <-done })
+	h.T.Cleanup(func() { cancel(); events.Stop(); <-done })
 	return o
 }
 

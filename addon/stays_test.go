@@ -15,12 +15,12 @@ import (
 
 // leave starts the leave of a member.
 func (h *hub) leave(name string) {
-	h.t.Helper()
+	h.T.Helper()
 	m := &membershipv1alpha1.MemberCluster{}
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: h.name(name)}, m))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Name: h.name(name)}, m))
 	before := m.DeepCopy()
 	m.Spec.State = membershipv1alpha1.StateLeave
-	require.NoError(h.t, h.client.Patch(h.t.Context(), m, client.MergeFrom(before)))
+	require.NoError(h.T, h.Client.Patch(h.T.Context(), m, client.MergeFrom(before)))
 }
 
 // TestLeave_AddonStaysUnchanged checks that an add-on on a leaving member stays unchanged until it is removed, and does
@@ -39,7 +39,7 @@ func testLeaveAddonStaysUnchanged(t *testing.T) {
 		h.byPlacement("all")(s)
 		s.Configs = []v1alpha1.ConfigKind{{
 			Group: v1alpha1.GroupName, Resource: "addonconfigs",
-			Defaults: []v1alpha1.ObjectName{{Namespace: h.namespace, Name: "defaults"}},
+			Defaults: []v1alpha1.ObjectName{{Namespace: h.Namespace, Name: "defaults"}},
 		}}
 		s.Install.Placements[0].Configs = []v1alpha1.ConfigReference{h.reference("colors")}
 		s.Removal.DeadlineSeconds = 3600
@@ -49,12 +49,12 @@ func testLeaveAddonStaysUnchanged(t *testing.T) {
 			return h.colorOf("echo", name) == "blue" && isTrue(h.memberAddon("echo", name), v1alpha1.ConditionAvailable)
 		}) == len(names)
 	}
-	require.NoError(t, h.client.Create(t.Context(),
+	require.NoError(t, h.Client.Create(t.Context(),
 		&v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespaceOf("d"), Name: h.name("echo")}}))
-	h.eventually("the MemberAddon of a user is grey", func() bool {
+	h.Holds("the MemberAddon of a user is grey", func() bool {
 		return h.colorOf("echo", "d") == "grey" && isTrue(h.memberAddon("echo", "d"), v1alpha1.ConditionAvailable)
 	})
-	h.eventually("all are blue", func() bool { return blue("a", "b", "c") })
+	h.Holds("all are blue", func() bool { return blue("a", "b", "c") })
 	r.quiet(t)
 
 	h.leave("a")
@@ -63,7 +63,7 @@ func testLeaveAddonStaysUnchanged(t *testing.T) {
 	require.True(t, blue("a"), "want no change on a leaving member")
 	h.color("colors", "red")
 	h.color("defaults", "black")
-	h.eventually("the others are red", func() bool {
+	h.Holds("the others are red", func() bool {
 		return h.colorOf("echo", "b") == "red" && h.colorOf("echo", "c") == "red"
 	})
 	r.quiet(t)
@@ -72,9 +72,9 @@ func testLeaveAddonStaysUnchanged(t *testing.T) {
 
 	members.stopAgent("b")
 	members.stopAgent("c")
-	require.NoError(t, h.client.Delete(t.Context(), &v1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: h.name("echo")}}))
+	require.NoError(t, h.Client.Delete(t.Context(), &v1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: h.name("echo")}}))
 	waiting := ""
-	h.eventually("one removal is running, and one is waiting", func() bool {
+	h.Holds("one removal is running, and one is waiting", func() bool {
 		removing := 0
 		for _, name := range []string{"a", "b", "c"} {
 			if h.memberAddon("echo", name) != nil && h.memberAddon("echo", name).DeletionTimestamp != nil {

@@ -32,7 +32,7 @@ func (s *strategies) begin() {
 }
 
 // waitUntilQuiet waits until nothing is written any more.
-func (s *strategies) waitUntilQuiet() { s.t.Helper(); s.quiet(s.t) }
+func (s *strategies) waitUntilQuiet() { s.T.Helper(); s.quiet(s.T) }
 
 // TestStrategies checks the tables of package install, row by row. Each row has a separate add-on and Placements with
 // the name of the row, and the members in its list.
@@ -50,14 +50,14 @@ func testStrategies(t *testing.T) {
 				s.createMemberAddon("manual", "manual-a", nil)
 				s.waitForColor("manual", "manual-a", "")
 				s.waitUntilQuiet()
-				require.Empty(s.t, s.installedBy("manual", "manual-a"))
-				require.Nil(s.t, s.memberAddon("manual", "manual-b"))
+				require.Empty(s.T, s.installedBy("manual", "manual-a"))
+				require.Nil(s.T, s.memberAddon("manual", "manual-b"))
 			}},
 		{"chosen", "the add-on is installed and removed with the selection", []string{"a", "b"}, func(s *strategies) {
 			s.choose("chosen-1", "chosen-a")
 			s.addon("chosen", s.byPlacements("chosen-1"))
 			s.waitForColor("chosen", "chosen-a", "chosen-1")
-			require.Equal(s.t, s.namespace+"/chosen-1", s.installedBy("chosen", "chosen-a"))
+			require.Equal(s.T, s.Namespace+"/chosen-1", s.installedBy("chosen", "chosen-a"))
 			s.waitForPlacement("chosen", "chosen-a", "chosen-1")
 			s.choose("chosen-1", "chosen-b")
 			s.waitForColor("chosen", "chosen-b", "chosen-1")
@@ -73,7 +73,7 @@ func testStrategies(t *testing.T) {
 				s.waitForColor("byhand", "byhand-b", "byhand-1")
 				s.choose("byhand-1", "byhand-a", "byhand-b")
 				s.waitForColor("byhand", "byhand-a", "byhand-1")
-				require.Empty(s.t, s.installedBy("byhand", "byhand-a"))
+				require.Empty(s.T, s.installedBy("byhand", "byhand-a"))
 				s.waitForPlacement("byhand", "byhand-a", "byhand-1")
 				s.choose("byhand-1", "byhand-b")
 				s.waitForColor("byhand", "byhand-a", "")
@@ -86,10 +86,10 @@ func testStrategies(t *testing.T) {
 			m := s.memberAddon("mine", "mine-a")
 			before := m.DeepCopy()
 			delete(m.Annotations, v1alpha1.InstalledByAnnotation)
-			require.NoError(s.t, s.client.Patch(s.t.Context(), m, client.MergeFrom(before)))
+			require.NoError(s.T, s.Client.Patch(s.T.Context(), m, client.MergeFrom(before)))
 			s.choose("mine-1")
 			s.waitForColor("mine", "mine-a", "")
-			require.Equal(s.t, m.UID, s.memberAddon("mine", "mine-a").UID)
+			require.Equal(s.T, m.UID, s.memberAddon("mine", "mine-a").UID)
 		}},
 		{"first", "the first Placement in the list applies, also to existing MemberAddons", []string{"a", "b"},
 			func(s *strategies) {
@@ -101,11 +101,11 @@ func testStrategies(t *testing.T) {
 				previous := s.memberAddon("first", "first-b").UID
 				s.choose("first-1", "first-a", "first-b")
 				s.waitForColor("first", "first-b", "first-1")
-				require.Equal(s.t, s.namespace+"/first-1", s.installedBy("first", "first-b"))
-				require.Equal(s.t, previous, s.memberAddon("first", "first-b").UID, "want the same MemberAddon")
+				require.Equal(s.T, s.Namespace+"/first-1", s.installedBy("first", "first-b"))
+				require.Equal(s.T, previous, s.memberAddon("first", "first-b").UID, "want the same MemberAddon")
 				s.choose("first-1", "first-b")
 				s.waitForColor("first", "first-a", "first-2")
-				require.Equal(s.t, s.namespace+"/first-2", s.installedBy("first", "first-a"))
+				require.Equal(s.T, s.Namespace+"/first-2", s.installedBy("first", "first-a"))
 			}},
 		{"missing", "a missing Placement removes no add-on, and the next Placement does not apply",
 			[]string{"a", "b", "c"}, func(s *strategies) {
@@ -120,17 +120,17 @@ func testStrategies(t *testing.T) {
 				stay := func(when string) {
 					s.waitUntilQuiet()
 					for _, m := range all {
-						require.Equal(s.t, "missing-1", s.colorOf("missing", m), "%s: %s", m, when)
-						require.Equal(s.t, s.namespace+"/missing-1", s.memberAddon("missing", m).Status.Placement, "%s: %s", m, when)
+						require.Equal(s.T, "missing-1", s.colorOf("missing", m), "%s: %s", m, when)
+						require.Equal(s.T, s.Namespace+"/missing-1", s.memberAddon("missing", m).Status.Placement, "%s: %s", m, when)
 					}
 					degraded := meta.FindStatusCondition(s.get("missing").Status.Conditions, v1alpha1.ConditionDegraded)
-					require.Equal(s.t, v1alpha1.ReasonPlacementNotFound, degraded.Reason)
+					require.Equal(s.T, v1alpha1.ReasonPlacementNotFound, degraded.Reason)
 				}
 				s.deletePlacement("missing-1")
 				stay("before a restart")
 				s.restart()
 				stay("after a restart")
-				require.Empty(s.t, s.wire.Writes(), "a restart must not write")
+				require.Empty(s.T, s.wire.Writes(), "a restart must not write")
 				s.choose("missing-1", "missing-c")
 				s.waitForRemoval("missing", "missing-b")
 				s.waitForColor("missing", "missing-a", "missing-2")
@@ -147,8 +147,8 @@ func testStrategies(t *testing.T) {
 				for _, restart := range []func(){func() {}, s.restart} {
 					restart()
 					s.waitUntilQuiet()
-					require.Equal(s.t, "undecided-1", s.colorOf("undecided", "undecided-a"))
-					require.Equal(s.t, "undecided-1", s.colorOf("undecided", "undecided-b"))
+					require.Equal(s.T, "undecided-1", s.colorOf("undecided", "undecided-a"))
+					require.Equal(s.T, "undecided-1", s.colorOf("undecided", "undecided-b"))
 				}
 				s.choose("undecided-1", "undecided-a")
 				s.waitForColor("undecided", "undecided-b", "undecided-2")
@@ -165,13 +165,13 @@ func testStrategies(t *testing.T) {
 				s.choose("uncertain-1")
 				s.waitUntilQuiet()
 				previous := s.works("uncertain", "uncertain-a")
-				require.Len(s.t, previous, 1)
-				require.Equal(s.t, "uncertain-1", s.colorOf("uncertain", "uncertain-a"),
+				require.Len(s.T, previous, 1)
+				require.Equal(s.T, "uncertain-1", s.colorOf("uncertain", "uncertain-a"),
 					"want the color of the previous Placement")
-				require.True(s.t, isTrue(s.memberAddon("uncertain", "uncertain-a"), v1alpha1.ConditionAvailable))
+				require.True(s.T, isTrue(s.memberAddon("uncertain", "uncertain-a"), v1alpha1.ConditionAvailable))
 				s.choose("uncertain-2", "uncertain-a")
 				s.waitForColor("uncertain", "uncertain-a", "uncertain-2")
-				require.Equal(s.t, previous[0].UID, s.works("uncertain", "uncertain-a")[0].UID)
+				require.Equal(s.T, previous[0].UID, s.works("uncertain", "uncertain-a")[0].UID)
 			}},
 		{"tomanual", "type Manual removes add-ons of Placements and keeps MemberAddons of users", []string{"a", "b"},
 			func(s *strategies) {
@@ -193,7 +193,7 @@ func testStrategies(t *testing.T) {
 			s.waitForColor("later", "later-a", "later-1")
 			s.createMemberAddon("later", "later-b", nil)
 			s.waitUntilQuiet()
-			require.Empty(s.t, s.works("later", "later-b"),
+			require.Empty(s.T, s.works("later", "later-b"),
 				"want no Works for the MemberAddon of a user before the member has joined")
 			s.joined("later-b", metav1.ConditionTrue)
 			s.waitForColor("later", "later-b", "later-1")
@@ -207,28 +207,28 @@ func testStrategies(t *testing.T) {
 				s.startLeave("leaving-a")
 				s.startLeave("leaving-c")
 				s.waitUntilQuiet()
-				require.Equal(s.t, "leaving-1", s.colorOf("leaving", "leaving-a"), "want no change on a leaving member")
+				require.Equal(s.T, "leaving-1", s.colorOf("leaving", "leaving-a"), "want no change on a leaving member")
 				s.color("leaving-1", "purple")
 				s.createMemberAddon("leaving", "leaving-c", nil)
 				s.waitForColor("leaving", "leaving-b", "purple")
 				s.waitUntilQuiet()
-				require.Equal(s.t, "leaving-1", s.colorOf("leaving", "leaving-a"))
-				require.Empty(s.t, s.works("leaving", "leaving-c"))
+				require.Equal(s.T, "leaving-1", s.colorOf("leaving", "leaving-a"))
+				require.Empty(s.T, s.works("leaving", "leaving-c"))
 				s.choose("leaving-1", "leaving-b", "leaving-c")
 				s.waitUntilQuiet()
-				require.NotNil(s.t, s.memberAddon("leaving", "leaving-a"))
-				require.Equal(s.t, "leaving-1", s.colorOf("leaving", "leaving-a"))
+				require.NotNil(s.T, s.memberAddon("leaving", "leaving-a"))
+				require.Equal(s.T, "leaving-1", s.colorOf("leaving", "leaving-a"))
 				s.restart()
 				s.waitUntilQuiet()
-				require.Empty(s.t, s.wire.Writes())
-				require.Equal(s.t, "leaving-1", s.colorOf("leaving", "leaving-a"))
+				require.Empty(s.T, s.wire.Writes())
+				require.Equal(s.T, "leaving-1", s.colorOf("leaving", "leaving-a"))
 			}},
 		{"noaddon", "a MemberAddon without an Addon reports this until the Addon is created", []string{"a"},
 			func(s *strategies) {
 				m := s.createMemberAddon("noaddon", "noaddon-a", nil)
 				condition := s.requireCondition(m, v1alpha1.ConditionManifestsApplied, metav1.ConditionFalse,
 					v1alpha1.ReasonNoAgent)
-				require.Contains(s.t, condition.Message, "does not exist: create the Addon")
+				require.Contains(s.T, condition.Message, "does not exist: create the Addon")
 				s.addon("noaddon", nil)
 				s.waitForColor("noaddon", "noaddon-a", "")
 			}},
@@ -237,9 +237,9 @@ func testStrategies(t *testing.T) {
 				s.addon("unassigned", nil)
 				other := func() *v1alpha1.MemberAddon {
 					namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "nobody-"}}
-					require.NoError(s.t, s.client.Create(s.t.Context(), namespace))
+					require.NoError(s.T, s.Client.Create(s.T.Context(), namespace))
 					m := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: s.name("unassigned")}}
-					require.NoError(s.t, s.client.Create(s.t.Context(), m))
+					require.NoError(s.T, s.Client.Create(s.T.Context(), m))
 					return m
 				}
 				s.requireCondition(other(), v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonUnsupported)
@@ -248,11 +248,11 @@ func testStrategies(t *testing.T) {
 				s.begin()
 				s.requireCondition(m, v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonUnsupported)
 				a := s.get("unassigned")
-				require.NoError(s.t, s.client.Delete(s.t.Context(), a))
-				s.eventually("the Addon is gone", func() bool {
-					return s.client.Get(s.t.Context(), client.ObjectKeyFromObject(a), a) != nil
+				require.NoError(s.T, s.Client.Delete(s.T.Context(), a))
+				s.Holds("the Addon is gone", func() bool {
+					return s.Client.Get(s.T.Context(), client.ObjectKeyFromObject(a), a) != nil
 				})
-				require.Error(s.t, s.client.Get(s.t.Context(), client.ObjectKeyFromObject(m), m),
+				require.Error(s.T, s.Client.Get(s.T.Context(), client.ObjectKeyFromObject(m), m),
 					"want the MemberAddon to be deleted with the Addon")
 			}},
 		{"foreign", "a foreign Work with the name is reported and not changed, without fast retries",
@@ -260,17 +260,17 @@ func testStrategies(t *testing.T) {
 				foreign := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespaceOf("foreign-a"), Name: "addon-" +
 					s.name("foreign") + "-0"}}
 				foreign.Spec.Manifests = []workv1alpha1.Manifest{}
-				require.NoError(s.t, s.client.Create(s.t.Context(), foreign))
+				require.NoError(s.T, s.Client.Create(s.T.Context(), foreign))
 				s.addon("foreign", nil)
 				m := s.createMemberAddon("foreign", "foreign-a", nil)
 				condition := s.requireCondition(m, v1alpha1.ConditionManifestsApplied, metav1.ConditionFalse,
 					v1alpha1.ReasonManifestsFailed)
-				require.Contains(s.t, condition.Message, foreign.Name)
+				require.Contains(s.T, condition.Message, foreign.Name)
 				s.waitUntilQuiet()
 				current := &workv1alpha1.Work{}
-				require.NoError(s.t, s.client.Get(s.t.Context(), client.ObjectKeyFromObject(foreign), current))
-				require.Equal(s.t, foreign.ResourceVersion, current.ResourceVersion)
-				require.NoError(s.t, s.client.Delete(s.t.Context(), foreign))
+				require.NoError(s.T, s.Client.Get(s.T.Context(), client.ObjectKeyFromObject(foreign), current))
+				require.Equal(s.T, foreign.ResourceVersion, current.ResourceVersion)
+				require.NoError(s.T, s.Client.Delete(s.T.Context(), foreign))
 				s.waitForColor("foreign", "foreign-a", "")
 			}},
 	}

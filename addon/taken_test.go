@@ -49,7 +49,7 @@ func testWorksForeignWorkIsReported(t *testing.T) {
 			foreign.Spec.Manifests = []workv1alpha1.Manifest{{}}
 			foreign.Spec.Manifests[0].Raw = []byte(
 				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"theirs","namespace":"default"}}`)
-			require.NoError(t, h.client.Create(t.Context(), foreign))
+			require.NoError(t, h.Client.Create(t.Context(), foreign))
 			h.addon(row.name, func(s *v1alpha1.AddonSpec) { s.HostingMembers = []string{h.name("h")} })
 			m := h.createMemberAddon(row.name, "a", func(s *v1alpha1.MemberAddonSpec) {
 				if row.on != "" {
@@ -60,9 +60,9 @@ func testWorksForeignWorkIsReported(t *testing.T) {
 				v1alpha1.ReasonManifestsFailed)
 			require.Contains(t, condition.Message, foreign.Namespace+"/"+foreign.Name, row.reason)
 			require.Contains(t, condition.Message, "does not belong to the add-on", row.reason)
-			require.NoError(t, h.client.Delete(t.Context(), foreign))
+			require.NoError(t, h.Client.Delete(t.Context(), foreign))
 			h.triggerReconcile(row.name, "a") // without an event
-			h.eventually("the add-on is available after the deletion of the foreign Work", func() bool {
+			h.Holds("the add-on is available after the deletion of the foreign Work", func() bool {
 				return isTrue(h.memberAddon(row.name, "a"), v1alpha1.ConditionAvailable)
 			})
 		})

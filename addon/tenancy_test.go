@@ -34,8 +34,7 @@ var tenantScheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.Ad
 func newTenantHub(t testing.TB) *hub {
 	t.Helper()
 	s := testkit.Memory(t, tenantScheme, append(slices.Clone(installs), tenancycrds.Install)...)
-	c := mustertest.Client(t, s.Admin(), tenantScheme)
-	h := &hub{t: t, client: c, config: s.Admin(), memory: s, namespace: mustertest.Namespace(t, c)}
+	h := &hub{Hub: testkit.NewHub(t, s.Admin(), tenantScheme), memory: s}
 	h.runAgents()
 	mustertest.StartManager(t, s.Admin(), manager.Options{
 		Scheme: tenantScheme, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
@@ -50,19 +49,19 @@ func newTenantHub(t testing.TB) *hub {
 }
 
 func (h *hub) bind(name, set string) {
-	h.t.Helper()
-	require.NoError(h.t, h.client.Create(h.t.Context(), &tenancyv1alpha1.ClusterSetBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
+	h.T.Helper()
+	require.NoError(h.T, h.Client.Create(h.T.Context(), &tenancyv1alpha1.ClusterSetBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name},
 		Spec:       tenancyv1alpha1.ClusterSetBindingSpec{ClusterSetName: set},
 	}))
 }
 
 // refused waits until an Addon reports that it may not be installed on a member, and returns the message.
 func (h *hub) refused(addon, member string) (message string) {
-	h.t.Helper()
-	h.eventually("the Addon reports that member "+member+" is not allowed", func() bool {
+	h.T.Helper()
+	h.Holds("the Addon reports that member "+member+" is not allowed", func() bool {
 		a := &v1alpha1.Addon{}
-		require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: h.name(addon)}, a))
+		require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Name: h.name(addon)}, a))
 		c := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionDegraded)
 		if c == nil {
 			return false
@@ -84,42 +83,42 @@ func testTenancyInstall(t *testing.T) {
 	h.choose("all", "mine", "theirs")
 	h.addon("echo", h.byPlacement("all"))
 	message := h.refused("echo", "mine")
-	require.Contains(t, message, "Namespace "+h.namespace+" has no ClusterSetBinding")
+	require.Contains(t, message, "Namespace "+h.Namespace+" has no ClusterSetBinding")
 	require.Contains(t, message, "kubectl apply -f -", "the message contains the command that creates a binding")
 	require.Nil(t, h.memberAddon("echo", "mine"))
 
 	set := &tenancyv1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "ours"}}
-	require.NoError(t, h.client.Create(t.Context(), set))
+	require.NoError(t, h.Client.Create(t.Context(), set))
 	h.bind("use", "mine")
 	member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.name("mine")}}
 	label := func(team string) {
-		mustertest.Change(t, h.client, member, func(m *membershipv1alpha1.MemberCluster) { m.Labels["team"] = team })
+		mustertest.Change(t, h.Client, member, func(m *membershipv1alpha1.MemberCluster) { m.Labels["team"] = team })
 	}
 	label("ours")
-	h.eventually("the granted member has the add-on", func() bool {
+	h.Holds("the granted member has the add-on", func() bool {
 		return isTrue(h.memberAddon("echo", "mine"), v1alpha1.ConditionAvailable)
 	})
 	require.Contains(t, h.refused("echo", "theirs"),
-		"Placement "+h.namespace+"/all: no ClusterSetBinding of namespace "+h.namespace+" grants the cluster")
+		"Placement "+h.Namespace+"/all: no ClusterSetBinding of namespace "+h.Namespace+" grants the cluster")
 	require.Nil(t, h.memberAddon("echo", "theirs"))
 	require.Empty(t, h.works("echo", "theirs"))
 
 	// The permission ends: the member keeps the add-on until the Placement leaves it.
 	label("other")
 	h.bind("again", tenancyv1alpha1.GlobalClusterSet)
-	h.eventually("the other member has the add-on", func() bool {
+	h.Holds("the other member has the add-on", func() bool {
 		return isTrue(h.memberAddon("echo", "theirs"), v1alpha1.ConditionAvailable)
 	})
 	require.True(t, isTrue(h.memberAddon("echo", "mine"), v1alpha1.ConditionAvailable))
-	b := &tenancyv1alpha1.ClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "again"}}
-	require.NoError(t, h.client.Delete(t.Context(), b))
-	h.eventually("the binding is gone", func() bool {
-		return client.IgnoreNotFound(h.client.Get(t.Context(), client.ObjectKeyFromObject(b), b)) == nil &&
-			h.client.Get(t.Context(), client.ObjectKeyFromObject(b), b) != nil
+	b := &tenancyv1alpha1.ClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "again"}}
+	require.NoError(t, h.Client.Delete(t.Context(), b))
+	h.Holds("the binding is gone", func() bool {
+		return client.IgnoreNotFound(h.Client.Get(t.Context(), client.ObjectKeyFromObject(b), b)) == nil &&
+			h.Client.Get(t.Context(), client.ObjectKeyFromObject(b), b) != nil
 	})
 	h.choose("all", "theirs")
-	h.eventually("the Placement has left", func() bool { return h.memberAddon("echo", "mine") == nil })
+	h.Holds("the Placement has left", func() bool { return h.memberAddon("echo", "mine") == nil })
 	require.True(t, isTrue(h.memberAddon("echo", "theirs"), v1alpha1.ConditionAvailable))
 }
 
@@ -131,7 +130,7 @@ func TestTenancy_ClusterPlacement(t *testing.T) { testkit.Virtual(t, testTenancy
 func testTenancyClusterPlacement(t *testing.T) {
 	h := newTenantHub(t)
 	h.members("a", "b")
-	require.NoError(t, h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+	require.NoError(t, h.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: placementv1alpha1.ClusterScopeNamespace}}))
 	h.addon("echo", func(s *v1alpha1.AddonSpec) {
 		s.Install = v1alpha1.InstallStrategy{Type: v1alpha1.InstallPlacements,
@@ -139,9 +138,9 @@ func testTenancyClusterPlacement(t *testing.T) {
 	})
 	degraded := func(description, text string) {
 		t.Helper()
-		h.eventually(description, func() bool {
+		h.Holds(description, func() bool {
 			a := &v1alpha1.Addon{}
-			require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: h.name("echo")}, a))
+			require.NoError(t, h.Client.Get(t.Context(), client.ObjectKey{Name: h.name("echo")}, a))
 			c := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionDegraded)
 			return c != nil && strings.Contains(c.Message, text)
 		})
@@ -158,31 +157,31 @@ func testTenancyClusterPlacement(t *testing.T) {
 
 	has := func(member string) bool { return isTrue(h.memberAddon("echo", member), v1alpha1.ConditionAvailable) }
 	h.chooseClusterScoped("all", "a")
-	h.eventually("the selected member has the add-on", func() bool { return has("a") })
+	h.Holds("the selected member has the add-on", func() bool { return has("a") })
 	require.Equal(t, "/all", h.memberAddon("echo", "a").Annotations[v1alpha1.InstalledByAnnotation])
 	require.Nil(t, h.memberAddon("echo", "b"))
 	h.chooseClusterScoped("all", "a", "b")
-	h.eventually("the added member has the add-on", func() bool { return has("b") })
+	h.Holds("the added member has the add-on", func() bool { return has("b") })
 
 	// Absence is not a request.
 	decision := &placementv1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
 		Namespace: placementv1alpha1.ClusterScopeNamespace, Name: "all-0"}}
-	require.NoError(t, h.client.Delete(t.Context(), decision))
-	h.eventually("the ClusterPlacement is not decided", func() bool {
+	require.NoError(t, h.Client.Delete(t.Context(), decision))
+	h.Holds("the ClusterPlacement is not decided", func() bool {
 		a := &v1alpha1.Addon{}
-		require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: h.name("echo")}, a))
+		require.NoError(t, h.Client.Get(t.Context(), client.ObjectKey{Name: h.name("echo")}, a))
 		return len(a.Status.Placements) == 1 &&
 			strings.Contains(a.Status.Placements[0].Message, "does not exist or has no decision")
 	})
-	require.NoError(t, h.client.Delete(t.Context(), &placementv1alpha1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{
+	require.NoError(t, h.Client.Delete(t.Context(), &placementv1alpha1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{
 		Name: "all"}}))
 	degraded("the Addon names the deleted ClusterPlacement", missing)
 	require.True(t, has("a") && has("b"))
 
 	h.chooseClusterScoped("all", "b")
-	h.eventually("the ClusterPlacement has left a member", func() bool { return h.memberAddon("echo", "a") == nil })
+	h.Holds("the ClusterPlacement has left a member", func() bool { return h.memberAddon("echo", "a") == nil })
 	require.True(t, has("b"))
-	found, err := addon.Deliveries{Client: h.client, Live: h.client,
+	found, err := addon.Deliveries{Client: h.Client, Live: h.Client,
 		ClusterOf: func(_ context.Context, namespace string) (string, error) { return namespace, nil },
 	}.ClustersOf(t.Context(), client.ObjectKey{Name: "all"})
 	require.NoError(t, err)
