@@ -67,12 +67,12 @@ func (d *lossyTransport) setDown(down bool) {
 // checkLostResponses checks that after a write without a response, the controller reads the Work once before it writes
 // anything, and does not wait for a watch.
 func (f *hollows) checkLostResponses(t *testing.T) {
-	l := &lifeTest{fleet: f, hub: &hub{t: t, client: f.client, config: f.config, namespace: "deaf"}}
-	require.NoError(t, l.client.Create(t.Context(), namespace(l.namespace)))
+	l := &lifeTest{fleet: f, hub: f.in(t, "deaf")}
+	require.NoError(t, l.Client.Create(t.Context(), namespace(l.Namespace)))
 	var w traffic
 	w.reset()
 	var d lossyTransport
-	f.control(t, l.namespace, &w, d.wrap)
+	f.control(t, l.Namespace, &w, d.wrap)
 	l.choose("m000", "m001", "m002")
 	l.distribute("web", "some", nil, l.object("blue"))
 	l.requireExactly(1, 1, counts{"m000 blue": 1, "m001 blue": 1, "m002 blue": 1})
@@ -82,7 +82,7 @@ func (f *hollows) checkLostResponses(t *testing.T) {
 	l.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = l.object("green") })
 	l.until("all members have the new revision, and the controller reads their Works", func() error {
 		n := 0
-		for _, work := range f.observed.of(l.namespace) {
+		for _, work := range f.observed.of(l.Namespace) {
 			if isAvailable(work) && work.Generation == 2 {
 				n++
 			}
@@ -97,9 +97,9 @@ func (f *hollows) checkLostResponses(t *testing.T) {
 	require.Empty(t, w.failures(), "a Work that was read needs no other write")
 	require.Equal(t, 3, w.counts()["PATCH works"])
 
-	require.NoError(t, l.client.Delete(t.Context(), l.get("web")))
+	require.NoError(t, l.Client.Delete(t.Context(), l.get("web")))
 	l.until("all Works are gone", func() error {
-		if n := len(f.observed.of(l.namespace)); n > 0 {
+		if n := len(f.observed.of(l.Namespace)); n > 0 {
 			return fmt.Errorf("%d Works exist", n)
 		}
 		return nil

@@ -26,9 +26,9 @@ func desired(current assignment, objects ...bundle.Object) *wanted {
 	return &wanted{Wanted: bundle.Wanted{Objects: objects}, assigned: current}
 }
 
-// newConvergedWorld returns a world in which the desired state is reached.
-func newConvergedWorld(t require.TestingT, want *wanted) *world {
-	w := newWorld()
+// newConvergedModel returns a model in which the desired state is reached.
+func newConvergedModel(t require.TestingT, want *wanted) *worksModel {
+	w := newWorksModel()
 	require.NotZero(t, w.settle(want), "the steps do not end")
 	w.writes = nil
 	return w
@@ -53,7 +53,7 @@ func TestArrange(t *testing.T) {
 	moved := desired(one, sized("a", 600*kib), b, c)
 	for _, test := range []struct {
 		reason string
-		change func(*world)
+		change func(*worksModel)
 		want   *wanted
 		steps  []string
 	}{
@@ -63,39 +63,39 @@ func TestArrange(t *testing.T) {
 			assigned: one}, []string{"update shop.web-0", "update shop.web-1"}},
 		{"another revision with the same content", nil, desired(two, a, b, c), []string{"note shop.web-0"}},
 		{"no desired objects", nil, &wanted{}, []string{"delete shop.web-0", "delete shop.web-1"}},
-		{"a Work that is being deleted is not deleted again", func(w *world) {
+		{"a Work that is being deleted is not deleted again", func(w *worksModel) {
 			w.cached.deleted(w.works["shop.web-1"])
 		}, &wanted{}, []string{"delete shop.web-0"}},
-		{"edited content is restored", func(w *world) {
+		{"edited content is restored", func(w *worksModel) {
 			w.change("shop.web-0", func(r *record) { r.content.Hash = bundle.Hash{1} })
 		}, desired(one, a, b, c), []string{"update shop.web-0"}},
-		{"edited options are restored", func(w *world) {
+		{"edited options are restored", func(w *worksModel) {
 			w.change("shop.web-1", func(r *record) { r.options = bundle.Hash{1} })
 		}, desired(one, a, b, c), []string{"update shop.web-1"}},
-		{"removed labels are restored", func(w *world) { w.change("shop.web-1", func(r *record) { r.marked = false }) },
+		{"removed labels are restored", func(w *worksModel) { w.change("shop.web-1", func(r *record) { r.marked = false }) },
 			desired(one, a, b, c), []string{"update shop.web-1"}},
-		{"an edited assignment is restored", func(w *world) {
+		{"an edited assignment is restored", func(w *worksModel) {
 			w.change("shop.web-0", func(r *record) { r.assigned = two })
 		}, desired(one, a, b, c), []string{"note shop.web-0"}},
-		{"a copy of a Work with another name is deleted", func(w *world) {
+		{"a copy of a Work with another name is deleted", func(w *worksModel) {
 			orphan := *w.works["shop.web-0"]
 			orphan.Name, orphan.content.Name, orphan.UID = "copy", "copy", "copy"
 			w.put(&orphan)
 		}, desired(one, a, b, c), []string{"delete copy"}},
-		{"content that the API server changed is not written again", func(w *world) {
+		{"content that the API server changed is not written again", func(w *worksModel) {
 			r := *w.works["shop.web-0"]
 			r.written, r.content.Hash = &bundle.Fingerprint{Objects: r.content.Hash, Options: r.options}, bundle.Hash{1}
 			w.put(&r)
 		}, desired(one, a, b, c), nil},
-		{"an object that moves stays until its new Work is applied", func(w *world) {
+		{"an object that moves stays until its new Work is applied", func(w *worksModel) {
 			require.NoError(t, w.deliver(moved, noLoss))
 		}, moved, []string{"update shop.web-0, waiting"}},
-		{"an object that moved is removed when its new Work is applied", func(w *world) {
+		{"an object that moved is removed when its new Work is applied", func(w *worksModel) {
 			require.NoError(t, w.deliver(moved, noLoss))
 			w.applyWork("shop.web-2")
 		}, moved, []string{"update shop.web-0"}},
 	} {
-		w := newConvergedWorld(t, desired(one, a, b, c))
+		w := newConvergedModel(t, desired(one, a, b, c))
 		if test.change != nil {
 			test.change(w)
 			w.deliverEvents(len(w.watch))
@@ -111,7 +111,7 @@ func TestArrange(t *testing.T) {
 // TestArrange_MovedObject checks that annotations that are written before the content are not compared as the content.
 func TestArrange_MovedObject(t *testing.T) {
 	b := sized("b", 200*kib)
-	w := newConvergedWorld(t, desired(one, sized("a", 200*kib), b))
+	w := newConvergedModel(t, desired(one, sized("a", 200*kib), b))
 	want := desired(two, sized("a", 600*kib), b)
 	require.NotZero(t, w.settle(want), "the steps do not end")
 	require.Equal(t, map[bundle.Key][]string{b.Key(): {"shop.web-0"}, want.Objects[0].Key(): {"shop.web-1"}},
@@ -123,7 +123,7 @@ func TestArrange_MovedObject(t *testing.T) {
 // the desired objects in the end, and that an object that is desired all the time is never removed meanwhile.
 func TestArrangeProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w, want := newWorld(), desired(one)
+		w, want := newWorksModel(), desired(one)
 		externalEdits := rapid.Bool().Draw(t, "external edits")
 		lost := func() string { return rapid.SampledFrom([]string{"", "", "", "request", "answer"}).Draw(t, "lost") }
 		const always = 4 // number of objects that are desired all the time
@@ -212,7 +212,7 @@ func TestArrangeProperties(t *testing.T) {
 }
 
 // requireExact requires that each desired object is in exactly one Work, and that there are no others.
-func requireExact(t require.TestingT, w *world, want *wanted) {
+func requireExact(t require.TestingT, w *worksModel, want *wanted) {
 	homes := w.worksByObject()
 	require.Len(t, homes, len(want.Objects))
 	for i := range want.Objects {

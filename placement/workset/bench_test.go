@@ -46,16 +46,16 @@ func (i inventory) Run(ctx context.Context, fleet placement.Fleet) error {
 
 // inventoryOf returns healthy clusters, and creates their namespaces.
 func (h *hub) inventoryOf(n int) (inventory, workset.Options) {
-	h.t.Helper()
+	h.T.Helper()
 	var clusters inventory
 	for i := range n {
 		clusters = append(clusters, &scheduler.Cluster{
-			Name: fmt.Sprintf("%s-%04d", h.namespace, i), Labels: map[string]string{"hub": h.namespace}, Joined: true,
+			Name: fmt.Sprintf("%s-%04d", h.Namespace, i), Labels: map[string]string{"hub": h.Namespace}, Joined: true,
 			Healthy: true,
 		})
 	}
-	require.NoError(h.t, testkit.InParallel(clusters, func(c *scheduler.Cluster) error {
-		return h.client.Create(h.t.Context(), namespace("member-"+c.Name))
+	require.NoError(h.T, testkit.InParallel(clusters, func(c *scheduler.Cluster) error {
+		return h.Client.Create(h.T.Context(), namespace("member-"+c.Name))
 	}))
 	return clusters, workset.Options{Clusters: clusters, Namespace: func(cluster string) string {
 		return "member-" + cluster
@@ -95,13 +95,13 @@ func BenchmarkDistribute(b *testing.B) {
 
 // bareWorks creates the same Works as the controller.
 func (h *hub) bareWorks(name string, clusters inventory) {
-	h.t.Helper()
-	require.NoError(h.t, testkit.InParallel(clusters, func(c *scheduler.Cluster) error {
-		return h.client.Create(h.t.Context(), &workv1alpha1.Work{
+	h.T.Helper()
+	require.NoError(h.T, testkit.InParallel(clusters, func(c *scheduler.Cluster) error {
+		return h.Client.Create(h.T.Context(), &workv1alpha1.Work{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "member-" + c.Name, Name: "bare." + name, Finalizers: []string{"example.com/bare"},
-				Labels: map[string]string{"example.com/set": name, "example.com/namespace": h.namespace},
-				Annotations: map[string]string{"example.com/set": h.namespace + "/" + name, "example.com/revision": name,
+				Labels: map[string]string{"example.com/set": name, "example.com/namespace": h.Namespace},
+				Annotations: map[string]string{"example.com/set": h.Namespace + "/" + name, "example.com/revision": name,
 					"example.com/since": name},
 			},
 			Spec: workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{configMap("web", map[string]string{"color": "blue"}),
@@ -137,7 +137,7 @@ func BenchmarkRestart(b *testing.B) {
 	var writes map[string]int
 	for range b.N {
 		started := time.Now()
-		require.NoError(b, h.client.List(b.Context(), &workv1alpha1.WorkList{}, client.HasLabels{v1alpha1.WorkSetLabel}))
+		require.NoError(b, h.Client.List(b.Context(), &workv1alpha1.WorkList{}, client.HasLabels{v1alpha1.WorkSetLabel}))
 		floor += time.Since(started)
 
 		base := heap()

@@ -25,40 +25,40 @@ func TestGeneratedWork_DeletedByUser(t *testing.T) {
 
 func testGeneratedWorkDeletedByUser(t *testing.T) {
 	h := newHub(t)
-	require.NoError(t, workcrds.InstallOnMember(t.Context(), h.client))
+	require.NoError(t, workcrds.InstallOnMember(t.Context(), h.Client))
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
-	require.NoError(t, client.IgnoreAlreadyExists(h.client.Create(t.Context(), shop)))
+	require.NoError(t, client.IgnoreAlreadyExists(h.Client.Create(t.Context(), shop)))
 	h.members("a")
 	h.place("all")
 	h.start(workset.Options{})
-	a, err := agent.New(agent.Options{Hub: h.config, Member: h.config, Namespace: "member-" + h.member("a"),
-		HubName: h.namespace, StatusInterval: 50 * time.Millisecond})
+	a, err := agent.New(agent.Options{Hub: h.Config, Member: h.Config, Namespace: "member-" + h.member("a"),
+		HubName: h.Namespace, StatusInterval: 50 * time.Millisecond})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Start(ctx) }()
 	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
 
-	name := h.namespace
+	name := h.Namespace
 	h.distribute("web", "all", nil, configMap(name, map[string]string{"color": "blue"}))
 	h.succeeded("web", 1)
 	before, work := &corev1.ConfigMap{}, h.works("web")["a/web-0"]
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, before))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, before))
 
-	require.NoError(t, h.client.Delete(t.Context(), work))
-	h.eventually("the Work is created again", func() bool {
+	require.NoError(t, h.Client.Delete(t.Context(), work))
+	h.Holds("the Work is created again", func() bool {
 		now := h.works("web")["a/web-0"]
 		return now != nil && now.UID != work.UID && now.Status.ObservedGeneration == now.Generation
 	})
 	h.succeeded("web", 1)
 	after := &corev1.ConfigMap{}
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(before), after))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(before), after))
 	require.Equal(t, before.UID, after.UID, "the object was deleted and created again")
 	require.Equal(t, before.ResourceVersion, after.ResourceVersion, "the object was written")
-	h.eventually("no orphan is reported any more", func() bool { return a.Orphans().Works == 0 })
+	h.Holds("no orphan is reported any more", func() bool { return a.Orphans().Works == 0 })
 
-	require.NoError(t, h.client.Delete(t.Context(), h.get("web")))
-	h.eventually("the deletion of the WorkSet removes the object", func() bool {
-		return apierrors.IsNotFound(h.client.Get(t.Context(), client.ObjectKeyFromObject(before), after))
+	require.NoError(t, h.Client.Delete(t.Context(), h.get("web")))
+	h.Holds("the deletion of the WorkSet removes the object", func() bool {
+		return apierrors.IsNotFound(h.Client.Get(t.Context(), client.ObjectKeyFromObject(before), after))
 	})
 }

@@ -33,7 +33,7 @@ func newClusterScopeHub(t testing.TB) *hub {
 
 // simulateAgentsClusterScoped reports for all members that all Works of ClusterWorkSets are applied and available.
 func (h *hub) simulateAgentsClusterScoped() {
-	testkit.FollowWorks(h.t, h.client, func(ctx context.Context, work *workv1alpha1.Work) {
+	testkit.FollowWorks(h.T, h.Client, func(ctx context.Context, work *workv1alpha1.Work) {
 		h.simulateAgent(ctx, work, nil)
 	},
 		client.MatchingLabels{v1alpha1.WorkSetNamespaceLabel: ""})
@@ -41,16 +41,16 @@ func (h *hub) simulateAgentsClusterScoped() {
 
 // placeClusterScoped creates a ClusterPlacement of the named members of this hub, or of all its members.
 func (h *hub) placeClusterScoped(name string, members ...string) *v1alpha1.ClusterPlacement {
-	h.t.Helper()
+	h.T.Helper()
 	p := &v1alpha1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	h.chooseClusterScoped(&p.Spec, members...)
-	require.NoError(h.t, h.client.Create(h.t.Context(), p))
-	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), p) })
+	require.NoError(h.T, h.Client.Create(h.T.Context(), p))
+	h.T.Cleanup(func() { _ = h.Client.Delete(context.Background(), p) })
 	return p
 }
 
 func (h *hub) chooseClusterScoped(spec *v1alpha1.PlacementSpec, members ...string) {
-	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"hub": h.namespace}}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"hub": h.Namespace}}
 	if len(members) > 0 {
 		selector.MatchExpressions = []metav1.LabelSelectorRequirement{
 			{Key: "name", Operator: metav1.LabelSelectorOpIn, Values: members},
@@ -62,35 +62,35 @@ func (h *hub) chooseClusterScoped(spec *v1alpha1.PlacementSpec, members ...strin
 // distributeClusterScoped creates a ClusterWorkSet for the clusters of a ClusterPlacement.
 func (h *hub) distributeClusterScoped(name, placement string, change func(*v1alpha1.WorkSetSpec),
 	manifests ...workv1alpha1.Manifest) *v1alpha1.ClusterWorkSet {
-	h.t.Helper()
+	h.T.Helper()
 	set := &v1alpha1.ClusterWorkSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.WorkSetSpec{
 		Placements: []v1alpha1.PlacementReference{{Name: placement}}, Manifests: manifests,
 	}}
 	if change != nil {
 		change(&set.Spec)
 	}
-	require.NoError(h.t, h.client.Create(h.t.Context(), set))
-	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), set) })
+	require.NoError(h.T, h.Client.Create(h.T.Context(), set))
+	h.T.Cleanup(func() { _ = h.Client.Delete(context.Background(), set) })
 	return set
 }
 
 func (h *hub) getClusterScoped(name string) *v1alpha1.ClusterWorkSet {
-	h.t.Helper()
+	h.T.Helper()
 	set := &v1alpha1.ClusterWorkSet{}
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, set))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, set))
 	return set
 }
 
 // clusterScopedWorks returns the Works of a ClusterWorkSet whose deletion has not begun, by <member>/<name>.
 func (h *hub) clusterScopedWorks(set string) map[string]*workv1alpha1.Work {
-	h.t.Helper()
+	h.T.Helper()
 	var list workv1alpha1.WorkList
-	require.NoError(h.t, h.client.List(h.t.Context(), &list,
+	require.NoError(h.T, h.Client.List(h.T.Context(), &list,
 		client.MatchingLabels{v1alpha1.WorkSetNamespaceLabel: "", v1alpha1.WorkSetLabel: set}))
 	found := map[string]*workv1alpha1.Work{}
 	for i := range list.Items {
 		if list.Items[i].DeletionTimestamp == nil {
-			member := strings.TrimPrefix(list.Items[i].Namespace, "member-"+h.namespace+"-")
+			member := strings.TrimPrefix(list.Items[i].Namespace, "member-"+h.Namespace+"-")
 			found[member+"/"+list.Items[i].Name] = &list.Items[i]
 		}
 	}
@@ -99,8 +99,8 @@ func (h *hub) clusterScopedWorks(set string) map[string]*workv1alpha1.Work {
 
 // succeededClusterScoped waits until a ClusterWorkSet is available on the given number of clusters.
 func (h *hub) succeededClusterScoped(name string, clusters int32) {
-	h.t.Helper()
-	require.Eventually(h.t, func() bool {
+	h.T.Helper()
+	require.Eventually(h.T, func() bool {
 		s := h.getClusterScoped(name)
 		return s.Status.ObservedGeneration == s.Generation && s.Status.Rollout.Phase == v1alpha1.PhaseSucceeded &&
 			s.Status.Rollout.Revision == s.Status.Revision && s.Status.Counts.Total == clusters &&
@@ -119,9 +119,9 @@ func sameWorks(t testing.TB, before, after map[string]*workv1alpha1.Work) {
 }
 
 func (h *hub) clusterScopedRevisions() []v1alpha1.WorkSetRevision {
-	h.t.Helper()
+	h.T.Helper()
 	var list v1alpha1.WorkSetRevisionList
-	require.NoError(h.t, h.client.List(h.t.Context(), &list, client.InNamespace(v1alpha1.ClusterScopeNamespace)))
+	require.NoError(h.T, h.Client.List(h.T.Context(), &list, client.InNamespace(v1alpha1.ClusterScopeNamespace)))
 	return list.Items
 }
 
@@ -132,7 +132,7 @@ func TestClusterWorkSet_OnPlane(t *testing.T) {
 	h := newHubOnPlane(t)
 	h.clusterScope = true
 	var requests = make(chan string, 16)
-	testkit.FollowWorks(t, h.client, func(ctx context.Context, work *workv1alpha1.Work) {
+	testkit.FollowWorks(t, h.Client, func(ctx context.Context, work *workv1alpha1.Work) {
 		if work.DeletionTimestamp != nil && len(work.Finalizers) > 0 {
 			requests <- work.Annotations[workv1alpha1.DeletionRequestedByAnnotation]
 		}
@@ -140,8 +140,8 @@ func TestClusterWorkSet_OnPlane(t *testing.T) {
 	}, client.MatchingLabels{v1alpha1.WorkSetNamespaceLabel: ""})
 	h.members("a", "b")
 	h.start(workset.Options{})
-	p := h.placeClusterScoped(h.namespace)
-	set := h.distributeClusterScoped(h.namespace, p.Name, nil, configMap("web", nil))
+	p := h.placeClusterScoped(h.Namespace)
+	set := h.distributeClusterScoped(h.Namespace, p.Name, nil, configMap("web", nil))
 	h.succeededClusterScoped(set.Name, 2)
 	work := h.clusterScopedWorks(set.Name)["a/clusterworkset-"+set.Name+"-0"]
 	require.NotNil(t, work)
@@ -153,20 +153,20 @@ func TestClusterWorkSet_OnPlane(t *testing.T) {
 	require.True(t, metav1.IsControlledBy(&revisions[0], set))
 	require.True(t, meta.IsStatusConditionTrue(h.getClusterScoped(set.Name).Status.Conditions, v1alpha1.ConditionReady))
 
-	mustertest.Change(t, h.client, p, func(p *v1alpha1.ClusterPlacement) { h.chooseClusterScoped(&p.Spec, "b") })
-	h.eventually("a has no Work", func() bool {
+	mustertest.Change(t, h.Client, p, func(p *v1alpha1.ClusterPlacement) { h.chooseClusterScoped(&p.Spec, "b") })
+	h.Holds("a has no Work", func() bool {
 		return keys(h.clusterScopedWorks(set.Name)) == "[b/clusterworkset-"+set.Name+"-0]"
 	})
 	require.Equal(t, string(set.UID), <-requests)
 	h.succeededClusterScoped(set.Name, 1)
 
-	require.NoError(t, h.client.Delete(t.Context(), set))
-	h.eventually("the ClusterWorkSet is gone", func() bool {
-		return apierrors.IsNotFound(h.client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
+	require.NoError(t, h.Client.Delete(t.Context(), set))
+	h.Holds("the ClusterWorkSet is gone", func() bool {
+		return apierrors.IsNotFound(h.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
 	})
 	require.Empty(t, h.clusterScopedWorks(set.Name))
 	require.Equal(t, string(set.UID), <-requests)
-	h.eventually("its revisions are gone", func() bool { return len(h.clusterScopedRevisions()) == 0 })
+	h.Holds("its revisions are gone", func() bool { return len(h.clusterScopedRevisions()) == 0 })
 }
 
 // TestClusterWorkSet_AbsenceIsNoRequest checks that no Work of a ClusterWorkSet is deleted or changed while the
@@ -180,22 +180,22 @@ func TestClusterWorkSet_AbsenceIsNoRequest(t *testing.T) {
 		restore   func(*hub)
 	}{
 		{"the ClusterWorkSet is missing", func(h *hub) {
-			mustertest.Change(h.t, h.client, h.getClusterScoped("web"), func(s *v1alpha1.ClusterWorkSet) { s.Finalizers = nil })
-			require.NoError(h.t, h.client.Delete(h.t.Context(), h.getClusterScoped("web")))
+			mustertest.Change(h.T, h.Client, h.getClusterScoped("web"), func(s *v1alpha1.ClusterWorkSet) { s.Finalizers = nil })
+			require.NoError(h.T, h.Client.Delete(h.T.Context(), h.getClusterScoped("web")))
 		}, "", func(h *hub) { h.distributeClusterScoped("web", "all", nil, configMap("web", nil)) }},
 		{"the ClusterPlacement is missing", func(h *hub) {
-			require.NoError(h.t, h.client.Delete(h.t.Context(),
+			require.NoError(h.T, h.Client.Delete(h.T.Context(),
 				&v1alpha1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: "all"}}))
 		}, v1alpha1.ReasonPlacementNotFound, func(h *hub) { h.placeClusterScoped("all") }},
 		{"the decisions are missing", func(h *hub) {
-			require.NoError(h.t, h.client.DeleteAllOf(h.t.Context(), &v1alpha1.PlacementDecision{},
+			require.NoError(h.T, h.Client.DeleteAllOf(h.T.Context(), &v1alpha1.PlacementDecision{},
 				client.InNamespace(v1alpha1.ClusterScopeNamespace)))
 		}, "", func(*hub) {}},
 		{"the namespace of the decisions is missing", func(h *hub) {
 			n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterScopeNamespace}}
-			require.NoError(h.t, h.client.Delete(h.t.Context(), n))
-			h.eventually("the namespace is gone", func() bool {
-				return apierrors.IsNotFound(h.client.Get(h.t.Context(), client.ObjectKeyFromObject(n), n))
+			require.NoError(h.T, h.Client.Delete(h.T.Context(), n))
+			h.Holds("the namespace is gone", func() bool {
+				return apierrors.IsNotFound(h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(n), n))
 			})
 		}, "", func(*hub) {}},
 	} {
@@ -213,7 +213,7 @@ func TestClusterWorkSet_AbsenceIsNoRequest(t *testing.T) {
 				test.lose(h)
 				r = h.start(workset.Options{})
 				if test.condition != "" {
-					h.eventually("the ClusterWorkSet reports "+test.condition, func() bool {
+					h.Holds("the ClusterWorkSet reports "+test.condition, func() bool {
 						c := meta.FindStatusCondition(h.getClusterScoped("web").Status.Conditions, v1alpha1.ConditionDegraded)
 						return c != nil && c.Reason == test.condition
 					})
@@ -224,8 +224,8 @@ func TestClusterWorkSet_AbsenceIsNoRequest(t *testing.T) {
 				h.succeededClusterScoped("web", 2)
 				r.quiet(t)
 				sameWorks(t, before, h.clusterScopedWorks("web"))
-				require.NoError(t, h.client.Delete(t.Context(), h.getClusterScoped("web")))
-				h.eventually("the deletion of the ClusterWorkSet deletes the Works", func() bool {
+				require.NoError(t, h.Client.Delete(t.Context(), h.getClusterScoped("web")))
+				h.Holds("the deletion of the ClusterWorkSet deletes the Works", func() bool {
 					return len(h.clusterScopedWorks("web")) == 0
 				})
 			})
@@ -244,13 +244,13 @@ func testClusterWorkSetUnclaimed(t *testing.T) {
 	h.distributeClusterScoped("web", "all", nil, configMap("web", nil))
 	h.succeededClusterScoped("web", 1)
 	r.stop()
-	mustertest.Change(t, h.client, h.getClusterScoped("web"), func(s *v1alpha1.ClusterWorkSet) { s.Finalizers = nil })
-	require.NoError(t, h.client.Delete(t.Context(), h.getClusterScoped("web")))
+	mustertest.Change(t, h.Client, h.getClusterScoped("web"), func(s *v1alpha1.ClusterWorkSet) { s.Finalizers = nil })
+	require.NoError(t, h.Client.Delete(t.Context(), h.getClusterScoped("web")))
 	h.start(workset.Options{})
-	h.eventually("an Event reports the Works", func() bool {
+	h.Holds("an Event reports the Works", func() bool {
 		var events unstructured.UnstructuredList
 		events.SetGroupVersionKind(schema.GroupVersionKind{Group: "events.k8s.io", Version: "v1", Kind: "EventList"})
-		require.NoError(t, h.client.List(t.Context(), &events))
+		require.NoError(t, h.Client.List(t.Context(), &events))
 		for _, e := range events.Items {
 			kind, _, _ := unstructured.NestedString(e.Object, "regarding", "kind")
 			if e.Object["reason"] == "WorksUnclaimed" && kind == "ClusterWorkSet" {
@@ -273,11 +273,11 @@ func testClusterWorkSetSameNames(t *testing.T) {
 	h.placeClusterScoped("all")
 	h.distributeClusterScoped("web", "all", nil, configMap("web", nil))
 	h.succeededClusterScoped("web", 1)
-	same := &hub{t: t, client: h.client, config: h.config, namespace: v1alpha1.ClusterScopeNamespace}
+	same := h.in(t, v1alpha1.ClusterScopeNamespace)
 	same.simulateAgents()
-	place := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: same.namespace, Name: "all"}}
+	place := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: same.Namespace, Name: "all"}}
 	h.chooseClusterScoped(&place.Spec)
-	require.NoError(t, h.client.Create(t.Context(), place))
+	require.NoError(t, h.Client.Create(t.Context(), place))
 	same.distribute("web", "all", nil, configMap("web", nil))
 	same.succeeded("web", 1)
 	require.Len(t, h.clusterScopedRevisions(), 2)
@@ -285,8 +285,8 @@ func testClusterWorkSetSameNames(t *testing.T) {
 	before := h.clusterScopedWorks("web")
 	require.Len(t, before, 1)
 
-	require.NoError(t, h.client.Delete(t.Context(), same.get("web")))
-	h.eventually("the Works of the WorkSet are gone", func() bool { return len(same.works("web")) == 0 })
+	require.NoError(t, h.Client.Delete(t.Context(), same.get("web")))
+	h.Holds("the Works of the WorkSet are gone", func() bool { return len(same.works("web")) == 0 })
 	r.quiet(t)
 	sameWorks(t, before, h.clusterScopedWorks("web"))
 	require.Len(t, h.clusterScopedRevisions(), 1)
@@ -308,14 +308,14 @@ func testClusterWorkSetLostLabels(t *testing.T) {
 			Labels: map[string]string{v1alpha1.WorkSetLabel: "web"}, Finalizers: []string{workv1alpha1.Finalizer}},
 		Spec: workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{configMap("tenant", nil)}},
 	}
-	require.NoError(t, h.client.Create(t.Context(), lost))
+	require.NoError(t, h.Client.Create(t.Context(), lost))
 	r.quiet(t)
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(lost), lost))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(lost), lost))
 	require.Nil(t, lost.DeletionTimestamp)
-	require.NoError(t, h.client.Delete(t.Context(), h.getClusterScoped("web")))
-	h.eventually("the Works of the ClusterWorkSet are gone", func() bool { return len(h.clusterScopedWorks("web")) == 0 })
+	require.NoError(t, h.Client.Delete(t.Context(), h.getClusterScoped("web")))
+	h.Holds("the Works of the ClusterWorkSet are gone", func() bool { return len(h.clusterScopedWorks("web")) == 0 })
 	r.quiet(t)
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(lost), lost))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(lost), lost))
 	require.Nil(t, lost.DeletionTimestamp)
 }
 
@@ -333,8 +333,8 @@ func testClusterWorkSetLabelRestored(t *testing.T) {
 	h.distributeClusterScoped("web", "all", nil, configMap("web", nil))
 	h.succeededClusterScoped("web", 1)
 	work := h.clusterScopedWorks("web")["a/clusterworkset-web-0"]
-	mustertest.Change(t, h.client, work, func(w *workv1alpha1.Work) { delete(w.Labels, v1alpha1.WorkSetNamespaceLabel) })
-	h.eventually("the label is back", func() bool { return len(h.clusterScopedWorks("web")) == 1 })
+	mustertest.Change(t, h.Client, work, func(w *workv1alpha1.Work) { delete(w.Labels, v1alpha1.WorkSetNamespaceLabel) })
+	h.Holds("the label is back", func() bool { return len(h.clusterScopedWorks("web")) == 1 })
 }
 
 // TestClusterWorkSet_Selection checks that a ClusterWorkSet selects cluster-scoped objects and objects of any
@@ -344,8 +344,8 @@ func TestClusterWorkSet_Selection(t *testing.T) { testkit.Virtual(t, testCluster
 func testClusterWorkSetSelection(t *testing.T) {
 	h := newClusterScopeHub(t)
 	h.members("a")
-	elsewhere := mustertest.Namespace(t, h.client)
-	require.NoError(t, h.client.Create(t.Context(), &corev1.ConfigMap{
+	elsewhere := mustertest.Namespace(t, h.Client)
+	require.NoError(t, h.Client.Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "ca"},
 	}))
 	h.start(workset.Options{Allow: func(types.NamespacedName, workset.Target) error {
@@ -374,7 +374,7 @@ func testClusterWorkSetSelection(t *testing.T) {
 		h.distributeClusterScoped(name, "all", func(s *v1alpha1.WorkSetSpec) {
 			s.Resources = []v1alpha1.ResourceSelector{selector}
 		})
-		h.eventually("the selection of "+name+" fails", func() bool {
+		h.Holds("the selection of "+name+" fails", func() bool {
 			c := meta.FindStatusCondition(h.getClusterScoped(name).Status.Conditions, v1alpha1.ConditionDegraded)
 			return c != nil && c.Reason == v1alpha1.ReasonSelectionFailed
 		})
@@ -397,9 +397,9 @@ func testClusterWorkSetDeliveries(t *testing.T) {
 	h.distribute("web", "all", nil, configMap("web", nil))
 	h.succeededClusterScoped("web", 1)
 	h.succeeded("web", 1)
-	d := workset.Deliveries{Client: h.client, Live: h.client,
+	d := workset.Deliveries{Client: h.Client, Live: h.Client,
 		ClusterOf: func(_ context.Context, namespace string) (string, error) { return namespace, nil }}
-	for namespace, want := range map[string]string{"": "a", h.namespace: "b"} {
+	for namespace, want := range map[string]string{"": "a", h.Namespace: "b"} {
 		got, err := d.ClustersOf(t.Context(), types.NamespacedName{Namespace: namespace, Name: "all"})
 		require.NoError(t, err)
 		require.Equal(t, []string{"member-" + h.member(want)}, got)
@@ -417,16 +417,16 @@ func testClusterWorkSetTenancy(t *testing.T) {
 	p := h.placeClusterScoped("all")
 	set := h.distributeClusterScoped("web", "all", nil, configMap("web", map[string]string{"color": "blue"}))
 	h.succeededClusterScoped("web", 1)
-	require.NoError(t, h.client.Delete(t.Context(), p))
-	h.eventually("the decisions are gone", func() bool {
+	require.NoError(t, h.Client.Delete(t.Context(), p))
+	h.Holds("the decisions are gone", func() bool {
 		var list v1alpha1.PlacementDecisionList
-		require.NoError(t, h.client.List(t.Context(), &list))
+		require.NoError(t, h.Client.List(t.Context(), &list))
 		return len(list.Items) == 0
 	})
-	mustertest.Change(t, h.client, set, func(s *v1alpha1.ClusterWorkSet) {
+	mustertest.Change(t, h.Client, set, func(s *v1alpha1.ClusterWorkSet) {
 		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"})
 	})
-	h.eventually("the new revision arrives", func() bool {
+	h.Holds("the new revision arrives", func() bool {
 		work := h.clusterScopedWorks("web")["a/clusterworkset-web-0"]
 		return work != nil && strings.Contains(string(work.Spec.Manifests[0].Raw), "green")
 	})

@@ -64,8 +64,8 @@ type lifeTest struct {
 // runLifecycle runs the lifecycle of a WorkSet from its creation to its deletion, and checks the objects after each
 // step.
 func (f *hollows) runLifecycle(t *testing.T, name string, c *mustertest.Crash) {
-	l := &lifeTest{fleet: f, hub: &hub{t: t, client: f.client, config: f.config, namespace: name}}
-	require.NoError(t, l.client.Create(t.Context(), namespace(name)))
+	l := &lifeTest{fleet: f, hub: f.in(t, name)}
+	require.NoError(t, l.Client.Create(t.Context(), namespace(name)))
 	var w traffic
 	w.reset()
 	stop := f.control(t, name, &w, c.Wrap)
@@ -92,10 +92,10 @@ func (f *hollows) runLifecycle(t *testing.T, name string, c *mustertest.Crash) {
 	l.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Revision = s.Status.Revisions[1].Name })
 	l.requireExactly(2, 1, counts{"m000 blue": 3, "m002 blue": 2, "m003 blue": 2})
 
-	require.NoError(t, l.client.Delete(t.Context(), l.get("web")))
+	require.NoError(t, l.Client.Delete(t.Context(), l.get("web")))
 	l.until("all objects are deleted", func() error {
 		set := &v1alpha1.WorkSet{}
-		if err := l.client.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "web"}, set); !apierrors.IsNotFound(err) {
+		if err := l.Client.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "web"}, set); !apierrors.IsNotFound(err) {
 			return errors.Join(errors.New("the WorkSet exists"), err)
 		}
 		var list workv1alpha1.AppliedWorkList
@@ -112,39 +112,39 @@ func (f *hollows) runLifecycle(t *testing.T, name string, c *mustertest.Crash) {
 
 // object returns the manifest of the WorkSet.
 func (l *lifeTest) object(color string) workv1alpha1.Manifest {
-	return configMap(l.namespace, map[string]string{"color": color})
+	return configMap(l.Namespace, map[string]string{"color": color})
 }
 
 // choose creates the Placement, or changes its clusters.
 func (l *lifeTest) choose(members ...string) {
-	l.t.Helper()
-	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "some"}}
-	err := l.client.Get(l.t.Context(), client.ObjectKeyFromObject(p), p)
-	require.NoError(l.t, client.IgnoreNotFound(err))
+	l.T.Helper()
+	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: "some"}}
+	err := l.Client.Get(l.T.Context(), client.ObjectKeyFromObject(p), p)
+	require.NoError(l.T, client.IgnoreNotFound(err))
 	before := p.DeepCopy()
 	p.Spec.Policy = v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed, ClusterNames: members}
 	if err != nil {
-		require.NoError(l.t, l.client.Create(l.t.Context(), p))
+		require.NoError(l.T, l.Client.Create(l.T.Context(), p))
 		return
 	}
-	require.NoError(l.t, l.client.Patch(l.t.Context(), p, client.MergeFrom(before)))
+	require.NoError(l.T, l.Client.Patch(l.T.Context(), p, client.MergeFrom(before)))
 }
 
 // requireExactly waits until the number of revisions is right and the current one has the given number, the members
 // have exactly the wanted objects, each Work has been written as often as given since its creation, and the WorkSet
 // reports success. It fails if an object or a Work was created again.
 func (l *lifeTest) requireExactly(revisions, number int, want counts) {
-	l.t.Helper()
+	l.T.Helper()
 	l.until(fmt.Sprint("want exactly ", want), func() error {
 		found, uids := counts{}, map[string]string{}
-		for member, o := range l.fleet.objects(l.t, l.namespace) {
+		for member, o := range l.fleet.objects(l.T, l.Namespace) {
 			found[member+" "+o.Data["color"]] = 0
 			uids["object on "+member] = string(o.UID)
 		}
-		for _, w := range l.fleet.observed.of(l.namespace) {
+		for _, w := range l.fleet.observed.of(l.Namespace) {
 			member := strings.TrimPrefix(w.Namespace, "member-")
 			for object := range found {
-				if strings.HasPrefix(object, member+" ") && isAvailable(w) && w.Name == l.namespace+".web-0" {
+				if strings.HasPrefix(object, member+" ") && isAvailable(w) && w.Name == l.Namespace+".web-0" {
 					found[object] = int(w.Generation)
 				}
 			}
@@ -169,7 +169,7 @@ func (l *lifeTest) requireExactly(revisions, number int, want counts) {
 // checkStatus returns an error if the status of the WorkSet does not match the wanted state.
 func (l *lifeTest) checkStatus(revisions, number int, clusters int32) error {
 	set := &v1alpha1.WorkSet{}
-	if err := l.client.Get(l.t.Context(), client.ObjectKey{Namespace: l.namespace, Name: "web"}, set); err != nil {
+	if err := l.Client.Get(l.T.Context(), client.ObjectKey{Namespace: l.Namespace, Name: "web"}, set); err != nil {
 		return err
 	}
 	s := &set.Status
@@ -179,7 +179,7 @@ func (l *lifeTest) checkStatus(revisions, number int, clusters int32) error {
 		return fmt.Errorf("status does not match, message: %s", s.Message)
 	}
 	var kept v1alpha1.WorkSetRevisionList
-	if err := l.client.List(l.t.Context(), &kept, client.InNamespace(l.namespace)); err != nil {
+	if err := l.Client.List(l.T.Context(), &kept, client.InNamespace(l.Namespace)); err != nil {
 		return err
 	}
 	var numbers []int
@@ -197,8 +197,8 @@ func (l *lifeTest) checkStatus(revisions, number int, clusters int32) error {
 
 // until waits until wrong returns no error.
 func (l *lifeTest) until(what string, wrong func() error) {
-	l.t.Helper()
-	mustertest.Eventually(l.t, pollInterval, what, func() error {
+	l.T.Helper()
+	mustertest.Eventually(l.T, pollInterval, what, func() error {
 		if l.poll != nil {
 			l.poll()
 		}

@@ -54,7 +54,7 @@ func testDeletePolicyCurrentValue(t *testing.T) {
 		{"crashed", "the restarted controller only deletes", pause, orphan, "[a/crashed-0 b/crashed-0]", func(name string) {
 			broken.Store(true)
 			h.deleteWorkSet(name)
-			h.eventually("Works are not deleted", func() bool { return failed.Load() > 1 })
+			h.Holds("Works are not deleted", func() bool { return failed.Load() > 1 })
 			r.stop()
 			broken.Store(false)
 			r = h.start(workset.Options{})
@@ -63,7 +63,7 @@ func testDeletePolicyCurrentValue(t *testing.T) {
 		testkit.Step(t, c.name, func() {
 			h.place(c.name, "a", "b")
 			h.distribute(c.name, c.name, nil, configMap(c.name, nil))
-			h.eventually("each cluster has a Work", func() bool {
+			h.Holds("each cluster has a Work", func() bool {
 				return len(h.works(c.name)) == 2 && h.get(c.name).Status.Rollout.Phase != ""
 			})
 			h.change(c.name, c.before)
@@ -79,7 +79,7 @@ func testDeletePolicyCurrentValue(t *testing.T) {
 				}
 				return found
 			}
-			h.eventually("these Works are deleted: "+c.deleted, func() bool { return keys(deleting()) == c.deleted })
+			h.Holds("these Works are deleted: "+c.deleted, func() bool { return keys(deleting()) == c.deleted })
 			want := workv1alpha1.OrphanObject
 			if c.name == "crashed" {
 				require.Zero(t, r.wire.Count("PATCH works"), c.reason)
@@ -104,6 +104,6 @@ func testDeletePolicyCurrentValue(t *testing.T) {
 
 // deleteWorkSet deletes a WorkSet.
 func (h *hub) deleteWorkSet(name string) {
-	h.t.Helper()
-	require.NoError(h.t, h.client.Delete(h.t.Context(), h.get(name)))
+	h.T.Helper()
+	require.NoError(h.T, h.Client.Delete(h.T.Context(), h.get(name)))
 }

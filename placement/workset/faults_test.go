@@ -35,12 +35,12 @@ func testMovedObjectNoFailure(t *testing.T) {
 	h.simulateAgents()
 	h.start(workset.Options{})
 	object := func(name string, size int) *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name,
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name,
 			Labels: map[string]string{"app": "web"}}, Data: map[string]string{"x": strings.Repeat("x", size)}}
 	}
 	growing := object("growing", 200<<10)
-	require.NoError(t, h.client.Create(t.Context(), growing))
-	require.NoError(t, h.client.Create(t.Context(), object("steady", 200<<10)))
+	require.NoError(t, h.Client.Create(t.Context(), growing))
+	require.NoError(t, h.Client.Create(t.Context(), object("steady", 200<<10)))
 	h.distribute("web", "all", func(s *v1alpha1.WorkSetSpec) {
 		rollBackOnFirstFailure(s)
 		s.Resources = []v1alpha1.ResourceSelector{{Kind: "ConfigMap",
@@ -49,8 +49,8 @@ func testMovedObjectNoFailure(t *testing.T) {
 	h.succeeded("web", 2)
 	require.Equal(t, "[a/web-0 b/web-0]", keys(h.works("web")))
 	growing.Data["x"] = strings.Repeat("x", 600<<10)
-	require.NoError(t, h.client.Update(t.Context(), growing))
-	h.eventually("each cluster has a second Work", func() bool {
+	require.NoError(t, h.Client.Update(t.Context(), growing))
+	h.Holds("each cluster has a second Work", func() bool {
 		return keys(h.works("web")) == "[a/web-0 a/web-1 b/web-0 b/web-1]"
 	})
 	h.succeeded("web", 2)
@@ -112,8 +112,8 @@ func testHubWritesFailTemporarily(t *testing.T) {
 	h.change("web", func(s *v1alpha1.WorkSet) {
 		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"})
 	})
-	h.eventually("the write is tried again", func() bool { return failed.Load() > 3 })
-	h.eventually("the cluster reports the error", func() bool {
+	h.Holds("the write is tried again", func() bool { return failed.Load() > 3 })
+	h.Holds("the cluster reports the error", func() bool {
 		c := h.cluster("web", "a")
 		return c.State == v1alpha1.ClusterProgressing && strings.Contains(c.Message, "leader changed")
 	})
@@ -153,7 +153,7 @@ func testRevisionWithoutChangesRecorded(t *testing.T) {
 			MergePatch: &runtime.RawExtension{Raw: []byte(`{"data":{"a":"b"}}`)},
 		}}}
 	})
-	h.eventually("the revision exists", func() bool { return len(h.get("web").Status.Revisions) == 2 })
+	h.Holds("the revision exists", func() bool { return len(h.get("web").Status.Revisions) == 2 })
 	r.quiet(t)
 	close(slow)
 	h.succeeded("web", 2)
@@ -182,11 +182,11 @@ func testOverrideFailsForOneCluster(t *testing.T) {
 			JSONPatch: []v1alpha1.JSONPatchOperation{{Op: "remove", Path: "/spec/nothing"}},
 		}}}
 	})
-	h.eventually("the cluster reports the failed override", func() bool {
+	h.Holds("the cluster reports the failed override", func() bool {
 		c := h.cluster("web", "a")
 		return c.State == v1alpha1.ClusterFailed && strings.Contains(c.Message, "the path does not exist")
 	})
-	h.eventually("the other cluster has the revision", func() bool {
+	h.Holds("the other cluster has the revision", func() bool {
 		s := h.get("web").Status
 		return h.works("web")["b/web-0"].Annotations[v1alpha1.RevisionAnnotation] == s.Revision
 	})
@@ -216,15 +216,15 @@ func testPinnedRevisionDeleted(t *testing.T) {
 	h.succeeded("web", 1)
 	green := h.get("web").Status.Revision
 	r.stop()
-	require.NoError(t, h.client.Delete(t.Context(),
-		&v1alpha1.WorkSetRevision{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: blue}}))
+	require.NoError(t, h.Client.Delete(t.Context(),
+		&v1alpha1.WorkSetRevision{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: blue}}))
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Revision = blue })
 	h.choose("some", "a", "b")
 	h.start(workset.Options{})
-	h.eventually("the WorkSet reports the missing revision", func() bool {
+	h.Holds("the WorkSet reports the missing revision", func() bool {
 		return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonRevisionNotFound
 	})
-	h.eventually("the new cluster has the revision of the other cluster", func() bool {
+	h.Holds("the new cluster has the revision of the other cluster", func() bool {
 		b := h.works("web")["b/web-0"]
 		return b != nil && strings.Contains(string(b.Spec.Manifests[0].Raw), "green") &&
 			b.Annotations[v1alpha1.RevisionAnnotation] == green
@@ -250,13 +250,13 @@ func testRollbackRevisionDeleted(t *testing.T) {
 	h.change("web", func(s *v1alpha1.WorkSet) {
 		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "red"})
 	})
-	h.eventually("the first cluster is updated", func() bool { return h.get("web").Status.Counts.Updated == 1 })
+	h.Holds("the first cluster is updated", func() bool { return h.get("web").Status.Counts.Updated == 1 })
 	r.stop()
-	require.NoError(t, h.client.Delete(t.Context(),
-		&v1alpha1.WorkSetRevision{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: blue}}))
+	require.NoError(t, h.Client.Delete(t.Context(),
+		&v1alpha1.WorkSetRevision{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: blue}}))
 	h.reportStatus(t.Context(), h.works("web")["a/web-0"], metav1.ConditionFalse)
 	r = h.start(workset.Options{})
-	h.eventually("the WorkSet reports the missing revision", func() bool {
+	h.Holds("the WorkSet reports the missing revision", func() bool {
 		return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonRevisionNotFound
 	})
 	r.quiet(t)

@@ -18,9 +18,9 @@ import (
 
 // decided returns the decisions of the Placement, and the resourceVersions of the decisions and of the WorkSet.
 func (f *fleetTest) decided() map[string]string {
-	f.t.Helper()
+	f.T.Helper()
 	var list v1alpha1.PlacementDecisionList
-	require.NoError(f.t, f.client.List(f.t.Context(), &list, client.InNamespace(f.namespace)))
+	require.NoError(f.T, f.Client.List(f.T.Context(), &list, client.InNamespace(f.Namespace)))
 	found := map[string]string{"web": f.get("web").ResourceVersion}
 	for i := range list.Items {
 		found[list.Items[i].Name] = list.Items[i].ResourceVersion
@@ -32,13 +32,13 @@ func (f *fleetTest) stepRestart() {
 	f.stop()
 	before, decided := f.observed.all(), f.decided()
 	f.begin()
-	f.stop = f.control(f.root, f.namespace, &f.writes, nil)
+	f.stop = f.control(f.root, f.Namespace, &f.writes, nil)
 	f.wait("the controller reads the revisions", func() bool { return f.writes.read("worksetrevisions") > 0 })
-	require.Empty(f.t, f.quiet())
-	require.Empty(f.t, f.writes.counts(), "no status is written")
-	require.Empty(f.t, f.writes.failures())
+	require.Empty(f.T, f.quiet())
+	require.Empty(f.T, f.writes.counts(), "no status is written")
+	require.Empty(f.T, f.writes.failures())
 	f.untouched(before, 0)
-	require.Equal(f.t, decided, f.decided())
+	require.Equal(f.T, decided, f.decided())
 }
 
 // stepCrashes distributes a change with a series of controllers. Each of them stops at one of its first writes, before
@@ -58,7 +58,7 @@ func (f *fleetTest) stepCrashes() {
 			how = mustertest.ResponseLost
 		}
 		c := mustertest.NewCrash(max(1, at*len(f.names)/200), how)
-		stop := f.control(f.root, f.namespace, &f.writes, c.Wrap)
+		stop := f.control(f.root, f.Namespace, &f.writes, c.Wrap)
 		f.starts++
 		f.wait("the controllers crash", func() bool {
 			select {
@@ -71,19 +71,19 @@ func (f *fleetTest) stepCrashes() {
 		})
 		stop()
 	}
-	f.t.Logf("crashed at %v", crashes)
-	require.NotZero(f.t, crashes["POST worksetrevisions"])
-	require.NotZero(f.t, crashes["PATCH works"])
-	f.stop = f.control(f.root, f.namespace, &f.writes, nil)
+	f.T.Logf("crashed at %v", crashes)
+	require.NotZero(f.T, crashes["POST worksetrevisions"])
+	require.NotZero(f.T, crashes["PATCH works"])
+	f.stop = f.control(f.root, f.Namespace, &f.writes, nil)
 	f.waitAvailable(len(f.names))
-	require.Equal(f.t, len(f.names), f.writes.counts()["PATCH works"])
-	require.Empty(f.t, f.writes.twice())
+	require.Equal(f.T, len(f.names), f.writes.counts()["PATCH works"])
+	require.Empty(f.T, f.writes.twice())
 	f.requireChangedOnce(before)
-	require.Equal(f.t, counts{"black": len(f.names)}, f.colors())
-	require.Len(f.t, f.get("web").Status.Revisions, revisions+1)
+	require.Equal(f.T, counts{"black": len(f.names)}, f.colors())
+	require.Len(f.T, f.get("web").Status.Revisions, revisions+1)
 	after := f.decided()
 	delete(after, "web")
-	require.Equal(f.t, decided, after)
+	require.Equal(f.T, decided, after)
 }
 
 func taint(key string) membershipv1alpha1.Taint {
@@ -92,7 +92,7 @@ func taint(key string) membershipv1alpha1.Taint {
 
 // chosen returns the members that have a Work which is not being deleted.
 func (f *fleetTest) chosen() (names []string) {
-	works := f.observed.of(f.namespace)
+	works := f.observed.of(f.Namespace)
 	for _, name := range f.names {
 		for _, w := range works {
 			if w.Namespace == onHub(name) && w.DeletionTimestamp == nil {
@@ -128,22 +128,22 @@ func (f *fleetTest) stepEviction() {
 	}
 	f.wait("one member is evicted", func() bool { return len(f.withoutWork(tainted)) == 1 })
 	n := f.quiet()
-	require.Equal(f.t, counts{"POST works": 2, "PATCH works": 1, "DELETE works": 1}, n,
+	require.Equal(f.T, counts{"POST works": 2, "PATCH works": 1, "DELETE works": 1}, n,
 		"the eviction of the other member waits")
-	require.Len(f.t, f.chosen(), len(chosen)+1)
-	require.NoError(f.t, availability())
+	require.Len(f.T, f.chosen(), len(chosen)+1)
+	require.NoError(f.T, availability())
 
 	f.begin()
 	availability = f.observed.check(atLeastAvailable(len(chosen)))
 	f.policy(func(p *v1alpha1.PlacementSpec) { p.Failover.MaxEvictions = new(int32(1000)) })
-	require.Equal(f.t, counts{"PATCH works": 1, "DELETE works": 1}, f.waitAvailable(len(chosen)))
-	require.NoError(f.t, availability())
-	require.Len(f.t, f.withoutWork(tainted), 2)
+	require.Equal(f.T, counts{"PATCH works": 1, "DELETE works": 1}, f.waitAvailable(len(chosen)))
+	require.NoError(f.T, availability())
+	require.Len(f.T, f.withoutWork(tainted), 2)
 	for _, name := range tainted {
 		f.taint(name)
 	}
 	f.begin()
-	require.Empty(f.t, f.waitAvailable(len(chosen)), "evicted members are not selected again")
+	require.Empty(f.T, f.waitAvailable(len(chosen)), "evicted members are not selected again")
 }
 
 // withoutWork returns those of the given members that have no Work any more.
@@ -153,7 +153,7 @@ func (f *fleetTest) withoutWork(some []string) []string {
 }
 
 func (f *fleetTest) taint(name string, taints ...membershipv1alpha1.Taint) {
-	f.t.Helper()
+	f.T.Helper()
 	f.member(name, func(m *membershipv1alpha1.MemberCluster) { m.Spec.Taints = taints })
 }
 
@@ -171,14 +171,14 @@ func (f *fleetTest) stepMemberLost() {
 	f.status("the WorkSet is available on the other members", func(s *v1alpha1.WorkSetStatus) bool {
 		return int(s.Counts.Available) == len(chosen) && int(s.Counts.Total) == len(chosen) && s.Counts.Leaving == 1
 	})
-	require.Equal(f.t, counts{"POST works": 1, "PATCH works": 1, "DELETE works": 1}, f.quiet())
-	require.Contains(f.t, f.dataOf("web"), lost, "an unreachable member keeps the object")
+	require.Equal(f.T, counts{"POST works": 1, "PATCH works": 1, "DELETE works": 1}, f.quiet())
+	require.Contains(f.T, f.dataOf("web"), lost, "an unreachable member keeps the object")
 
 	f.health(lost, metav1.ConditionTrue)
 	f.taint(lost)
 	f.startAgent(lost)
 	f.wait("the member deletes the object", func() bool { return len(f.dataOf("web")) == len(chosen) })
-	require.NotContains(f.t, f.dataOf("web"), lost)
+	require.NotContains(f.T, f.dataOf("web"), lost)
 	f.waitAvailable(len(chosen))
 }
 
@@ -187,30 +187,30 @@ func (f *fleetTest) stepDelete() {
 	unreachable := chosen[2]
 	f.stopAgent(unreachable)
 	set := f.get("web")
-	require.NoError(f.t, f.client.Delete(f.t.Context(), set))
+	require.NoError(f.T, f.Client.Delete(f.T.Context(), set))
 	f.wait("the WorkSet is deleted", func() bool {
-		return apierrors.IsNotFound(f.client.Get(f.t.Context(), client.ObjectKeyFromObject(set), set))
+		return apierrors.IsNotFound(f.Client.Get(f.T.Context(), client.ObjectKeyFromObject(set), set))
 	})
 	f.wait("all reachable members delete the objects", func() bool {
-		return len(f.dataOf("web")) == 1 && len(f.observed.of(f.namespace)) == 1
+		return len(f.dataOf("web")) == 1 && len(f.observed.of(f.Namespace)) == 1
 	})
-	require.Contains(f.t, f.dataOf("web"), unreachable)
+	require.Contains(f.T, f.dataOf("web"), unreachable)
 	n := f.quiet()
-	require.Equal(f.t, counts{"PATCH works": len(chosen), "DELETE works": len(chosen), "PATCH worksets": 1}, n)
-	require.Equal(f.t, "PATCH worksets", f.writes.last(),
+	require.Equal(f.T, counts{"PATCH works": len(chosen), "DELETE works": len(chosen), "PATCH worksets": 1}, n)
+	require.Equal(f.T, "PATCH worksets", f.writes.last(),
 		"the WorkSet is deleted after the deletion of all its Works has begun")
 
 	f.startAgent(unreachable)
 	f.wait("nothing is left on the hub", func() bool {
 		var list v1alpha1.WorkSetRevisionList
-		require.NoError(f.t, f.client.List(f.t.Context(), &list, client.InNamespace(f.namespace)))
+		require.NoError(f.T, f.Client.List(f.T.Context(), &list, client.InNamespace(f.Namespace)))
 		return len(f.observed.all()) == 0 && len(list.Items) == 0
 	})
-	require.Empty(f.t, f.dataOf("web"))
-	require.Empty(f.t, f.dataOf("motd"))
+	require.Empty(f.T, f.dataOf("web"))
+	require.Empty(f.T, f.dataOf("motd"))
 	f.wait("nothing is left on the members", func() bool {
 		var list workv1alpha1.AppliedWorkList
-		require.NoError(f.t, f.members.List(f.t.Context(), &list))
+		require.NoError(f.T, f.members.List(f.T.Context(), &list))
 		return !slices.ContainsFunc(list.Items, func(a workv1alpha1.AppliedWork) bool {
 			return slices.Contains(f.names, a.Spec.Work.Hub)
 		})

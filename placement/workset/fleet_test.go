@@ -40,7 +40,7 @@ type fleetTest struct {
 func newFleet(f *hollows) *fleetTest {
 	t := &fleetTest{hollows: f}
 	t.writes.reset()
-	t.stop = f.control(f.root, f.namespace, &t.writes, nil)
+	t.stop = f.control(f.root, f.Namespace, &t.writes, nil)
 	return t
 }
 
@@ -96,56 +96,56 @@ type counts = map[string]int
 func (f *fleetTest) stepDistribute() {
 	f.policy(func(p *v1alpha1.PlacementSpec) {
 		p.Policy.Affinity = &v1alpha1.ClusterAffinity{Required: []v1alpha1.ClusterSelectorTerm{
-			{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"hub": f.namespace}}},
+			{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"hub": f.Namespace}}},
 		}}
 	})
 	f.distribute("web", "all", nil, configMap("web", map[string]string{"color": "blue"}),
 		configMap("motd", map[string]string{"text": "hello"}))
-	f.wait("each has a Work", func() bool { return len(f.observed.of(f.namespace)) == len(f.names) })
-	f.t.Logf("the last Work was there after %.1fs", time.Since(f.began).Seconds())
-	require.Equal(f.t, counts{"POST works": len(f.names), "PATCH worksets": 1, "POST worksetrevisions": 1},
+	f.wait("each has a Work", func() bool { return len(f.observed.of(f.Namespace)) == len(f.names) })
+	f.T.Logf("the last Work was there after %.1fs", time.Since(f.began).Seconds())
+	require.Equal(f.T, counts{"POST works": len(f.names), "PATCH worksets": 1, "POST worksetrevisions": 1},
 		f.waitAvailable(len(f.names)))
-	require.Empty(f.t, f.writes.twice())
-	require.Equal(f.t, counts{"blue": len(f.names)}, f.colors())
-	require.Len(f.t, f.dataOf("motd"), len(f.names))
-	require.Zero(f.t, f.agents.counts()["PATCH works"], "Works have the finalizer from the beginning")
-	require.Empty(f.t, f.agents.failures(), "the role of the agents is sufficient")
+	require.Empty(f.T, f.writes.twice())
+	require.Equal(f.T, counts{"blue": len(f.names)}, f.colors())
+	require.Len(f.T, f.dataOf("motd"), len(f.names))
+	require.Zero(f.T, f.agents.counts()["PATCH works"], "Works have the finalizer from the beginning")
+	require.Empty(f.T, f.agents.failures(), "the role of the agents is sufficient")
 	f.first = f.get("web").Status.Revision
 }
 
 func (f *fleetTest) stepChange() {
 	f.setColor("green", nil)
-	require.Equal(f.t, counts{"PATCH works": len(f.names), "POST worksetrevisions": 1}, f.waitAvailable(len(f.names)))
-	require.Empty(f.t, f.writes.twice())
-	require.Equal(f.t, counts{"green": len(f.names)}, f.colors())
+	require.Equal(f.T, counts{"PATCH works": len(f.names), "POST worksetrevisions": 1}, f.waitAvailable(len(f.names)))
+	require.Empty(f.T, f.writes.twice())
+	require.Equal(f.T, counts{"green": len(f.names)}, f.colors())
 }
 
 func (f *fleetTest) stepOverride() {
 	before, some := f.observed.all(), f.names[:len(f.names)/10]
 	f.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Overrides = override(some, `{"data":{"color":"yellow"}}`) })
 	// The other Works only get the annotations of the revision.
-	require.Equal(f.t, counts{"PATCH works": len(f.names), "POST worksetrevisions": 1}, f.waitAvailable(len(f.names)))
-	require.Empty(f.t, f.writes.twice())
-	require.Equal(f.t, counts{"green": len(f.names) - len(some), "yellow": len(some)}, f.colors())
-	require.Len(f.t, f.changed(before), len(some), "the content of the other Works is unchanged")
+	require.Equal(f.T, counts{"PATCH works": len(f.names), "POST worksetrevisions": 1}, f.waitAvailable(len(f.names)))
+	require.Empty(f.T, f.writes.twice())
+	require.Equal(f.T, counts{"green": len(f.names) - len(some), "yellow": len(some)}, f.colors())
+	require.Len(f.T, f.changed(before), len(some), "the content of the other Works is unchanged")
 }
 
 func (f *fleetTest) stepDeselect() {
 	one := f.names[len(f.names)/2]
 	before := f.observed.all()
 	f.label(one, "elsewhere")
-	require.Equal(f.t, counts{"PATCH works": 1, "DELETE works": 1}, f.waitAvailable(len(f.names)-1))
+	require.Equal(f.T, counts{"PATCH works": 1, "DELETE works": 1}, f.waitAvailable(len(f.names)-1))
 	f.wait("the member deletes the objects", func() bool {
 		return len(f.dataOf("web")) == len(f.names)-1 && len(f.dataOf("motd")) == len(f.names)-1
 	})
-	require.NotContains(f.t, f.dataOf("web"), one)
+	require.NotContains(f.T, f.dataOf("web"), one)
 	f.untouched(before, 1)
 
 	before = f.observed.all()
 	f.begin()
-	f.label(one, f.namespace)
-	require.Equal(f.t, counts{"POST works": 1}, f.waitAvailable(len(f.names)))
-	require.Contains(f.t, f.dataOf("web"), one)
+	f.label(one, f.Namespace)
+	require.Equal(f.T, counts{"POST works": 1}, f.waitAvailable(len(f.names)))
+	require.Contains(f.T, f.dataOf("web"), one)
 	f.untouched(before, 0)
 }
 
@@ -157,9 +157,9 @@ func (f *fleetTest) stepPickN() {
 		p.Policy.Type, p.Policy.NumberOfClusters = v1alpha1.PickN, new(int32(n))
 		p.Failover = &v1alpha1.FailoverPolicy{MaxEvictions: new(int32(1)), PeriodSeconds: new(int32(86400))}
 	})
-	require.Equal(f.t, counts{"PATCH works": len(f.names) - n, "DELETE works": len(f.names) - n}, f.waitAvailable(n),
+	require.Equal(f.T, counts{"PATCH works": len(f.names) - n, "DELETE works": len(f.names) - n}, f.waitAvailable(n),
 		"a change of the Placement is not limited by maxEvictions")
-	require.Empty(f.t, f.writes.twice())
+	require.Empty(f.T, f.writes.twice())
 	f.wait("the other members delete the objects", func() bool {
 		return len(f.dataOf("web")) == n && len(f.dataOf("motd")) == n
 	})
@@ -168,37 +168,37 @@ func (f *fleetTest) stepPickN() {
 
 // policy changes the Placement, or creates it if it does not exist.
 func (f *fleetTest) policy(change func(*v1alpha1.PlacementSpec)) {
-	f.t.Helper()
-	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "all"}}
-	err := f.client.Get(f.t.Context(), client.ObjectKeyFromObject(p), p)
+	f.T.Helper()
+	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: "all"}}
+	err := f.Client.Get(f.T.Context(), client.ObjectKeyFromObject(p), p)
 	before := p.DeepCopy()
 	change(&p.Spec)
 	if err != nil {
-		require.NoError(f.t, client.IgnoreNotFound(err))
-		require.NoError(f.t, f.client.Create(f.t.Context(), p))
+		require.NoError(f.T, client.IgnoreNotFound(err))
+		require.NoError(f.T, f.Client.Create(f.T.Context(), p))
 		return
 	}
-	require.NoError(f.t, f.client.Patch(f.t.Context(), p, client.MergeFrom(before)))
+	require.NoError(f.T, f.Client.Patch(f.T.Context(), p, client.MergeFrom(before)))
 }
 
 // label sets the label hub of a member, by which the Placement selects members.
 func (f *fleetTest) label(member, hub string) {
-	f.t.Helper()
+	f.T.Helper()
 	f.member(member, func(m *membershipv1alpha1.MemberCluster) { m.Labels["hub"] = hub })
 }
 
 func (f *fleetTest) member(name string, change func(*membershipv1alpha1.MemberCluster)) {
-	f.t.Helper()
+	f.T.Helper()
 	m := &membershipv1alpha1.MemberCluster{}
-	require.NoError(f.t, f.client.Get(f.t.Context(), client.ObjectKey{Name: name}, m))
+	require.NoError(f.T, f.Client.Get(f.T.Context(), client.ObjectKey{Name: name}, m))
 	before := m.DeepCopy()
 	change(m)
-	require.NoError(f.t, f.client.Patch(f.t.Context(), m, client.MergeFrom(before)))
+	require.NoError(f.T, f.Client.Patch(f.T.Context(), m, client.MergeFrom(before)))
 }
 
 // setColor changes the color in the object, together with other changes of the WorkSet.
 func (f *fleetTest) setColor(color string, also func(*v1alpha1.WorkSetSpec)) {
-	f.t.Helper()
+	f.T.Helper()
 	f.change("web", func(s *v1alpha1.WorkSet) {
 		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": color})
 		if also != nil {
@@ -218,7 +218,7 @@ func override(members []string, patch string) *v1alpha1.Overrides {
 
 // colors returns how many members have the object in each color.
 func (f *fleetTest) colors() counts {
-	f.t.Helper()
+	f.T.Helper()
 	n := counts{}
 	for _, data := range f.dataOf("web") {
 		n[data["color"]]++
@@ -239,23 +239,23 @@ func (f *fleetTest) changed(before map[string]*workv1alpha1.Work) (names []strin
 // untouched requires that all earlier Works are unchanged, except for the given number of Works that do not exist any
 // more. It ignores new Works.
 func (f *fleetTest) untouched(before map[string]*workv1alpha1.Work, gone int) {
-	f.t.Helper()
+	f.T.Helper()
 	now := f.observed.all()
 	for name, was := range before {
 		if work := now[name]; work == nil {
 			gone--
 		} else {
-			require.Equal(f.t, was.ResourceVersion, work.ResourceVersion, name)
+			require.Equal(f.T, was.ResourceVersion, work.ResourceVersion, name)
 		}
 	}
-	require.Zero(f.t, gone)
+	require.Zero(f.T, gone)
 }
 
 // waitAvailable waits until the WorkSet is available on the given number of clusters and writes have stopped. It
 // returns the writes since the step began, without those of the status, whose number it checks, and without those of
 // the Placement.
 func (f *fleetTest) waitAvailable(clusters int) counts {
-	f.t.Helper()
+	f.T.Helper()
 	f.status(fmt.Sprintf("the WorkSet is available on %d clusters", clusters), func(s *v1alpha1.WorkSetStatus) bool {
 		return s.Rollout.Phase == v1alpha1.PhaseSucceeded && s.Rollout.Revision == s.Revision &&
 			s.Counts == v1alpha1.ClusterCounts{
@@ -267,10 +267,10 @@ func (f *fleetTest) waitAvailable(clusters int) counts {
 
 // status waits until the status for the current generation of the WorkSet has a property.
 func (f *fleetTest) status(what string, holds func(*v1alpha1.WorkSetStatus) bool) {
-	f.t.Helper()
+	f.T.Helper()
 	f.wait(what, func() bool {
 		s := &v1alpha1.WorkSet{}
-		err := f.client.Get(f.t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "web"}, s)
+		err := f.Client.Get(f.T.Context(), client.ObjectKey{Namespace: f.Namespace, Name: "web"}, s)
 		return err == nil && s.Status.ObservedGeneration == s.Generation && holds(&s.Status)
 	})
 }
@@ -281,7 +281,7 @@ const immediateWrites = 20
 
 // quiet waits until writes have stopped, and returns the same counts as waitAvailable.
 func (f *fleetTest) quiet() counts {
-	f.t.Helper()
+	f.T.Helper()
 	last, since := fmt.Sprint(f.writes.counts()), time.Now()
 	took := since.Sub(f.began)
 	f.wait("writes have stopped", func() bool {
@@ -292,13 +292,13 @@ func (f *fleetTest) quiet() counts {
 		return time.Since(since) > 1500*time.Millisecond
 	})
 	n := f.writes.counts()
-	f.t.Logf("%d members, %.1fs: %v; failed: %v; agents: %v", len(f.names), took.Seconds(), n,
+	f.T.Logf("%d members, %.1fs: %v; failed: %v; agents: %v", len(f.names), took.Seconds(), n,
 		f.writes.failures(), f.agents.counts())
 	// One write for each second. The first may be immediate, and the second of the last may have begun before the step.
 	// The first write of controllers that were started is immediate, too.
 	paced := f.writes.pacedWrites()
-	require.LessOrEqual(f.t, paced, 2+int(took.Seconds())+f.starts)
-	require.LessOrEqual(f.t, n["PATCH worksets/status"]-paced, immediateWrites)
+	require.LessOrEqual(f.T, paced, 2+int(took.Seconds())+f.starts)
+	require.LessOrEqual(f.T, n["PATCH worksets/status"]-paced, immediateWrites)
 	maps.DeleteFunc(n, func(request string, _ int) bool {
 		switch request {
 		case "PATCH worksets/status", "PATCH placements/status", "POST placementdecisions", "PATCH placementdecisions",

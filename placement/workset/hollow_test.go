@@ -118,10 +118,10 @@ func (u *unreachable) end(testing.TB) { <-time.After(5 * time.Second); u.down.St
 
 // join creates the members, and runs their agents.
 func (f *hollows) join() *hollows {
-	f.t.Helper()
-	require.NoError(f.t, f.client.Create(f.t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: agentRole},
+	f.T.Helper()
+	require.NoError(f.T, f.Client.Create(f.T.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: agentRole},
 		Rules: agent.HubRules()}))
-	require.NoError(f.t, testkit.InParallel(f.names, f.make))
+	require.NoError(f.T, testkit.InParallel(f.names, f.make))
 	for _, name := range f.names {
 		f.startAgent(name)
 	}
@@ -133,10 +133,11 @@ func newHollowsOn(t *testing.T, size int, own *rest.Config) *hollows {
 	t.Helper()
 	shared := testkit.Memory(t, scheme, workcrds.InstallOnMember).Admin()
 	own.QPS = -1
-	f := &hollows{root: t, shared: shared, running: map[string]func(){}, hub: &hub{t: t, config: own, namespace: "fleet"}}
-	f.client = mustertest.Client(t, f.config, scheme)
+	c := mustertest.Client(t, own, scheme)
+	f := &hollows{root: t, shared: shared, running: map[string]func(){},
+		hub: &hub{Hub: &testkit.Hub{T: t, Client: c, Config: own, Namespace: "fleet"}}}
 	f.members = mustertest.Client(t, shared, scheme)
-	require.NoError(t, f.client.Create(t.Context(), namespace(f.namespace)))
+	require.NoError(t, f.Client.Create(t.Context(), namespace(f.Namespace)))
 	for i := range size {
 		f.names = append(f.names, fmt.Sprintf("m%03d", i))
 	}
@@ -150,9 +151,9 @@ func newHollowsOn(t *testing.T, size int, own *rest.Config) *hollows {
 
 // make creates the objects on the hub of a member that has joined.
 func (f *hollows) make(name string) error {
-	ctx := f.t.Context()
+	ctx := f.T.Context()
 	m := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name,
-		Labels: map[string]string{"hub": f.namespace, "name": name}}}
+		Labels: map[string]string{"hub": f.Namespace, "name": name}}}
 	in := onHub(name)
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: agentRole}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName,
@@ -160,9 +161,9 @@ func (f *hollows) make(name string) error {
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: in}},
 	}
 	for _, err := range []error{
-		f.client.Create(ctx, namespace(in)),
-		f.client.Create(ctx, binding),
-		f.client.Create(ctx, m),
+		f.Client.Create(ctx, namespace(in)),
+		f.Client.Create(ctx, binding),
+		f.Client.Create(ctx, m),
 	} {
 		if err != nil {
 			return err
@@ -173,7 +174,7 @@ func (f *hollows) make(name string) error {
 		meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue,
 			Reason: "Test"})
 	}
-	return f.client.Status().Update(ctx, m)
+	return f.Client.Status().Update(ctx, m)
 }
 
 func namespace(name string) *corev1.Namespace {
@@ -185,12 +186,12 @@ func onHub(name string) string { return "member-" + name }
 
 // startAgent runs the agent of a member until the test ends, or stopAgent is called.
 func (f *hollows) startAgent(name string) {
-	f.t.Helper()
-	toHub := rest.CopyConfig(f.config)
+	f.T.Helper()
+	toHub := rest.CopyConfig(f.Config)
 	toHub.Impersonate.UserName = onHub(name)
 	toHub.Wrap(f.agents.wrap)
 	a, err := agent.New(agent.Options{Hub: toHub, Namespace: onHub(name), Member: f.clusterOf(name), HubName: name})
-	require.NoError(f.t, err)
+	require.NoError(f.T, err)
 	f.runAgent(name, a.Start)
 }
 
@@ -235,9 +236,9 @@ func (f *hollows) objects(t testing.TB, name string) map[string]*corev1.ConfigMa
 
 // dataOf returns the data of the ConfigMaps with the name, by member.
 func (f *hollows) dataOf(object string) map[string]map[string]string {
-	f.t.Helper()
+	f.T.Helper()
 	found := map[string]map[string]string{}
-	for member, o := range f.objects(f.t, object) {
+	for member, o := range f.objects(f.T, object) {
 		found[member] = o.Data
 	}
 	return found
@@ -248,8 +249,8 @@ const pollInterval = 2 * time.Minute
 
 // wait waits for a state that requires all members.
 func (f *hollows) wait(what string, holds func() bool) {
-	f.t.Helper()
-	err := wait.PollUntilContextTimeout(f.t.Context(), 100*time.Millisecond, pollInterval, true,
+	f.T.Helper()
+	err := wait.PollUntilContextTimeout(f.T.Context(), 100*time.Millisecond, pollInterval, true,
 		func(context.Context) (bool, error) { return holds(), nil })
-	require.NoError(f.t, err, what)
+	require.NoError(f.T, err, what)
 }

@@ -153,7 +153,7 @@ func (w *traffic) read(resource string) int {
 func (f *hollows) control(t testing.TB, namespace string, w *traffic, wrap transport.WrapperFunc,
 	also ...func(manager.Manager) error) (stop func()) {
 	t.Helper()
-	config := rest.CopyConfig(f.config)
+	config := rest.CopyConfig(f.Config)
 	config.Wrap(w.wrap)
 	if wrap != nil {
 		config.Wrap(wrap)

@@ -26,14 +26,14 @@ type worksObserved struct {
 
 // watchWorks watches the Works of the hub until the test ends.
 func (f *hollows) watchWorks() *worksObserved {
-	f.t.Helper()
+	f.T.Helper()
 	s := &worksObserved{}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			s.follow(ctx, f.client) // repeated while the hub is down: the client waits for the connection
+			s.follow(ctx, f.Client) // repeated while the hub is down: the client waits for the connection
 		}
 	}()
 	f.root.Cleanup(func() { cancel(); <-done })

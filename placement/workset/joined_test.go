@@ -40,16 +40,16 @@ func testJoined(t *testing.T) {
 	j := &joined{hollows: newHollowsInMemory(t, size), stores: map[string]*testkit.MemoryStore{}}
 	var w traffic
 	w.reset()
-	stop := j.control(t, j.namespace, &w, nil, func(mgr manager.Manager) error {
-		return membershiphub.SetupWithManager(mgr, membershiphub.Options{Gates: []membership.LeaveGate{leave.Gate(j.client)},
+	stop := j.control(t, j.Namespace, &w, nil, func(mgr manager.Manager) error {
+		return membershiphub.SetupWithManager(mgr, membershiphub.Options{Gates: []membership.LeaveGate{leave.Gate(j.Client)},
 			AgentRules: agent.HubRules(), Server: j.memory.URL(), CA: j.memory.CertificateAuthority()})
 	})
 	j.join()
 
-	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: j.namespace, Name: "some"}}
+	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: j.Namespace, Name: "some"}}
 	p.Spec.Policy = v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(chosen))}
 	p.Spec.Failover = &v1alpha1.FailoverPolicy{}
-	require.NoError(t, j.client.Create(t.Context(), p))
+	require.NoError(t, j.Client.Create(t.Context(), p))
 	j.distribute("web", "some", nil, configMap("web", map[string]string{"color": "blue"}))
 	j.availableOn("all selected members have the object", chosen)
 	first := j.withWork()
@@ -90,7 +90,7 @@ func testJoined(t *testing.T) {
 	require.Equal(t, []int{chosen + 5, 1, 1}, []int{n["POST works"], n["PATCH works"], n["DELETE works"]},
 		"the Work gets the request before its deletion")
 
-	require.NoError(t, j.client.Delete(t.Context(), j.get("web")))
+	require.NoError(t, j.Client.Delete(t.Context(), j.get("web")))
 	j.wait("all members delete the objects", func() bool {
 		return len(j.dataOf("web")) == 0 && len(j.observed.all()) == 0
 	})
@@ -107,16 +107,16 @@ type joined struct {
 
 // join lets all members join with one token.
 func (j *joined) join() {
-	j.t.Helper()
+	j.T.Helper()
 	token := &membershipv1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace,
 		Name: "fleet"}}
 	token.Spec.AutoAccept = true
 	j.wait("the namespace of the tokens exists", func() bool {
-		return client.IgnoreAlreadyExists(j.client.Create(j.t.Context(), token)) == nil
+		return client.IgnoreAlreadyExists(j.Client.Create(j.T.Context(), token)) == nil
 	})
 	j.wait("the token has a credential", func() bool {
 		var secret corev1.Secret
-		if err := j.client.Get(j.t.Context(), client.ObjectKeyFromObject(token), &secret); err != nil {
+		if err := j.Client.Get(j.T.Context(), client.ObjectKeyFromObject(token), &secret); err != nil {
 			return false
 		}
 		var err error
@@ -126,7 +126,7 @@ func (j *joined) join() {
 	for _, name := range j.names {
 		m := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		m.Spec = membershipv1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "id-" + name, HeartbeatPeriodSeconds: 5}
-		require.NoError(j.t, j.client.Create(j.t.Context(), m))
+		require.NoError(j.T, j.Client.Create(j.T.Context(), m))
 		j.stores[name] = &testkit.MemoryStore{}
 		j.startAgent(name)
 		// One after the other: the hub sends requests while it holds a mutex, which stops the virtual time for others.
@@ -137,28 +137,28 @@ func (j *joined) join() {
 }
 
 func (j *joined) cluster(name string) *membershipv1alpha1.MemberCluster {
-	j.t.Helper()
+	j.T.Helper()
 	m := &membershipv1alpha1.MemberCluster{}
-	require.NoError(j.t, j.client.Get(j.t.Context(), client.ObjectKey{Name: name}, m))
+	require.NoError(j.T, j.Client.Get(j.T.Context(), client.ObjectKey{Name: name}, m))
 	return m
 }
 
 // leave requests the leave of a member, and waits until it has left.
 func (j *joined) leave(name string, resources membershipv1alpha1.ResourcePolicy) {
-	j.t.Helper()
+	j.T.Helper()
 	m := j.cluster(name)
 	before := m.DeepCopy()
 	m.Spec.Leave.Resources = resources
-	require.NoError(j.t, j.client.Patch(j.t.Context(), m, client.MergeFrom(before)))
-	require.NoError(j.t, j.client.Delete(j.t.Context(), m))
+	require.NoError(j.T, j.Client.Patch(j.T.Context(), m, client.MergeFrom(before)))
+	require.NoError(j.T, j.Client.Delete(j.T.Context(), m))
 	j.wait(name+" leaves", func() bool {
-		return apierrors.IsNotFound(j.client.Get(j.t.Context(), client.ObjectKey{Name: name}, m))
+		return apierrors.IsNotFound(j.Client.Get(j.T.Context(), client.ObjectKey{Name: name}, m))
 	})
 }
 
 // startAgent runs the agent of a member, which continues with the state of its last run.
 func (j *joined) startAgent(name string) {
-	j.t.Helper()
+	j.T.Helper()
 	works := memberagent.CompanionFunc("works", func(ctx context.Context, hub memberagent.Hub) error {
 		a, err := agent.New(agent.Options{Hub: hub.Config, Namespace: hub.Member.Namespace, Member: j.clusterOf(name),
 			HubName: name})
@@ -168,7 +168,7 @@ func (j *joined) startAgent(name string) {
 		return a.Start(ctx)
 	})
 	cleaner, err := agent.NewCleaner(agent.Options{Member: j.clusterOf(name), HubName: name})
-	require.NoError(j.t, err)
+	require.NoError(j.T, err)
 	options := memberagent.Options{
 		Name: name, ClusterID: "id-" + name, Member: j.shared, Store: j.stores[name],
 		Bootstrap: memberagent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) {
@@ -177,7 +177,7 @@ func (j *joined) startAgent(name string) {
 		HubConfig:  func(config *rest.Config) { config.Dial = j.memory.DialContext },
 		Companions: []memberagent.Companion{works}, Cleaners: []membership.LeaveGate{leave.Cleaner(cleaner.Clean)},
 	}
-	mgr := mustertest.Manager(j.t, rest.CopyConfig(j.shared), manager.Options{Scheme: scheme},
+	mgr := mustertest.Manager(j.T, rest.CopyConfig(j.shared), manager.Options{Scheme: scheme},
 		func(mgr manager.Manager) error {
 			return memberagent.SetupWithManager(mgr, options)
 		})
@@ -191,7 +191,7 @@ func (j *joined) startAgent(name string) {
 
 // withWork returns the members that have a Work which is not being deleted.
 func (j *joined) withWork() (names []string) {
-	works := j.observed.of(j.namespace)
+	works := j.observed.of(j.Namespace)
 	for _, name := range j.names {
 		for _, w := range works {
 			if w.Namespace == onHub(name) && w.DeletionTimestamp == nil {
@@ -205,8 +205,8 @@ func (j *joined) withWork() (names []string) {
 // availableOn waits until the given number of members have the object, each from a Work, and the WorkSet reports that
 // they are available.
 func (j *joined) availableOn(what string, n int) {
-	j.t.Helper()
-	mustertest.Eventually(j.t, pollInterval, what, func() error {
+	j.T.Helper()
+	mustertest.Eventually(j.T, pollInterval, what, func() error {
 		s, objects, works := j.get("web").Status, j.dataOf("web"), j.withWork()
 		missing := slices.DeleteFunc(slices.Clone(works), func(name string) bool { return objects[name] != nil })
 		got := []int{len(objects), len(works), int(s.Counts.Available), int(s.Counts.Total), len(missing)}

@@ -68,7 +68,7 @@ func testMemberNamespaceUnknown(t *testing.T) {
 		h.change("web", func(s *v1alpha1.WorkSet) {
 			s.Spec.Manifests = append(s.Spec.Manifests, configMap("more"+map[bool]string{true: "2"}[panicking], nil))
 		})
-		h.eventually("the other cluster has the new revision", func() bool {
+		h.Holds("the other cluster has the new revision", func() bool {
 			s := h.get("web").Status
 			return len(s.Revisions) > 1 && h.works("web")["b/web-0"].Annotations[v1alpha1.RevisionAnnotation] == s.Revision
 		})
@@ -118,7 +118,7 @@ func testEstimatorFails(t *testing.T) {
 	for i, now := range []string{"error", "panic", "short", "hang"} {
 		mode.Store(now)
 		h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = deployment("web", 10+i) })
-		h.eventually(now+": the WorkSet reports the failed division", func() bool {
+		h.Holds(now+": the WorkSet reports the failed division", func() bool {
 			return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonDivisionFailed
 		})
 		h.distribute("other-"+now, "all", nil, configMap("other-"+now, nil))
@@ -134,21 +134,21 @@ func TestMemberNamespace_Deleted(t *testing.T) { testkit.Virtual(t, testMemberNa
 func testMemberNamespaceDeleted(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
-	require.NoError(t, h.client.Delete(t.Context(),
+	require.NoError(t, h.Client.Delete(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-" + h.member("a")}}))
 	h.place("all")
 	h.simulateAgents()
 	r := h.start(workset.Options{})
 	h.distribute("web", "all", nil, configMap("web", nil))
-	h.eventually("the cluster is reported as failed", func() bool {
+	h.Holds("the cluster is reported as failed", func() bool {
 		c := h.cluster("web", "a")
 		return c.State == v1alpha1.ClusterProgressing && strings.Contains(c.Message, "member-"+h.member("a"))
 	})
-	h.eventually("the other cluster is available", func() bool { return h.get("web").Status.Counts.Available == 1 })
+	h.Holds("the other cluster is available", func() bool { return h.get("web").Status.Counts.Available == 1 })
 	for range 5 { // changes of another cluster cause no additional attempts
 		work := h.works("web")["b/web-0"].DeepCopy()
 		work.Labels["touched"] = "yes" + work.ResourceVersion
-		require.NoError(t, h.client.Patch(t.Context(), work, client.MergeFrom(h.works("web")["b/web-0"])))
+		require.NoError(t, h.Client.Patch(t.Context(), work, client.MergeFrom(h.works("web")["b/web-0"])))
 		synctest.Wait() // until the controller has observed the change
 	}
 	require.Less(t, r.wire.Count("POST works"), 15)
@@ -163,34 +163,34 @@ func TestWorks_EditedAnnotationsAndTakenNames(t *testing.T) {
 func testWorksEditedAnnotationsAndTakenNames(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
-	taken := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + h.member("b"), Name: h.namespace +
+	taken := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + h.member("b"), Name: h.Namespace +
 		".web-0"}, Spec: workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{configMap("mine", nil)}}}
-	require.NoError(t, h.client.Create(t.Context(), taken))
+	require.NoError(t, h.Client.Create(t.Context(), taken))
 	h.place("all")
 	h.simulateAgents()
 	h.start(workset.Options{})
 	h.distribute("web", "all", nil, configMap("web", nil))
-	h.eventually("the cluster is reported as failed", func() bool {
+	h.Holds("the cluster is reported as failed", func() bool {
 		c := h.cluster("web", "b")
 		return c.State == v1alpha1.ClusterFailed && strings.Contains(c.Message, "does not belong to the WorkSet")
 	})
-	h.eventually("the other cluster is available", func() bool { return h.get("web").Status.Counts.Available == 1 })
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(taken), taken))
+	h.Holds("the other cluster is available", func() bool { return h.get("web").Status.Counts.Available == 1 })
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(taken), taken))
 	require.Empty(t, taken.Labels)
-	require.NoError(t, h.client.Delete(t.Context(), taken))
+	require.NoError(t, h.Client.Delete(t.Context(), taken))
 	h.succeeded("web", 2)
 
 	bare := h.works("web")["a/web-0"].DeepCopy()
 	bare.Annotations = nil
-	require.NoError(t, h.client.Patch(t.Context(), bare, client.MergeFrom(h.works("web")["a/web-0"])))
-	h.eventually("the removed annotations are restored", func() bool {
+	require.NoError(t, h.Client.Patch(t.Context(), bare, client.MergeFrom(h.works("web")["a/web-0"])))
+	h.Holds("the removed annotations are restored", func() bool {
 		return h.works("web")["a/web-0"].Annotations[v1alpha1.RevisionAnnotation] == h.get("web").Status.Revision
 	})
 	edited := h.works("web")["a/web-0"].DeepCopy()
 	edited.Annotations[v1alpha1.RevisionAnnotation], edited.Annotations[v1alpha1.RevisionSinceAnnotation] = "evil",
 		"2099-01-01T00:00:00Z"
-	require.NoError(t, h.client.Patch(t.Context(), edited, client.MergeFrom(h.works("web")["a/web-0"])))
-	h.eventually("the edited annotations are restored", func() bool {
+	require.NoError(t, h.Client.Patch(t.Context(), edited, client.MergeFrom(h.works("web")["a/web-0"])))
+	h.Holds("the edited annotations are restored", func() bool {
 		return h.works("web")["a/web-0"].Annotations[v1alpha1.RevisionAnnotation] == h.get("web").Status.Revision
 	})
 	h.succeeded("web", 2)
@@ -214,16 +214,16 @@ func testWorkSetDeletedAndCreatedAgain(t *testing.T) {
 			h.succeeded("web", 2)
 		}
 		set := h.get("web")
-		require.NoError(t, h.client.Delete(t.Context(), set))
-		h.eventually("the WorkSet is deleted", func() bool {
-			return apierrors.IsNotFound(h.client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
+		require.NoError(t, h.Client.Delete(t.Context(), set))
+		h.Holds("the WorkSet is deleted", func() bool {
+			return apierrors.IsNotFound(h.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
 		})
 	}
 	h.distribute("web", "all", nil, configMap("web", nil))
 	h.succeeded("web", 2)
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Finalizers = append(s.Finalizers, "test.muster.dev/mine") })
-	require.NoError(t, h.client.Delete(t.Context(), h.get("web")))
-	h.eventually("the Works are deleted", func() bool { return len(h.works("web")) == 0 })
+	require.NoError(t, h.Client.Delete(t.Context(), h.get("web")))
+	h.Holds("the Works are deleted", func() bool { return len(h.works("web")) == 0 })
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Finalizers = nil })
 }
 
@@ -239,9 +239,9 @@ func testRolloutUnknownDecisionGroups(t *testing.T) {
 		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"name": "a"}}}}
 	h.place("all")
 	grouped := &v1alpha1.Placement{}
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "all"}, grouped))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKey{Namespace: h.Namespace, Name: "all"}, grouped))
 	grouped.Spec.DecisionGroups = groups
-	require.NoError(t, h.client.Update(t.Context(), grouped))
+	require.NoError(t, h.Client.Update(t.Context(), grouped))
 	h.simulateAgents()
 	r := h.start(workset.Options{})
 	h.distribute("web", "all", func(s *v1alpha1.WorkSetSpec) {
@@ -254,7 +254,7 @@ func testRolloutUnknownDecisionGroups(t *testing.T) {
 		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"})
 	})
 	r = h.start(workset.Options{})
-	h.eventually("the WorkSet reports the missing Placement", func() bool {
+	h.Holds("the WorkSet reports the missing Placement", func() bool {
 		return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonPlacementNotFound
 	})
 	r.quiet(t)

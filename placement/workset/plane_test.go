@@ -39,11 +39,8 @@ func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
 
 // hub is a namespace of an API server, and members whose names begin with its name.
 type hub struct {
-	t         testing.TB
-	client    client.WithWatch
-	config    *rest.Config
-	namespace string
-	wrap      func(http.RoundTripper) http.RoundTripper // wraps the transport of the managers, before requests are counted
+	*testkit.Hub
+	wrap func(http.RoundTripper) http.RoundTripper // wraps the transport of the managers, before requests are counted
 	// clusterScope lets managers observe the namespace of cluster-scoped objects as well.
 	clusterScope bool
 }
@@ -55,38 +52,37 @@ var installs = []func(context.Context, client.Client) error{crds.Install, member
 
 // newHub returns a hub in memory that only this test uses.
 func newHub(t testing.TB) *hub {
-	return hubOn(t, testkit.Memory(t, scheme, installs...).Admin())
+	t.Helper()
+	return &hub{Hub: testkit.NewMemoryHub(t, scheme, installs...)}
 }
 
 // newHubOnPlane returns a namespace of the shared control plane, for tests of the behavior of Kubernetes itself.
 func newHubOnPlane(t testing.TB) *hub {
-	config := plane.ForTest(t).Config()
-	config.QPS, config.Burst = 1000, 1000
-	return hubOn(t, config)
+	t.Helper()
+	return &hub{Hub: testkit.NewHub(t, plane.ForTest(t).Config(), scheme)}
 }
 
-// hubOn returns a new namespace of an API server.
-func hubOn(t testing.TB, config *rest.Config) *hub {
-	c := mustertest.Client(t, config, scheme)
-	return &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c)}
+// in returns the hub for a test with another namespace, which exists or is created by the test.
+func (h *hub) in(t testing.TB, namespace string) *hub {
+	return &hub{Hub: &testkit.Hub{T: t, Client: h.Client, Config: h.Config, Namespace: namespace}}
 }
 
 // members creates healthy MemberClusters, each with its namespace.
 func (h *hub) members(names ...string) {
-	h.t.Helper()
+	h.T.Helper()
 	for _, name := range names {
-		m := testkit.Member(h.t, h.client, h.member(name), map[string]string{"hub": h.namespace, "name": name})
-		h.t.Cleanup(func() {
-			_ = h.client.Delete(context.Background(), m)
+		m := testkit.Member(h.T, h.Client, h.member(name), map[string]string{"hub": h.Namespace, "name": name})
+		h.T.Cleanup(func() {
+			_ = h.Client.Delete(context.Background(), m)
 		})
 	}
 }
 
-func (h *hub) member(name string) string { return h.namespace + "-" + name }
+func (h *hub) member(name string) string { return h.Namespace + "-" + name }
 
 func (h *hub) health(name string, status metav1.ConditionStatus) {
-	h.t.Helper()
-	testkit.Health(h.t, h.client, name, status)
+	h.T.Helper()
+	testkit.Health(h.T, h.Client, name, status)
 }
 
 // running is a manager with the controllers.
@@ -97,9 +93,9 @@ type running struct {
 
 // start runs a manager with the controllers of Placements and of WorkSets. It stops at the latest when the test ends.
 func (h *hub) start(o workset.Options) *running {
-	h.t.Helper()
+	h.T.Helper()
 	o.Readiness = workset.NewReadiness()
-	config := rest.CopyConfig(h.config)
+	config := rest.CopyConfig(h.Config)
 	r := &running{wire: &mustertest.RequestCounter{}}
 	config.Wrap(r.wire.Wrap)
 	if h.wrap != nil {
@@ -107,36 +103,31 @@ func (h *hub) start(o workset.Options) *running {
 	}
 	options := manager.Options{
 		Scheme: scheme, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
-		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{h.namespace: {}}},
+		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{h.Namespace: {}}},
 	}
 	if h.clusterScope {
 		options.Cache.DefaultNamespaces[v1alpha1.ClusterScopeNamespace] = cache.Config{}
 	}
-	r.stop = mustertest.StartManager(h.t, config, options, func(mgr manager.Manager) error {
+	r.stop = mustertest.StartManager(h.T, config, options, func(mgr manager.Manager) error {
 		return placement.SetupWithManager(mgr, placement.Options{Clusters: o.Clusters, Ready: o.Readiness})
 	}, func(mgr manager.Manager) error { return workset.SetupWithManager(mgr, o) })
 	return r
 }
 
-func (h *hub) eventually(what string, holds func() bool) {
-	h.t.Helper()
-	mustertest.Holds(h.t, time.Minute, what, holds)
-}
-
 // place creates a Placement of the named members of this hub, or of all its members.
 func (h *hub) place(name string, members ...string) {
-	h.t.Helper()
+	h.T.Helper()
 	policy := v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{Required: []v1alpha1.ClusterSelectorTerm{
-		{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"hub": h.namespace}}},
+		{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"hub": h.Namespace}}},
 	}}}
 	if len(members) > 0 {
 		policy.Affinity.Required[0].LabelSelector.MatchExpressions = []metav1.LabelSelectorRequirement{
 			{Key: "name", Operator: metav1.LabelSelectorOpIn, Values: members},
 		}
 	}
-	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
+	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name},
 		Spec: v1alpha1.PlacementSpec{Policy: policy}}
-	require.NoError(h.t, h.client.Create(h.t.Context(), p))
+	require.NoError(h.T, h.Client.Create(h.T.Context(), p))
 }
 
 func configMap(name string, data map[string]string) workv1alpha1.Manifest {
@@ -152,49 +143,49 @@ func configMap(name string, data map[string]string) workv1alpha1.Manifest {
 // distribute creates a WorkSet for the clusters of a Placement.
 func (h *hub) distribute(name, placement string, change func(*v1alpha1.WorkSetSpec),
 	manifests ...workv1alpha1.Manifest) {
-	h.t.Helper()
+	h.T.Helper()
 	set := &v1alpha1.WorkSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name},
 		Spec:       v1alpha1.WorkSetSpec{Placements: []v1alpha1.PlacementReference{{Name: placement}}, Manifests: manifests},
 	}
 	if change != nil {
 		change(&set.Spec)
 	}
-	require.NoError(h.t, h.client.Create(h.t.Context(), set))
+	require.NoError(h.T, h.Client.Create(h.T.Context(), set))
 }
 
 func (h *hub) get(name string) *v1alpha1.WorkSet {
-	h.t.Helper()
+	h.T.Helper()
 	set := &v1alpha1.WorkSet{}
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, set))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Namespace: h.Namespace, Name: name}, set))
 	return set
 }
 
 func (h *hub) change(name string, change func(*v1alpha1.WorkSet)) {
-	h.t.Helper()
-	mustertest.Change(h.t, h.client, &v1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}},
+	h.T.Helper()
+	mustertest.Change(h.T, h.Client, &v1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name}},
 		change)
 }
 
 // works returns the Works of a WorkSet, by <member>/<name>.
 func (h *hub) works(set string) map[string]*workv1alpha1.Work {
-	h.t.Helper()
+	h.T.Helper()
 	var list workv1alpha1.WorkList
-	require.NoError(h.t, h.client.List(h.t.Context(), &list,
-		client.MatchingLabels{v1alpha1.WorkSetNamespaceLabel: h.namespace, v1alpha1.WorkSetLabel: set}))
+	require.NoError(h.T, h.Client.List(h.T.Context(), &list,
+		client.MatchingLabels{v1alpha1.WorkSetNamespaceLabel: h.Namespace, v1alpha1.WorkSetLabel: set}))
 	found := map[string]*workv1alpha1.Work{}
 	for i := range list.Items {
-		member := strings.TrimPrefix(list.Items[i].Namespace, "member-"+h.namespace+"-")
-		found[member+"/"+strings.TrimPrefix(list.Items[i].Name, h.namespace+".")] = &list.Items[i]
+		member := strings.TrimPrefix(list.Items[i].Namespace, "member-"+h.Namespace+"-")
+		found[member+"/"+strings.TrimPrefix(list.Items[i].Name, h.Namespace+".")] = &list.Items[i]
 	}
 	return found
 }
 
 // simulateAgents reports for the members that all Works are applied and available, as long as the test runs.
 func (h *hub) simulateAgents(except ...string) (stop func()) {
-	return testkit.FollowWorks(h.t, h.client, func(ctx context.Context, work *workv1alpha1.Work) {
+	return testkit.FollowWorks(h.T, h.Client, func(ctx context.Context, work *workv1alpha1.Work) {
 		h.simulateAgent(ctx, work, except)
-	}, client.MatchingLabels{v1alpha1.WorkSetNamespaceLabel: h.namespace})
+	}, client.MatchingLabels{v1alpha1.WorkSetNamespaceLabel: h.Namespace})
 }
 
 func (h *hub) simulateAgent(ctx context.Context, work *workv1alpha1.Work, except []string) {
@@ -206,7 +197,7 @@ func (h *hub) simulateAgent(ctx context.Context, work *workv1alpha1.Work, except
 	before := work.DeepCopy()
 	if work.DeletionTimestamp != nil {
 		work.Finalizers = nil
-		_ = h.client.Patch(ctx, work, client.MergeFrom(before))
+		_ = h.Client.Patch(ctx, work, client.MergeFrom(before))
 		return
 	}
 	if work.Status.ObservedGeneration == work.Generation {
@@ -231,11 +222,11 @@ func (h *hub) reportStatus(ctx context.Context, work *workv1alpha1.Work, availab
 			ObservedGeneration: work.Generation})
 	}
 	work.Status.Message = message
-	_ = h.client.Status().Patch(ctx, work, client.MergeFrom(before)) // on a conflict the watch delivers the newer Work
+	_ = h.Client.Status().Patch(ctx, work, client.MergeFrom(before)) // on a conflict the watch delivers the newer Work
 }
 
 func (h *hub) condition(name, kind string) metav1.Condition {
-	h.t.Helper()
+	h.T.Helper()
 	set := h.get(name)
 	if c := meta.FindStatusCondition(set.Status.Conditions, kind); c != nil && c.ObservedGeneration == set.Generation {
 		return *c
@@ -245,7 +236,7 @@ func (h *hub) condition(name, kind string) metav1.Condition {
 
 // cluster returns the entry of a member in the status of a WorkSet.
 func (h *hub) cluster(name, member string) v1alpha1.ClusterSummary {
-	h.t.Helper()
+	h.T.Helper()
 	for _, c := range h.get(name).Status.Clusters {
 		if c.Name == h.member(member) {
 			return c
@@ -265,9 +256,9 @@ func keys[V any](m map[string]V) string {
 // succeeded waits until the current generation of a WorkSet is available on the given number of clusters. The timeout
 // is longer than the delay of a reflector whose definition was removed: up to 30 seconds, doubled by jitter.
 func (h *hub) succeeded(name string, clusters int32) {
-	h.t.Helper()
+	h.T.Helper()
 	var s *v1alpha1.WorkSet
-	require.Eventually(h.t, func() bool {
+	require.Eventually(h.T, func() bool {
 		s = h.get(name)
 		return s.Status.ObservedGeneration == s.Generation && s.Status.Rollout.Phase == v1alpha1.PhaseSucceeded &&
 			s.Status.Rollout.Revision == s.Status.Revision &&
@@ -278,7 +269,7 @@ func (h *hub) succeeded(name string, clusters int32) {
 
 // succeededWhileDegraded is succeeded for a WorkSet with another problem.
 func (h *hub) succeededWhileDegraded(name string, clusters int32) {
-	h.t.Helper()
+	h.T.Helper()
 	h.succeeded(name, clusters)
 }
 
@@ -291,22 +282,22 @@ func (r *running) quiet(t testing.TB) {
 // waitForWatch waits until the controllers of a new manager have begun to list or watch Works.
 func (r *running) waitForWatch(t testing.TB, h *hub) {
 	t.Helper()
-	h.eventually("the manager watches Works", func() bool { return r.wire.Count("GET works") > 0 })
+	h.Holds("the manager watches Works", func() bool { return r.wire.Count("GET works") > 0 })
 }
 
 func (h *hub) choose(name string, members ...string) {
-	h.t.Helper()
+	h.T.Helper()
 	p := &v1alpha1.Placement{}
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, p))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Namespace: h.Namespace, Name: name}, p))
 	before := p.DeepCopy()
 	p.Spec.Policy.Affinity.Required[0].LabelSelector.MatchExpressions[0].Values = members
-	require.NoError(h.t, h.client.Patch(h.t.Context(), p, client.MergeFrom(before)))
+	require.NoError(h.T, h.Client.Patch(h.T.Context(), p, client.MergeFrom(before)))
 }
 
 func (h *hub) deletePlacement(name string) {
-	h.t.Helper()
-	require.NoError(h.t, h.client.Delete(h.t.Context(),
-		&v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}))
+	h.T.Helper()
+	require.NoError(h.T, h.Client.Delete(h.T.Context(),
+		&v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name}}))
 }
 
 func deployment(name string, replicas int) workv1alpha1.Manifest {

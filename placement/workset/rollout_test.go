@@ -21,35 +21,35 @@ import (
 
 // group creates a Placement of some members, or of all, with a decision group that contains one member.
 func (h *hub) group(placement, group, member string, members ...string) {
-	h.t.Helper()
+	h.T.Helper()
 	h.place(placement, members...)
 	h.regroup(placement, v1alpha1.DecisionGroup{Name: group,
 		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"name": member}}})
 }
 
 func (h *hub) regroup(placement string, groups ...v1alpha1.DecisionGroup) {
-	h.t.Helper()
+	h.T.Helper()
 	p := &v1alpha1.Placement{}
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: placement}, p))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Namespace: h.Namespace, Name: placement}, p))
 	before := p.DeepCopy()
 	p.Spec.DecisionGroups = groups
-	require.NoError(h.t, h.client.Patch(h.t.Context(), p, client.MergeFrom(before)))
+	require.NoError(h.T, h.Client.Patch(h.T.Context(), p, client.MergeFrom(before)))
 }
 
 // evict adds a taint to a member that evicts it from all Placements.
 func (h *hub) evict(member string) {
-	h.t.Helper()
+	h.T.Helper()
 	m := &membershipv1alpha1.MemberCluster{}
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: h.member(member)}, m))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Name: h.member(member)}, m))
 	before := m.DeepCopy()
 	m.Spec.Taints = append(m.Spec.Taints, membershipv1alpha1.Taint{Key: "test.muster.dev/lost",
 		Effect: corev1.TaintEffectNoExecute})
-	require.NoError(h.t, h.client.Patch(h.t.Context(), m, client.MergeFrom(before)))
+	require.NoError(h.T, h.Client.Patch(h.T.Context(), m, client.MergeFrom(before)))
 }
 
 // setColor changes the content of a WorkSet.
 func (h *hub) setColor(name, color string, change func(*v1alpha1.WorkSetSpec)) {
-	h.t.Helper()
+	h.T.Helper()
 	h.change(name, func(s *v1alpha1.WorkSet) {
 		s.Spec.Manifests[0] = configMap(name, map[string]string{"color": color})
 		if change != nil {
@@ -60,7 +60,7 @@ func (h *hub) setColor(name, color string, change func(*v1alpha1.WorkSetSpec)) {
 
 // colors returns the desired colors of the members according to their Works, as a=blue b=green.
 func (h *hub) colors(name string) string {
-	h.t.Helper()
+	h.T.Helper()
 	var all []string
 	for work, w := range h.works(name) {
 		if _, color, ok := strings.Cut(string(w.Spec.Manifests[0].Raw), `"color":"`); ok && w.DeletionTimestamp == nil {
@@ -90,23 +90,23 @@ func testRolloutCanaryIsLost(t *testing.T) {
 	h.succeeded("web", 3)
 	stop()
 	h.setColor("web", "bad", nil)
-	h.eventually("the canary has the new revision", func() bool { return h.colors("web") == "a=bad b=blue c=blue" })
+	h.Holds("the canary has the new revision", func() bool { return h.colors("web") == "a=bad b=blue c=blue" })
 	h.reportStatus(t.Context(), h.works("web")["a/web-0"], metav1.ConditionFalse)
-	h.eventually("the rollout is halted", func() bool { return h.get("web").Status.Rollout.Phase == v1alpha1.PhaseFailed })
+	h.Holds("the rollout is halted", func() bool { return h.get("web").Status.Rollout.Phase == v1alpha1.PhaseFailed })
 
 	h.evict("a")
-	h.eventually("the rollout is halted without the canary", func() bool {
+	h.Holds("the rollout is halted without the canary", func() bool {
 		s := h.get("web").Status
 		return s.Counts.Total == 2 && s.Rollout.Phase == v1alpha1.PhaseFailed && strings.Contains(s.Message, "a (left)")
 	})
-	h.eventually("the other clusters keep the former revision", func() bool { return h.colors("web") == "b=blue c=blue" })
+	h.Holds("the other clusters keep the former revision", func() bool { return h.colors("web") == "b=blue c=blue" })
 
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout.State = v1alpha1.RolloutStop })
-	h.eventually("the rollout is stopped", func() bool {
+	h.Holds("the rollout is stopped", func() bool {
 		return h.get("web").Status.Rollout.Phase == v1alpha1.PhaseStopped
 	})
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout.State = v1alpha1.RolloutRun })
-	h.eventually("the rollout continues without the canary", func() bool { return h.colors("web") == "b=bad c=bad" })
+	h.Holds("the rollout continues without the canary", func() bool { return h.colors("web") == "b=bad c=bad" })
 }
 
 func TestRollout_PartsOfAGroup(t *testing.T) { testkit.Virtual(t, testRolloutPartsOfAGroup) }
@@ -116,8 +116,8 @@ func testRolloutPartsOfAGroup(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.place("all")
-	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "all"}}
-	mustertest.Change(t, h.client, p, func(p *v1alpha1.Placement) {
+	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "all"}}
+	mustertest.Change(t, h.Client, p, func(p *v1alpha1.Placement) {
 		p.Spec.ClustersPerDecisionGroup = new(intstr.FromInt32(2))
 	})
 	stop := h.simulateAgents()
@@ -127,14 +127,14 @@ func testRolloutPartsOfAGroup(t *testing.T) {
 	h.succeeded("web", 3)
 	stop()
 	h.setColor("web", "green", nil)
-	h.eventually("the first part has the new revision", func() bool { return h.colors("web") == "a=green b=green c=blue" })
+	h.Holds("the first part has the new revision", func() bool { return h.colors("web") == "a=green b=green c=blue" })
 	stages := func() (names []string) {
 		for _, stage := range h.get("web").Status.Rollout.Stages {
 			names = append(names, stage.Name)
 		}
 		return names
 	}
-	h.eventually("the parts are stages", func() bool { return slices.Equal(stages(), []string{"0", "0.1"}) })
+	h.Holds("the parts are stages", func() bool { return slices.Equal(stages(), []string{"0", "0.1"}) })
 	stop = h.simulateAgents()
 	defer stop()
 	h.succeeded("web", 3)
@@ -157,11 +157,11 @@ func testFailoverDuringBlockedRollout(t *testing.T) {
 	h.succeeded("web", 1)
 	stable := h.get("web").Status.Revision
 	h.setColor("web", "green", func(s *v1alpha1.WorkSetSpec) { s.Rollout.State = v1alpha1.RolloutPause })
-	h.eventually("the rollout is paused", func() bool { return h.get("web").Status.Rollout.Phase == v1alpha1.PhasePaused })
+	h.Holds("the rollout is paused", func() bool { return h.get("web").Status.Rollout.Phase == v1alpha1.PhasePaused })
 
 	h.evict("a")
 	h.choose("one", "b")
-	h.eventually("the replacement has the revision of the evicted cluster", func() bool {
+	h.Holds("the replacement has the revision of the evicted cluster", func() bool {
 		return h.colors("web") == "b=blue" && h.get("web").Status.Counts.Available == 1
 	})
 	require.Equal(t, stable, h.works("web")["b/web-0"].Annotations[v1alpha1.RevisionAnnotation])
@@ -176,7 +176,7 @@ func testFailoverDuringBlockedRollout(t *testing.T) {
 
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout.State = v1alpha1.RolloutPause })
 	h.choose("one", "c")
-	h.eventually("a pause after the rollout does not block a new cluster", func() bool {
+	h.Holds("a pause after the rollout does not block a new cluster", func() bool {
 		return h.colors("web") == "c=green"
 	})
 }
@@ -198,7 +198,7 @@ func testRolloutMandatoryGroupIsMissing(t *testing.T) {
 		canaryFirst(s)
 		s.Placements = append(s.Placements, v1alpha1.PlacementReference{Name: "prod"})
 	}, configMap("web", map[string]string{"color": "blue"}))
-	h.eventually("the WorkSet reports the unknown group", func() bool {
+	h.Holds("the WorkSet reports the unknown group", func() bool {
 		c := h.condition("web", v1alpha1.ConditionDegraded)
 		return c.Reason == v1alpha1.ReasonInvalid && strings.HasPrefix(c.Message,
 			"spec.rollout.mandatoryGroups[0]: no Placement has a decision group canary:")
@@ -211,15 +211,15 @@ func testRolloutMandatoryGroupIsMissing(t *testing.T) {
 		s.Spec.Rollout.MandatoryGroups = []v1alpha1.DecisionGroupReference{{Index: new(int32(0))}}
 	})
 	h.deletePlacement("canaries")
-	h.eventually("the WorkSet reports the missing Placement", func() bool {
+	h.Holds("the WorkSet reports the missing Placement", func() bool {
 		return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonPlacementNotFound
 	})
 	h.setColor("web", "green", nil)
-	h.eventually("the new revision exists", func() bool { return len(h.get("web").Status.Revisions) == 2 })
+	h.Holds("the new revision exists", func() bool { return len(h.get("web").Status.Revisions) == 2 })
 	r.quiet(t)
 	require.Equal(t, "a=blue b=blue c=blue", h.colors("web"), "the remaining Placement is not the mandatory group")
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Placements = s.Spec.Placements[1:] })
-	h.eventually("the WorkSet refers to the remaining Placement only", func() bool {
+	h.Holds("the WorkSet refers to the remaining Placement only", func() bool {
 		return h.colors("web") == "b=green c=green"
 	})
 }

@@ -36,12 +36,10 @@ var tenantScheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.Ad
 // newTenantHub returns a hub in memory that runs the controllers of tenancy, Placements and WorkSets.
 func newTenantHub(t testing.TB) *hub {
 	t.Helper()
-	admin := testkit.Memory(t, tenantScheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub,
-		tenancycrds.Install).Admin()
-	c := mustertest.Client(t, admin, tenantScheme)
-	h := &hub{t: t, client: c, config: admin, namespace: mustertest.Namespace(t, c)}
+	h := &hub{Hub: testkit.NewMemoryHub(t, tenantScheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub,
+		tenancycrds.Install)}
 	h.simulateAgents()
-	mustertest.StartManager(t, admin, manager.Options{
+	mustertest.StartManager(t, h.Config, manager.Options{
 		Scheme: tenantScheme, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	}, func(mgr manager.Manager) error {
 		grants, err := tenancy.SetupWithManager(mgr, tenancy.Options{})
@@ -59,15 +57,15 @@ func newTenantHub(t testing.TB) *hub {
 
 func (h *hub) bind(name, set string, change func(
 	*tenancyv1alpha1.ClusterSetBindingSpec)) *tenancyv1alpha1.ClusterSetBinding {
-	h.t.Helper()
+	h.T.Helper()
 	b := &tenancyv1alpha1.ClusterSetBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name},
 		Spec:       tenancyv1alpha1.ClusterSetBindingSpec{ClusterSetName: set},
 	}
 	if change != nil {
 		change(&b.Spec)
 	}
-	require.NoError(h.t, h.client.Create(h.t.Context(), b))
+	require.NoError(h.T, h.Client.Create(h.T.Context(), b))
 	return b
 }
 
@@ -83,8 +81,8 @@ func (h *hub) executors(set string) map[string]string {
 }
 
 func (h *hub) degraded(set, reason string) string {
-	h.t.Helper()
-	h.eventually(set+" is degraded with the reason "+reason, func() bool {
+	h.T.Helper()
+	h.Holds(set+" is degraded with the reason "+reason, func() bool {
 		return h.condition(set, v1alpha1.ConditionDegraded).Reason == reason
 	})
 	return h.condition(set, v1alpha1.ConditionDegraded).Message
@@ -119,14 +117,14 @@ func testTenancyExecutor(t *testing.T) {
 		"only, not kube-system/admin")
 	require.Empty(t, h.works("other"))
 
-	mustertest.Change(t, h.client, b, func(b *tenancyv1alpha1.ClusterSetBinding) { b.Spec.ServiceAccount.Name = "reader" })
-	h.eventually("the Work has the new executor", func() bool { return h.executors("web")["east/web-0"] == "shop/reader" })
+	mustertest.Change(t, h.Client, b, func(b *tenancyv1alpha1.ClusterSetBinding) { b.Spec.ServiceAccount.Name = "reader" })
+	h.Holds("the Work has the new executor", func() bool { return h.executors("web")["east/web-0"] == "shop/reader" })
 	h.degraded("same", v1alpha1.ReasonNotAllowed)
 	require.Equal(t, map[string]string{"east/same-0": "shop/deployer"}, h.executors("same"),
 		"a Work that is not allowed any more stays")
 
-	mustertest.Change(t, h.client, b, func(b *tenancyv1alpha1.ClusterSetBinding) { b.Spec.ServiceAccount = nil })
-	h.eventually("the Works have the executors of the WorkSets", func() bool {
+	mustertest.Change(t, h.Client, b, func(b *tenancyv1alpha1.ClusterSetBinding) { b.Spec.ServiceAccount = nil })
+	h.Holds("the Works have the executors of the WorkSets", func() bool {
 		return h.executors("web")["east/web-0"] == "agent" && h.executors("other")["east/other-0"] == "kube-system/admin"
 	})
 }
@@ -146,25 +144,25 @@ func testTenancyKinds(t *testing.T) {
 		"ClusterSetBinding use does not allow the kinds of these objects in spec.kinds: ConfigMap web")
 	require.Empty(t, h.works("web"))
 
-	mustertest.Change(t, h.client, b, func(b *tenancyv1alpha1.ClusterSetBinding) {
+	mustertest.Change(t, h.Client, b, func(b *tenancyv1alpha1.ClusterSetBinding) {
 		b.Spec.Kinds = append(b.Spec.Kinds, tenancyv1alpha1.ObjectKind{Kind: "ConfigMap"})
 	})
 	h.succeeded("web", 1)
 
 	// The kind is not allowed any more: the Work stays as it is, and the next revision does not reach it.
-	mustertest.Change(t, h.client, b, func(b *tenancyv1alpha1.ClusterSetBinding) { b.Spec.Kinds = b.Spec.Kinds[:1] })
+	mustertest.Change(t, h.Client, b, func(b *tenancyv1alpha1.ClusterSetBinding) { b.Spec.Kinds = b.Spec.Kinds[:1] })
 	h.degraded("web", v1alpha1.ReasonNotAllowed)
 	h.change("web", func(s *v1alpha1.WorkSet) {
 		s.Spec.Manifests[0] = configMap("web",
 			map[string]string{"color": "green"})
 	})
-	h.eventually("the new revision is observed",
+	h.Holds("the new revision is observed",
 		func() bool { s := h.get("web"); return s.Status.ObservedGeneration == s.Generation })
 	h.degraded("web", v1alpha1.ReasonNotAllowed)
 	require.Contains(t, string(h.works("web")["east/web-0"].Spec.Manifests[0].Raw), "blue")
 
-	mustertest.Change(t, h.client, b, func(b *tenancyv1alpha1.ClusterSetBinding) { b.Spec.Kinds = nil })
-	h.eventually("the new revision arrives", func() bool {
+	mustertest.Change(t, h.Client, b, func(b *tenancyv1alpha1.ClusterSetBinding) { b.Spec.Kinds = nil })
+	h.Holds("the new revision arrives", func() bool {
 		return strings.Contains(string(h.works("web")["east/web-0"].Spec.Manifests[0].Raw), "green")
 	})
 }
@@ -178,7 +176,7 @@ func testTenancyForgedDecision(t *testing.T) {
 	h.members("mine", "theirs")
 	mine := &tenancyv1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
 	mine.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"name": "mine"}}
-	require.NoError(t, h.client.Create(t.Context(), mine))
+	require.NoError(t, h.Client.Create(t.Context(), mine))
 	h.bind("use", "mine", nil)
 	h.place("all")
 	h.distribute("web", "all", nil, configMap("web", nil))
@@ -186,18 +184,18 @@ func testTenancyForgedDecision(t *testing.T) {
 	require.Equal(t, map[string]string{"mine/web-0": "agent"}, h.executors("web"))
 
 	p := &v1alpha1.Placement{}
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "all"}, p))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKey{Namespace: h.Namespace, Name: "all"}, p))
 	forged := &v1alpha1.PlacementDecision{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: h.namespace, Name: "forged",
+			Namespace: h.Namespace, Name: "forged",
 			Labels:          map[string]string{v1alpha1.PlacementLabel: v1alpha1.LabelValue("all")},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(p, v1alpha1.GroupVersion.WithKind("Placement"))},
 		},
 		Decisions: []v1alpha1.ClusterDecision{{ClusterName: h.member("theirs"), Binding: "use"}},
 	}
-	require.NoError(t, h.client.Create(t.Context(), forged))
-	h.eventually("the forged decision is removed or reported", func() bool {
-		err := h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "forged"}, forged)
+	require.NoError(t, h.Client.Create(t.Context(), forged))
+	h.Holds("the forged decision is removed or reported", func() bool {
+		err := h.Client.Get(t.Context(), client.ObjectKey{Namespace: h.Namespace, Name: "forged"}, forged)
 		return apierrors.IsNotFound(err) ||
 			h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonNotAllowed
 	})
@@ -225,12 +223,12 @@ func testTenancyRandomChanges(t *testing.T) {
 	for _, name := range sets {
 		set := &tenancyv1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"color": name}}
-		require.NoError(t, h.client.Create(t.Context(), set))
+		require.NoError(t, h.Client.Create(t.Context(), set))
 	}
 	for i := range 40 {
 		what := h.changeTenants(random, members, sets)
 		var last string
-		h.eventually(fmt.Sprintf("step %d (%s): decisions and Works are those that the rules allow", i, what), func() bool {
+		h.Holds(fmt.Sprintf("step %d (%s): decisions and Works are those that the rules allow", i, what), func() bool {
 			if problem := h.violations(members); problem != last {
 				last = problem
 				t.Logf("step %d: %s", i, problem)
@@ -242,30 +240,30 @@ func testTenancyRandomChanges(t *testing.T) {
 
 // changeTenants makes one random change.
 func (h *hub) changeTenants(random *rand.Rand, members, sets []string) string {
-	h.t.Helper()
+	h.T.Helper()
 	set := sets[random.IntN(len(sets))]
-	binding := client.ObjectKey{Namespace: h.namespace, Name: "use-" + set}
+	binding := client.ObjectKey{Namespace: h.Namespace, Name: "use-" + set}
 	switch random.IntN(4) {
 	case 0, 1:
 		member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.member(members[random.IntN(len(
 			members))])}}
-		mustertest.Change(h.t, h.client, member, func(m *membershipv1alpha1.MemberCluster) { m.Labels["color"] = set })
+		mustertest.Change(h.T, h.Client, member, func(m *membershipv1alpha1.MemberCluster) { m.Labels["color"] = set })
 		return member.Name + " is " + set
 	case 2:
 		b := &tenancyv1alpha1.ClusterSetBinding{}
-		if err := h.client.Get(h.t.Context(), binding, b); err == nil {
-			require.NoError(h.t, h.client.Delete(h.t.Context(), b))
-			h.eventually("the binding does not exist", func() bool { return h.client.Get(h.t.Context(), binding, b) != nil })
+		if err := h.Client.Get(h.T.Context(), binding, b); err == nil {
+			require.NoError(h.T, h.Client.Delete(h.T.Context(), b))
+			h.Holds("the binding does not exist", func() bool { return h.Client.Get(h.T.Context(), binding, b) != nil })
 			return "binding of " + set + " deleted"
 		}
 		h.bind(binding.Name, set, func(s *tenancyv1alpha1.ClusterSetBindingSpec) { s.ServiceAccount = &deployer })
 		return "binding of " + set + " created"
 	default:
 		b := &tenancyv1alpha1.ClusterSetBinding{}
-		if err := h.client.Get(h.t.Context(), binding, b); err != nil {
+		if err := h.Client.Get(h.T.Context(), binding, b); err != nil {
 			return "nothing"
 		}
-		mustertest.Change(h.t, h.client, b, func(b *tenancyv1alpha1.ClusterSetBinding) {
+		mustertest.Change(h.T, h.Client, b, func(b *tenancyv1alpha1.ClusterSetBinding) {
 			b.Spec.ServiceAccount = &tenancyv1alpha1.ServiceAccount{Namespace: "shop", Name: fmt.Sprint("account-",
 				random.IntN(3))}
 		})
@@ -275,14 +273,14 @@ func (h *hub) changeTenants(random *rand.Rand, members, sets []string) string {
 
 // violations returns a difference between the existing objects and the permissions of tenancy, or an empty string.
 func (h *hub) violations(members []string) string {
-	h.t.Helper()
-	grants, err := tenancy.Load(h.t.Context(), h.client)
-	require.NoError(h.t, err)
+	h.T.Helper()
+	grants, err := tenancy.Load(h.T.Context(), h.Client)
+	require.NoError(h.T, err)
 	want, platform := map[string]string{}, []string{}
 	for _, name := range members {
 		m := &membershipv1alpha1.MemberCluster{}
-		require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: h.member(name)}, m))
-		d := grants.Rules(h.namespace).Decide(tenancy.Cluster{Labels: labels.Set(m.Labels)})
+		require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Name: h.member(name)}, m))
+		d := grants.Rules(h.Namespace).Decide(tenancy.Cluster{Labels: labels.Set(m.Labels)})
 		if d.Access == tenancy.Allowed {
 			want[name+"/web-0"] = d.Limits.ServiceAccount.Namespace + "/" + d.Limits.ServiceAccount.Name
 		}
@@ -297,12 +295,12 @@ func (h *hub) violations(members []string) string {
 		return fmt.Sprintf("the Works of the ClusterWorkSet are %s, want %v", got, platform)
 	}
 	var decisions v1alpha1.PlacementDecisionList
-	require.NoError(h.t, h.client.List(h.t.Context(), &decisions))
+	require.NoError(h.T, h.Client.List(h.T.Context(), &decisions))
 	chosen := map[string]int{}
 	for i := range decisions.Items {
 		chosen[decisions.Items[i].Namespace] += len(decisions.Items[i].Decisions)
 	}
-	for namespace, want := range map[string]int{h.namespace: len(want), v1alpha1.ClusterScopeNamespace: len(platform)} {
+	for namespace, want := range map[string]int{h.Namespace: len(want), v1alpha1.ClusterScopeNamespace: len(platform)} {
 		if chosen[namespace] != want {
 			return fmt.Sprintf("%d clusters are selected in %s, want %d", chosen[namespace], namespace, want)
 		}
@@ -319,9 +317,9 @@ func testTenancySelectionGrant(t *testing.T) {
 	h.members("east")
 	h.bind("use", tenancyv1alpha1.GlobalClusterSet, nil)
 	h.place("all")
-	elsewhere := mustertest.Namespace(t, h.client)
+	elsewhere := mustertest.Namespace(t, h.Client)
 	for _, name := range []string{"ca", "other"} {
-		require.NoError(t, h.client.Create(t.Context(), &corev1.ConfigMap{
+		require.NoError(t, h.Client.Create(t.Context(), &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: name},
 		}))
 	}
@@ -337,17 +335,17 @@ func testTenancySelectionGrant(t *testing.T) {
 		Namespaces: []string{"other-namespace"},
 		Objects:    []tenancyv1alpha1.SelectableObjects{{Kind: "ConfigMap", Namespace: elsewhere, Names: []string{"ca"}}},
 	}
-	require.NoError(t, h.client.Create(t.Context(), grant))
+	require.NoError(t, h.Client.Create(t.Context(), grant))
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.AllowEmpty = true })
-	h.eventually("the WorkSet is observed", func() bool {
+	h.Holds("the WorkSet is observed", func() bool {
 		s := h.get("web")
 		return s.Status.ObservedGeneration == s.Generation
 	})
 	h.degraded("web", v1alpha1.ReasonSelectionFailed)
 	require.Empty(t, h.works("web"), "the grant is for another namespace")
 
-	mustertest.Change(t, h.client, grant, func(g *tenancyv1alpha1.SelectionGrant) {
-		g.Spec.Namespaces = []string{h.namespace}
+	mustertest.Change(t, h.Client, grant, func(g *tenancyv1alpha1.SelectionGrant) {
+		g.Spec.Namespaces = []string{h.Namespace}
 	})
 	h.succeeded("web", 1)
 	require.Contains(t, string(h.works("web")["east/web-0"].Spec.Manifests[0].Raw), `"name":"ca"`)
@@ -362,7 +360,7 @@ func testTenancySelectionGrant(t *testing.T) {
 		require.Empty(t, h.works(name))
 	}
 
-	require.NoError(t, h.client.Delete(t.Context(), grant))
+	require.NoError(t, h.Client.Delete(t.Context(), grant))
 	h.degraded("web", v1alpha1.ReasonSelectionFailed)
 	require.Len(t, h.works("web"), 1, "the clusters keep the objects")
 }

@@ -25,7 +25,7 @@ import (
 
 // uids returns the UIDs of the Works of a WorkSet whose deletion has not begun.
 func (h *hub) uids(set string) map[string]types.UID {
-	h.t.Helper()
+	h.T.Helper()
 	found := map[string]types.UID{}
 	for name, work := range h.works(set) {
 		if work.DeletionTimestamp == nil {
@@ -37,9 +37,9 @@ func (h *hub) uids(set string) map[string]types.UID {
 
 // removeUnobserved removes a WorkSet without a deletion that the controller could observe. No controller may run.
 func (h *hub) removeUnobserved(name string) {
-	h.t.Helper()
+	h.T.Helper()
 	h.change(name, func(s *v1alpha1.WorkSet) { s.Finalizers = nil })
-	require.NoError(h.t, h.client.Delete(h.t.Context(), h.get(name)))
+	require.NoError(h.T, h.Client.Delete(h.T.Context(), h.get(name)))
 }
 
 // TestUnclaimedWorks checks that Works of a missing WorkSet are kept and reported, and that a WorkSet with its name
@@ -60,7 +60,7 @@ func testUnclaimedWorks(t *testing.T) {
 	h.removeUnobserved("web")
 
 	r = h.start(workset.Options{})
-	h.eventually("an Event reports the Works", func() bool { return h.hasEvent("WorksUnclaimed") })
+	h.Holds("an Event reports the Works", func() bool { return h.hasEvent("WorksUnclaimed") })
 	r.quiet(t)
 	require.Zero(t, r.wire.Count("PATCH works")+r.wire.Count("DELETE works"))
 
@@ -73,14 +73,14 @@ func testUnclaimedWorks(t *testing.T) {
 		require.Nil(t, work.DeletionTimestamp)
 	}
 	require.Len(t, h.works("web"), 2)
-	require.NoError(t, h.client.Delete(t.Context(), h.get("web")))
-	h.eventually("the deletion of the WorkSet deletes the Works", func() bool { return len(h.works("web")) == 0 })
+	require.NoError(t, h.Client.Delete(t.Context(), h.get("web")))
+	h.Holds("the deletion of the WorkSet deletes the Works", func() bool { return len(h.works("web")) == 0 })
 }
 
 func (h *hub) hasEvent(reason string) bool {
 	var events unstructured.UnstructuredList
 	events.SetGroupVersionKind(schema.GroupVersionKind{Group: "events.k8s.io", Version: "v1", Kind: "EventList"})
-	require.NoError(h.t, h.client.List(h.t.Context(), &events, client.InNamespace(h.namespace)))
+	require.NoError(h.T, h.Client.List(h.T.Context(), &events, client.InNamespace(h.Namespace)))
 	for _, e := range events.Items {
 		if e.Object["reason"] == reason {
 			return true
@@ -103,25 +103,25 @@ func testWorksMissingMember(t *testing.T) {
 	h.succeeded("web", 2)
 	before := h.uids("web")
 	member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.member("b")}}
-	require.NoError(t, h.client.Delete(t.Context(), member))
-	h.eventually("the Placement reports the missing cluster", func() bool {
+	require.NoError(t, h.Client.Delete(t.Context(), member))
+	h.Holds("the Placement reports the missing cluster", func() bool {
 		p := &v1alpha1.Placement{}
-		return h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "all"}, p) == nil &&
+		return h.Client.Get(t.Context(), client.ObjectKey{Namespace: h.Namespace, Name: "all"}, p) == nil &&
 			p.Status.SelectedClusters == 2 &&
 			meta.IsStatusConditionFalse(p.Status.Conditions, v1alpha1.ConditionClustersObserved)
 	})
 	r.quiet(t)
 	require.Equal(t, before, h.uids("web"))
 	h.chooseByName("all", "none")
-	h.eventually("the Work of the deselected cluster is deleted", func() bool { return len(h.uids("web")) == 1 })
+	h.Holds("the Work of the deselected cluster is deleted", func() bool { return len(h.uids("web")) == 1 })
 	require.Contains(t, h.uids("web"), "b/web-0")
 }
 
 // chooseByName changes a Placement so that it selects members by their names.
 func (h *hub) chooseByName(placement string, names ...string) {
-	h.t.Helper()
-	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: placement}}
-	mustertest.Change(h.t, h.client, p, func(p *v1alpha1.Placement) {
+	h.T.Helper()
+	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: placement}}
+	mustertest.Change(h.T, h.Client, p, func(p *v1alpha1.Placement) {
 		p.Spec.Policy.Affinity.Required[0].LabelSelector.MatchExpressions = []metav1.LabelSelectorRequirement{
 			{Key: "name", Operator: metav1.LabelSelectorOpIn, Values: names},
 		}
@@ -138,17 +138,17 @@ func testEmptySelection(t *testing.T) {
 	h.place("all")
 	h.simulateAgents()
 	r := h.start(workset.Options{})
-	source := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "source",
+	source := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "source",
 		Labels: map[string]string{"app": "web"}}}
-	require.NoError(t, h.client.Create(t.Context(), source))
+	require.NoError(t, h.Client.Create(t.Context(), source))
 	h.distribute("web", "all", func(s *v1alpha1.WorkSetSpec) {
 		s.Resources = []v1alpha1.ResourceSelector{{Kind: "ConfigMap",
 			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
 	}, configMap("web", nil))
 	h.succeeded("web", 1)
 	before := h.works("web")
-	require.NoError(t, h.client.Delete(t.Context(), source))
-	h.eventually("the WorkSet reports the empty selection", func() bool {
+	require.NoError(t, h.Client.Delete(t.Context(), source))
+	h.Holds("the WorkSet reports the empty selection", func() bool {
 		return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonSelectionEmpty
 	})
 	require.Contains(t, h.condition("web", v1alpha1.ConditionDegraded).Message, "set spec.allowEmpty to true")
@@ -159,13 +159,13 @@ func testEmptySelection(t *testing.T) {
 	r.stop()
 	r = h.start(workset.Options{})
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Resources[0].LabelSelector.MatchLabels["app"] = "other" })
-	h.eventually("the WorkSet reports the empty selection again", func() bool {
+	h.Holds("the WorkSet reports the empty selection again", func() bool {
 		return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonSelectionEmpty
 	})
 	r.quiet(t)
 	require.Equal(t, before["a/web-0"].Generation, h.works("web")["a/web-0"].Generation)
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.AllowEmpty = true })
-	h.eventually("the object is removed", func() bool { return len(h.works("web")["a/web-0"].Spec.Manifests) == 1 })
+	h.Holds("the object is removed", func() bool { return len(h.works("web")["a/web-0"].Spec.Manifests) == 1 })
 	h.succeeded("web", 1)
 }
 
@@ -173,7 +173,7 @@ func testEmptySelection(t *testing.T) {
 // WorkSets that are created again adopt them.
 func TestWorkSetDefinitionIsRemoved(t *testing.T) {
 	h := newHubOnPlane(t)
-	c := h.client
+	c := h.Client
 	h.members("a", "b")
 	h.place("all")
 	h.simulateAgents()
@@ -187,15 +187,15 @@ func TestWorkSetDefinitionIsRemoved(t *testing.T) {
 		Kind: "CustomResourceDefinition"})
 	definition.SetName("worksets." + v1alpha1.GroupVersion.Group)
 	require.NoError(t, c.Delete(t.Context(), definition))
-	h.eventually("the definition is deleted", func() bool {
+	h.Holds("the definition is deleted", func() bool {
 		return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(definition), definition))
 	})
 	require.Equal(t, before, h.uids("web"))
 	require.Zero(t, r.wire.Count("DELETE works"))
 	require.NoError(t, crds.Install(t.Context(), c))
-	h.eventually("a WorkSet can be created", func() bool {
+	h.Holds("a WorkSet can be created", func() bool {
 		set := &v1alpha1.WorkSet{
-			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "web"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "web"},
 			Spec: v1alpha1.WorkSetSpec{Placements: []v1alpha1.PlacementReference{{Name: "all"}},
 				Manifests: []workv1alpha1.Manifest{configMap("web", nil)}},
 		}

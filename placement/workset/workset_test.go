@@ -38,8 +38,8 @@ func testWorkSetDistributes(t *testing.T) {
 	h.simulateAgents()
 	r := h.start(workset.Options{})
 	h.distribute("web", "all", nil, configMap("web", map[string]string{"color": "blue"}))
-	h.eventually("each cluster has a Work", func() bool { return keys(h.works("web")) == "[east/web-0 west/web-0]" })
-	h.eventually("all is available", func() bool {
+	h.Holds("each cluster has a Work", func() bool { return keys(h.works("web")) == "[east/web-0 west/web-0]" })
+	h.Holds("all is available", func() bool {
 		return h.condition("web", v1alpha1.ConditionAvailable).Status == metav1.ConditionTrue
 	})
 	set := h.get("web")
@@ -50,14 +50,14 @@ func testWorkSetDistributes(t *testing.T) {
 	h.change("web", func(s *v1alpha1.WorkSet) {
 		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"})
 	})
-	h.eventually("the new revision is available everywhere", func() bool {
+	h.Holds("the new revision is available everywhere", func() bool {
 		s := h.get("web").Status
 		return s.Revision != set.Status.Revision && s.Counts.Available == 2 && s.Rollout.Phase == v1alpha1.PhaseSucceeded
 	})
 	require.Equal(t, 2, r.wire.Count("PATCH works"), r.wire.Writes())
 
-	require.NoError(t, h.client.Delete(t.Context(), h.get("web")))
-	h.eventually("nothing is left", func() bool { return len(h.works("web")) == 0 })
+	require.NoError(t, h.Client.Delete(t.Context(), h.get("web")))
+	h.Holds("nothing is left", func() bool { return len(h.works("web")) == 0 })
 }
 
 // TestRestart_WritesNothing checks that a restart without changes writes nothing.
@@ -96,7 +96,7 @@ func testWorksFollowDecisions(t *testing.T) {
 	h.succeeded("web", 2)
 	require.Equal(t, "[a/web-0 b/web-0]", keys(h.works("web")))
 	h.choose("some", "b", "c")
-	h.eventually("the Works have followed", func() bool { return keys(h.works("web")) == "[b/web-0 c/web-0]" })
+	h.Holds("the Works have followed", func() bool { return keys(h.works("web")) == "[b/web-0 c/web-0]" })
 	h.succeeded("web", 2)
 }
 
@@ -112,7 +112,7 @@ func testMissingPlacement(t *testing.T) {
 	h.distribute("web", "some", nil, configMap("web", nil))
 	h.succeeded("web", 2)
 	h.deletePlacement("some")
-	h.eventually("the WorkSet reports the missing Placement", func() bool {
+	h.Holds("the WorkSet reports the missing Placement", func() bool {
 		c := h.condition("web", v1alpha1.ConditionDegraded)
 		return c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonPlacementNotFound
 	})
@@ -122,7 +122,7 @@ func testMissingPlacement(t *testing.T) {
 	h.succeededWhileDegraded("web", 2)
 	require.Zero(t, r.wire.Count("DELETE works"))
 	h.place("some", "b")
-	h.eventually("the deselected cluster has no Work", func() bool { return keys(h.works("web")) == "[b/web-0]" })
+	h.Holds("the deselected cluster has no Work", func() bool { return keys(h.works("web")) == "[b/web-0]" })
 	h.succeeded("web", 1)
 }
 
@@ -150,14 +150,14 @@ func testWorksNamePlacements(t *testing.T) {
 			return maps.Equal(got, want)
 		}
 	}
-	h.eventually("the Works name the Placements", named(map[string]string{"a/web-0": "left", "b/web-0": "left,right"}))
+	h.Holds("the Works name the Placements", named(map[string]string{"a/web-0": "left", "b/web-0": "left,right"}))
 	h.choose("right", "c")
-	h.eventually("the Works name the changed Placements", named(map[string]string{"a/web-0": "left", "b/web-0": "left",
+	h.Holds("the Works name the changed Placements", named(map[string]string{"a/web-0": "left", "b/web-0": "left",
 		"c/web-0": "right"}))
 	h.succeeded("web", 3)
 	h.deletePlacement("left")
 	h.deletePlacement("right")
-	h.eventually("Placements are missing", func() bool {
+	h.Holds("Placements are missing", func() bool {
 		c := h.condition("web", v1alpha1.ConditionDegraded)
 		return c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonPlacementNotFound
 	})
@@ -190,13 +190,13 @@ func testRolloutRollsBack(t *testing.T) {
 	h.change("web", func(s *v1alpha1.WorkSet) {
 		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "red"})
 	})
-	h.eventually("the first cluster is updated", func() bool { return h.get("web").Status.Counts.Updated == 1 })
+	h.Holds("the first cluster is updated", func() bool { return h.get("web").Status.Counts.Updated == 1 })
 	h.reportStatus(t.Context(), h.works("web")["a/web-0"], metav1.ConditionTrue)
-	h.eventually("the second cluster is updated", func() bool { return h.get("web").Status.Counts.Updated == 2 })
+	h.Holds("the second cluster is updated", func() bool { return h.get("web").Status.Counts.Updated == 2 })
 	require.EqualValues(t, 1, h.works("web")["c/web-0"].Generation)
 	h.reportStatus(t.Context(), h.works("web")["b/web-0"], metav1.ConditionFalse)
 	h.simulateAgents()
-	h.eventually("all clusters are rolled back", func() bool {
+	h.Holds("all clusters are rolled back", func() bool {
 		s := h.get("web").Status
 		return s.Rollout.Phase == v1alpha1.PhaseRolledBack && s.Counts.Available == 4
 	})
@@ -216,22 +216,22 @@ func testSelectionFollowsChanges(t *testing.T) {
 	h.place("all")
 	h.simulateAgents()
 	h.start(workset.Options{})
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "colors"},
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "colors"},
 		Data: map[string]string{"sky": "blue"}}
-	require.NoError(t, h.client.Create(t.Context(), object))
+	require.NoError(t, h.Client.Create(t.Context(), object))
 	h.distribute("web", "all", func(s *v1alpha1.WorkSetSpec) {
 		s.Resources = []v1alpha1.ResourceSelector{{Kind: "ConfigMap", Name: "colors"}}
 	})
 	h.succeeded("web", 1)
 	object.Data["sky"] = "red"
-	require.NoError(t, h.client.Update(t.Context(), object))
-	h.eventually("the change arrives", func() bool {
+	require.NoError(t, h.Client.Update(t.Context(), object))
+	h.Holds("the change arrives", func() bool {
 		return strings.Contains(string(h.works("web")["a/web-0"].Spec.Manifests[0].Raw), "red")
 	})
 	h.succeeded("web", 1)
 	require.Len(t, h.get("web").Status.Revisions, 2)
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Revision = s.Status.Revisions[1].Name })
-	h.eventually("the pinned revision arrives", func() bool {
+	h.Holds("the pinned revision arrives", func() bool {
 		return strings.Contains(string(h.works("web")["a/web-0"].Spec.Manifests[0].Raw), "blue")
 	})
 }
@@ -248,11 +248,11 @@ func testDivideFollowsClusters(t *testing.T) {
 	h.distribute("web", "some", func(s *v1alpha1.WorkSetSpec) {
 		s.Replicas = &v1alpha1.ReplicaDivision{Strategy: v1alpha1.DivisionStaticWeight}
 	}, deployment("web", 6))
-	h.eventually("half each", func() bool {
+	h.Holds("half each", func() bool {
 		return reflect.DeepEqual(h.replicas("web"), map[string]int64{"a/web-0": 3, "b/web-0": 3})
 	})
 	h.choose("some", "a", "b", "c")
-	h.eventually("a third each", func() bool {
+	h.Holds("a third each", func() bool {
 		return reflect.DeepEqual(h.replicas("web"), map[string]int64{"a/web-0": 2, "b/web-0": 2, "c/web-0": 2})
 	})
 	h.succeeded("web", 3)
@@ -260,11 +260,11 @@ func testDivideFollowsClusters(t *testing.T) {
 
 // replicas returns the replicas in the Works of a WorkSet.
 func (h *hub) replicas(set string) map[string]int64 {
-	h.t.Helper()
+	h.T.Helper()
 	found := map[string]int64{}
 	for name, work := range h.works(set) {
 		var o unstructured.Unstructured
-		require.NoError(h.t, json.Unmarshal(work.Spec.Manifests[0].Raw, &o))
+		require.NoError(h.T, json.Unmarshal(work.Spec.Manifests[0].Raw, &o))
 		found[name], _, _ = unstructured.NestedInt64(o.Object, "spec", "replicas")
 	}
 	return found
@@ -285,15 +285,15 @@ func testDivideBlockedClusters(t *testing.T) {
 		s.Replicas = &v1alpha1.ReplicaDivision{Strategy: v1alpha1.DivisionStaticWeight}
 	}, deployment("web", 12))
 	half := map[string]int64{"a/web-0": 6, "b/web-0": 6}
-	h.eventually("half each", func() bool { return reflect.DeepEqual(h.replicas("web"), half) })
+	h.Holds("half each", func() bool { return reflect.DeepEqual(h.replicas("web"), half) })
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout.State = v1alpha1.RolloutPause })
 	h.choose("some", "a", "b", "c", "d")
-	h.eventually("the other clusters are observed", func() bool { return h.get("web").Status.Counts.Total == 4 })
+	h.Holds("the other clusters are observed", func() bool { return h.get("web").Status.Counts.Total == 4 })
 	r.quiet(t)
 	require.Equal(t, half, h.replicas("web"))
 	require.Equal(t, metav1.ConditionFalse, h.condition("web", v1alpha1.ConditionApplied).Status)
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout.State = v1alpha1.RolloutRun })
-	h.eventually("a quarter each", func() bool {
+	h.Holds("a quarter each", func() bool {
 		return reflect.DeepEqual(h.replicas("web"), map[string]int64{"a/web-0": 3, "b/web-0": 3, "c/web-0": 3, "d/web-0": 3})
 	})
 }
@@ -312,12 +312,12 @@ func testWorksEditsAreReverted(t *testing.T) {
 	works := h.works("web")
 	edited := works["a/web-0"].DeepCopy()
 	edited.Spec.Manifests = []workv1alpha1.Manifest{configMap("evil", nil)}
-	require.NoError(t, h.client.Patch(t.Context(), edited, client.MergeFrom(works["a/web-0"])))
+	require.NoError(t, h.Client.Patch(t.Context(), edited, client.MergeFrom(works["a/web-0"])))
 	unlabeled := works["b/web-0"].DeepCopy()
 	unlabeled.Labels = nil
-	require.NoError(t, h.client.Patch(t.Context(), unlabeled, client.MergeFrom(works["b/web-0"])))
-	require.NoError(t, h.client.Delete(t.Context(), works["c/web-0"]))
-	h.eventually("the Works are restored", func() bool {
+	require.NoError(t, h.Client.Patch(t.Context(), unlabeled, client.MergeFrom(works["b/web-0"])))
+	require.NoError(t, h.Client.Delete(t.Context(), works["c/web-0"]))
+	h.Holds("the Works are restored", func() bool {
 		now := h.works("web")
 		if keys(now) != "[a/web-0 b/web-0 c/web-0]" || now["c/web-0"].UID == works["c/web-0"].UID {
 			return false

@@ -14,9 +14,9 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// world is a model of the Works of one WorkSet for one cluster: a hub, the member's agent, and a watch that can lag.
-// Works exist only as records.
-type world struct {
+// worksModel is a model of the Works of one WorkSet for one cluster: a hub, the member's agent, and a watch that can
+// lag. Works exist only as records.
+type worksModel struct {
 	set      types.NamespacedName
 	works    map[string]*record
 	versions int
@@ -28,8 +28,8 @@ type world struct {
 
 const east = "member-east"
 
-func newWorld() *world {
-	return &world{set: types.NamespacedName{Namespace: "shop", Name: "web"}, works: map[string]*record{},
+func newWorksModel() *worksModel {
+	return &worksModel{set: types.NamespacedName{Namespace: "shop", Name: "web"}, works: map[string]*record{},
 		applied: map[string][]bundle.Object{}, cached: newWorkCache(func(types.NamespacedName) {})}
 }
 
@@ -44,7 +44,7 @@ func sized(name string, size int) bundle.Object {
 	return o
 }
 
-func (w *world) put(r *record) *record {
+func (w *worksModel) put(r *record) *record {
 	w.versions++
 	r.ResourceVersion = strconv.Itoa(w.versions)
 	if w.works[r.Name] = r; r.DeletionTimestamp != nil && len(r.Finalizers) == 0 {
@@ -57,7 +57,7 @@ func (w *world) put(r *record) *record {
 }
 
 // change changes a Work in the way of the API server, and adds the event to the watch.
-func (w *world) change(name string, change func(*record)) *record {
+func (w *worksModel) change(name string, change func(*record)) *record {
 	next := *w.works[name]
 	change(&next)
 	if w.works[name].content.Hash != next.content.Hash || w.works[name].options != next.options {
@@ -73,7 +73,7 @@ var (
 )
 
 // write carries out a step in the way of the API server.
-func (w *world) write(s *step, want *wanted) (*record, error) {
+func (w *worksModel) write(s *step, want *wanted) (*record, error) {
 	write := func(r *record) {
 		if r.content, r.options = s.Work, want.Options; s.First {
 			r.assigned = want.assigned
@@ -108,7 +108,7 @@ func (w *world) write(s *step, want *wanted) (*record, error) {
 
 // execute carries out a step, and records it in the cache. lost states whether the request or the response is lost, if
 // any.
-func (w *world) execute(s *step, want *wanted, lost string) error {
+func (w *worksModel) execute(s *step, want *wanted, lost string) error {
 	if lost != "" && s.has != nil {
 		defer w.cached.markUncertain(s.has)
 	}
@@ -140,7 +140,7 @@ func (w *world) execute(s *step, want *wanted, lost string) error {
 	return nil
 }
 
-func (w *world) refresh(s *step) {
+func (w *worksModel) refresh(s *step) {
 	switch {
 	case s.has != nil && w.works[s.has.Name] == nil:
 		w.cached.observeDeletion(s.has)
@@ -152,7 +152,7 @@ func (w *world) refresh(s *step) {
 }
 
 // deliverEvents delivers up to n events of the watch.
-func (w *world) deliverEvents(n int) {
+func (w *worksModel) deliverEvents(n int) {
 	for range min(n, len(w.watch)) {
 		next := w.watch[0]
 		w.watch = w.watch[1:]
@@ -161,7 +161,7 @@ func (w *world) deliverEvents(n int) {
 }
 
 // applyWork applies one Work in the way of the agent.
-func (w *world) applyWork(name string) {
+func (w *worksModel) applyWork(name string) {
 	r := w.works[name]
 	switch {
 	case r == nil:
@@ -175,7 +175,7 @@ func (w *world) applyWork(name string) {
 }
 
 // has reports whether the member has an object. An object that a Work loses stays while another Work has it.
-func (w *world) has(key bundle.Key) bool {
+func (w *worksModel) has(key bundle.Key) bool {
 	for _, objects := range w.applied {
 		if slices.ContainsFunc(objects, func(o bundle.Object) bool { return o.Key() == key }) {
 			return true
@@ -184,7 +184,7 @@ func (w *world) has(key bundle.Key) bool {
 	return false
 }
 
-func (w *world) names() []string {
+func (w *worksModel) names() []string {
 	var names []string
 	for name := range w.works {
 		names = append(names, name)
@@ -194,7 +194,7 @@ func (w *world) names() []string {
 }
 
 // worksByObject returns the Works that contain each object, without Works that are being deleted.
-func (w *world) worksByObject() map[bundle.Key][]string {
+func (w *worksModel) worksByObject() map[bundle.Key][]string {
 	homes := map[bundle.Key][]string{}
 	for _, name := range w.names() {
 		if w.works[name].DeletionTimestamp != nil {
@@ -209,7 +209,7 @@ func (w *world) worksByObject() map[bundle.Key][]string {
 }
 
 // deliver runs a delivery: it carries out the possible steps until one fails.
-func (w *world) deliver(want *wanted, lost func() string) error {
+func (w *worksModel) deliver(want *wanted, lost func() string) error {
 	for _, r := range w.cached.at(w.set, east).records {
 		if w.cached.isUncertain(r) {
 			w.refresh(&step{has: r})
@@ -232,7 +232,7 @@ func (w *world) deliver(want *wanted, lost func() string) error {
 func noLoss() string { return "" }
 
 // settle runs deliveries until no step remains, and returns the number of rounds; 0: the steps do not end.
-func (w *world) settle(want *wanted) (rounds int) {
+func (w *worksModel) settle(want *wanted) (rounds int) {
 	for rounds = 1; rounds < 40; rounds++ {
 		w.deliverEvents(len(w.watch))
 		steps, err := arrange(baseName(w.set), w.cached.at(w.set, east).records, want)
@@ -249,7 +249,7 @@ func (w *world) settle(want *wanted) (rounds int) {
 	return 0
 }
 
-func (w *world) quiet() bool {
+func (w *worksModel) quiet() bool {
 	for _, r := range w.works {
 		if r.DeletionTimestamp != nil || !r.observed {
 			return false
