@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
@@ -25,70 +25,57 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-const deadline = 3 * time.Minute
-
 var plane = localplane.Shared{Options: localplane.Options{Name: "leave"}}
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
-// world is a hub with one member in the same plane.
-type world struct {
-	t      *testing.T
-	admin  client.Client
-	hub    client.Client // with the permissions of the folder rbac only
-	member membership.Member
+// fixture is a hub with one member in the same plane. The objects of its Works are in its namespace.
+type fixture struct {
+	*testkit.Hub
+	restricted client.Client // with the permissions of the folder rbac only
+	member     membership.Member
 }
 
-func newWorld(t *testing.T, name string) *world {
+func newFixture(t *testing.T, name string) *fixture {
 	t.Helper()
 	p := plane.ForTest(t)
 	scheme := mustertest.Scheme(v1alpha1.AddToScheme)
-	admin := mustertest.Client(t, p.Config(), scheme, crds.InstallOnHub, crds.InstallOnMember)
+	f := &fixture{Hub: testkit.NewHub(t, p.Config(), scheme, crds.InstallOnHub, crds.InstallOnMember),
+		member: membership.Member{Name: name, Namespace: "member-" + name}}
 	user, role := "hub-"+name, mustertest.ClusterRole(t, "rbac/role.yaml")
 	role.Name = user
-	require.NoError(t, mustertest.Grant(t.Context(), admin, user, role))
-	w := &world{t: t, admin: admin, hub: mustertest.Client(t, p.User(user), scheme), member: membership.Member{Name: name,
-		Namespace: "member-" + name}}
-	for _, o := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.member.Namespace}},
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
-	} {
-		require.NoError(t, admin.Create(t.Context(), o))
-	}
-	return w
+	require.NoError(t, mustertest.Grant(t.Context(), f.Client, user, role))
+	f.restricted = mustertest.Client(t, p.User(user), scheme)
+	f.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.member.Namespace}})
+	return f
 }
 
 // run runs an agent until the test ends.
-func (w *world) run() {
-	w.t.Helper()
-	config := plane.ForTest(w.t).Config()
-	a, err := agent.New(agent.Options{Hub: config, Namespace: w.member.Namespace, Member: config, HubName: w.member.Name})
-	require.NoError(w.t, err)
-	mustertest.Run(w.t, "the agent", a.Start)
+func (f *fixture) run() {
+	f.T.Helper()
+	config := plane.ForTest(f.T).Config()
+	a, err := agent.New(agent.Options{Hub: config, Namespace: f.member.Namespace, Member: config, HubName: f.member.Name})
+	require.NoError(f.T, err)
+	mustertest.Run(f.T, "the agent", a.Start)
 }
 
-func (w *world) work(name, spec string) *v1alpha1.Work {
-	w.t.Helper()
-	work := &v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: name}}
-	require.NoError(w.t, yaml.UnmarshalStrict([]byte(spec), &work.Spec))
-	require.NoError(w.t, w.admin.Create(w.t.Context(), work))
+func (f *fixture) work(name, spec string) *v1alpha1.Work {
+	f.T.Helper()
+	work := &v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: f.member.Namespace, Name: name}}
+	require.NoError(f.T, yaml.UnmarshalStrict([]byte(spec), &work.Spec))
+	f.Create(work)
 	return work
 }
 
-func (w *world) spec(options string) string {
+func (f *fixture) spec(options string) string {
 	return fmt.Sprintf("{manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: %s}}]%s}",
-		w.member.Name, options)
+		f.Namespace, options)
 }
 
-func (w *world) eventually(try func() error) {
-	w.t.Helper()
-	mustertest.Eventually(w.t, deadline, "member "+w.member.Name, try)
-}
-
-func (w *world) available(work *v1alpha1.Work) {
-	w.t.Helper()
-	w.eventually(func() error {
-		if err := w.admin.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+func (f *fixture) available(work *v1alpha1.Work) {
+	f.T.Helper()
+	f.Eventually("Work "+work.Name+" is available", func() error {
+		if err := f.Client.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
 			return err
 		}
 		if work.Status.Ready != "1/1" {
@@ -98,11 +85,11 @@ func (w *world) available(work *v1alpha1.Work) {
 	})
 }
 
-func (w *world) object() *corev1.ConfigMap {
-	w.t.Helper()
+func (f *fixture) object() *corev1.ConfigMap {
+	f.T.Helper()
 	object := &corev1.ConfigMap{}
-	err := w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: w.member.Name, Name: "a"}, object)
-	require.NoError(w.t, client.IgnoreNotFound(err))
+	err := f.Client.Get(f.T.Context(), client.ObjectKey{Namespace: f.Namespace, Name: "a"}, object)
+	require.NoError(f.T, client.IgnoreNotFound(err))
 	if err != nil {
 		return nil
 	}
@@ -110,11 +97,11 @@ func (w *world) object() *corev1.ConfigMap {
 }
 
 // awaitOpen calls the gate until it is open, as a hub does.
-func (w *world) awaitOpen() {
-	w.t.Helper()
-	gate := leave.Gate(w.hub)
-	w.eventually(func() error {
-		remaining, err := gate.Remaining(context.Background(), w.member)
+func (f *fixture) awaitOpen() {
+	f.T.Helper()
+	gate := leave.Gate(f.restricted)
+	f.Eventually("the gate is open", func() error {
+		remaining, err := gate.Remaining(context.Background(), f.member)
 		if err == nil && len(remaining) > 0 {
 			err = fmt.Errorf("remaining: %q", remaining)
 		}
@@ -139,23 +126,23 @@ func TestGate(t *testing.T) {
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, name)
-			w.member.Leave.Resources = test.resources
-			w.run()
-			w.available(w.work("shop", w.spec(test.options)))
+			f := newFixture(t, name)
+			f.member.Leave.Resources = test.resources
+			f.run()
+			f.available(f.work("shop", f.spec(test.options)))
 			// The agent writes the status of the Work meanwhile, so the first call may end with a conflict.
-			w.eventually(func() error {
-				remaining, err := leave.Gate(w.hub).Remaining(t.Context(), w.member)
+			f.Eventually("the gate waits for the Work", func() error {
+				remaining, err := leave.Gate(f.restricted).Remaining(t.Context(), f.member)
 				if err == nil {
 					require.Equal(t, []string{"work/shop"}, remaining)
 				}
 				return err
 			})
-			w.awaitOpen()
-			w.awaitOpen() // the gate stays open
-			require.Equal(t, test.kept, w.object() != nil)
+			f.awaitOpen()
+			f.awaitOpen() // the gate stays open
+			require.Equal(t, test.kept, f.object() != nil)
 			if test.kept {
-				require.Empty(t, w.object().OwnerReferences)
+				require.Empty(t, f.object().OwnerReferences)
 			}
 		})
 	}
@@ -164,23 +151,23 @@ func TestGate(t *testing.T) {
 // TestForce checks that without an agent the gate blocks the leave until it is forced.
 func TestForce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "forced")
-	work := w.work("shop", w.spec(""))
+	f := newFixture(t, "forced")
+	work := f.work("shop", f.spec(""))
 	work.Finalizers = []string{v1alpha1.Finalizer, "example.com/other"}
-	require.NoError(t, w.admin.Update(t.Context(), work))
-	gate := leave.Gate(w.hub)
+	require.NoError(t, f.Client.Update(t.Context(), work))
+	gate := leave.Gate(f.restricted)
 	for range 2 {
-		remaining, err := gate.Remaining(t.Context(), w.member)
+		remaining, err := gate.Remaining(t.Context(), f.member)
 		require.NoError(t, err)
 		require.Equal(t, []string{"work/shop"}, remaining)
 	}
-	require.NoError(t, gate.Force(t.Context(), w.member))
-	require.NoError(t, gate.Force(t.Context(), w.member))
-	require.NoError(t, w.admin.Get(t.Context(), client.ObjectKeyFromObject(work), work))
+	require.NoError(t, gate.Force(t.Context(), f.member))
+	require.NoError(t, gate.Force(t.Context(), f.member))
+	require.NoError(t, f.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work))
 	require.Equal(t, []string{"example.com/other"}, work.Finalizers, "finalizers of other controllers stay")
 	work.Finalizers = nil
-	require.NoError(t, w.admin.Update(t.Context(), work))
-	w.awaitOpen()
+	require.NoError(t, f.Client.Update(t.Context(), work))
+	f.awaitOpen()
 }
 
 // TestForce_GateNotCalled checks that a leave can be forced while an earlier gate blocks it, so that this one was never
@@ -197,26 +184,26 @@ func TestForce_GateNotCalled(t *testing.T) {
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, name)
-			w.member.Leave.Resources = test.resources
-			w.run()
-			work := w.work("shop", w.spec(", manifestOptions: [{select: {name: a}, delete: Delete}]"))
-			w.available(work)
-			gate := leave.Gate(w.hub)
-			require.NoError(t, gate.Force(t.Context(), w.member))
-			require.NoError(t, w.admin.Get(t.Context(), client.ObjectKeyFromObject(work), work))
+			f := newFixture(t, name)
+			f.member.Leave.Resources = test.resources
+			f.run()
+			work := f.work("shop", f.spec(", manifestOptions: [{select: {name: a}, delete: Delete}]"))
+			f.available(work)
+			gate := leave.Gate(f.restricted)
+			require.NoError(t, gate.Force(t.Context(), f.member))
+			require.NoError(t, f.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work))
 			require.Contains(t, work.Finalizers, v1alpha1.Finalizer, "the agent needs the finalizer to execute the deletion")
-			require.NoError(t, w.admin.Delete(t.Context(), work))
-			w.eventually(func() error {
-				err := w.admin.Get(context.Background(), client.ObjectKeyFromObject(work), work)
+			require.NoError(t, f.Client.Delete(t.Context(), work))
+			f.Eventually("the Work is deleted", func() error {
+				err := f.Client.Get(context.Background(), client.ObjectKeyFromObject(work), work)
 				if err == nil {
 					return errors.New("the Work exists")
 				}
 				return client.IgnoreNotFound(err)
 			})
-			require.Equal(t, test.kept, w.object() != nil)
+			require.Equal(t, test.kept, f.object() != nil)
 			if test.kept {
-				require.Empty(t, w.object().OwnerReferences)
+				require.Empty(t, f.object().OwnerReferences)
 			}
 		})
 	}
@@ -226,18 +213,18 @@ func TestForce_GateNotCalled(t *testing.T) {
 // could observe that.
 func TestForce_ReportsFirst(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "tells")
-	w.member.Leave.Resources = membershipv1alpha1.OrphanResources
-	work := w.work("shop", w.spec(""))
+	f := newFixture(t, "tells")
+	f.member.Leave.Resources = membershipv1alpha1.OrphanResources
+	work := f.work("shop", f.spec(""))
 	work.Finalizers = []string{v1alpha1.Finalizer}
-	require.NoError(t, w.admin.Update(t.Context(), work))
-	require.NoError(t, w.admin.Delete(t.Context(), work))
-	gate := leave.Gate(w.hub)
-	require.NoError(t, gate.Force(t.Context(), w.member))
-	require.NoError(t, w.admin.Get(t.Context(), client.ObjectKeyFromObject(work), work))
+	require.NoError(t, f.Client.Update(t.Context(), work))
+	require.NoError(t, f.Client.Delete(t.Context(), work))
+	gate := leave.Gate(f.restricted)
+	require.NoError(t, gate.Force(t.Context(), f.member))
+	require.NoError(t, f.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work))
 	require.Equal(t, v1alpha1.OrphanObject, work.Spec.Delete.Action)
-	require.NoError(t, gate.Force(t.Context(), w.member))
-	require.True(t, apierrors.IsNotFound(w.admin.Get(t.Context(), client.ObjectKeyFromObject(work), work)))
+	require.NoError(t, gate.Force(t.Context(), f.member))
+	require.True(t, apierrors.IsNotFound(f.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work)))
 }
 
 // TestForce_WriteFails checks that a Work which cannot be written does not block the release of others, and that a Work
@@ -255,21 +242,21 @@ func TestForce_WriteFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, name)
+			f := newFixture(t, name)
 			for _, name := range []string{"a", "b"} {
-				work := w.work(name, w.spec(""))
+				work := f.work(name, f.spec(""))
 				work.Finalizers = []string{v1alpha1.Finalizer}
-				require.NoError(t, w.admin.Update(t.Context(), work))
-				require.NoError(t, w.admin.Delete(t.Context(), work))
+				require.NoError(t, f.Client.Update(t.Context(), work))
+				require.NoError(t, f.Client.Delete(t.Context(), work))
 			}
-			w.member.Leave.Resources = test.resources
-			gate := leave.Gate(refusing{w.hub, new(1)})
-			require.ErrorContains(t, gate.Force(t.Context(), w.member), test.want)
+			f.member.Leave.Resources = test.resources
+			gate := leave.Gate(refusing{f.restricted, new(1)})
+			require.ErrorContains(t, gate.Force(t.Context(), f.member), test.want)
 			if test.resources == membershipv1alpha1.OrphanResources {
-				require.NoError(t, gate.Force(t.Context(), w.member))
+				require.NoError(t, gate.Force(t.Context(), f.member))
 			}
 			var works v1alpha1.WorkList
-			require.NoError(t, w.admin.List(t.Context(), &works, client.InNamespace(w.member.Namespace)))
+			require.NoError(t, f.Client.List(t.Context(), &works, client.InNamespace(f.member.Namespace)))
 			var left []string
 			for i := range works.Items {
 				left = append(left, works.Items[i].Name)
@@ -282,25 +269,25 @@ func TestForce_WriteFails(t *testing.T) {
 // TestGate_DeletionFails checks that a Work which cannot be deleted does not block the deletion of others.
 func TestGate_DeletionFails(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "goeson")
-	w.work("a", w.spec(""))
-	w.work("b", w.spec(""))
-	failing := refusing{Client: w.hub}
-	remaining, err := leave.Gate(failing).Remaining(t.Context(), w.member)
+	f := newFixture(t, "goeson")
+	f.work("a", f.spec(""))
+	f.work("b", f.spec(""))
+	failing := refusing{Client: f.restricted}
+	remaining, err := leave.Gate(failing).Remaining(t.Context(), f.member)
 	require.ErrorContains(t, err, "delete Work member-goeson/a: no")
 	require.Equal(t, []string{"work/a", "work/b"}, remaining)
-	require.Error(t, w.admin.Get(t.Context(), client.ObjectKey{Namespace: w.member.Namespace, Name: "b"},
+	require.Error(t, f.Client.Get(t.Context(), client.ObjectKey{Namespace: f.member.Namespace, Name: "b"},
 		&v1alpha1.Work{}))
 }
 
 // TestGate_ChangedConcurrently checks that a Work is not deleted if a user changes it after the gate has observed it.
 func TestGate_ChangedConcurrently(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "changed")
-	work := w.work("a", w.spec(""))
-	_, err := leave.Gate(changing{w.hub, w.admin}).Remaining(t.Context(), w.member)
+	f := newFixture(t, "changed")
+	work := f.work("a", f.spec(""))
+	_, err := leave.Gate(changing{f.restricted, f.Client}).Remaining(t.Context(), f.member)
 	require.True(t, apierrors.IsConflict(err), "%v", err)
-	require.NoError(t, w.admin.Get(t.Context(), client.ObjectKeyFromObject(work), work))
+	require.NoError(t, f.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work))
 	require.Nil(t, work.DeletionTimestamp)
 }
 
