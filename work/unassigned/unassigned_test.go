@@ -2,21 +2,20 @@ package unassigned_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/yaml"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
@@ -25,28 +24,23 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-const deadline = 3 * time.Minute
-
 var plane = localplane.Shared{Options: localplane.Options{Name: "unassigned"}}
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 // hub is a control plane with the controller, which has only the permissions of the folder rbac.
 type hub struct {
-	t     *testing.T
-	admin client.WithWatch
+	*testkit.Hub
 }
 
 func newHub(t *testing.T) *hub {
 	t.Helper()
 	p := plane.ForTest(t)
-	scheme := runtime.NewScheme()
-	require.NoError(t, clientgoscheme.AddToScheme(scheme))
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	h := &hub{t: t, admin: mustertest.Client(t, p.Config(), mustertest.Scheme(v1alpha1.AddToScheme), crds.InstallOnHub)}
+	scheme := mustertest.Scheme(v1alpha1.AddToScheme)
+	h := &hub{testkit.NewHub(t, p.Config(), scheme, crds.InstallOnHub)}
 	user, role := "reporter", mustertest.ClusterRole(t, "rbac/role.yaml")
 	role.Name = user
-	require.NoError(t, mustertest.Grant(t.Context(), h.admin, user, role))
+	require.NoError(t, mustertest.Grant(t.Context(), h.Client, user, role))
 	mustertest.StartManager(t, p.User(user), manager.Options{Scheme: scheme}, func(mgr manager.Manager) error {
 		return unassigned.SetupWithManager(mgr, unassigned.Options{})
 	})
@@ -54,46 +48,40 @@ func newHub(t *testing.T) *hub {
 }
 
 func (h *hub) namespace(name, member string) {
-	h.t.Helper()
+	h.T.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if member != "" {
 		namespace.Labels = map[string]string{membership.MemberLabel: member}
 	}
-	require.NoError(h.t, h.admin.Create(h.t.Context(), namespace))
+	h.Create(namespace)
 }
 
 func (h *hub) work(namespace, name string, finalizers ...string) *v1alpha1.Work {
-	h.t.Helper()
+	h.T.Helper()
 	work := &v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: finalizers}}
-	require.NoError(h.t, yaml.UnmarshalStrict(
+	require.NoError(h.T, yaml.UnmarshalStrict(
 		[]byte("manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}}]"), &work.Spec))
-	require.NoError(h.t, h.admin.Create(h.t.Context(), work))
+	h.Create(work)
 	return work
 }
 
 // awaitApplied waits until condition Applied of a Work has a reason and a message.
 func (h *hub) awaitApplied(work *v1alpha1.Work, reason, message string) {
-	h.t.Helper()
-	var got string
-	require.Eventually(h.t, func() bool {
-		if err := h.admin.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
-			got = err.Error()
-			return false
+	h.T.Helper()
+	h.Eventually("Work "+work.Name+" has reason "+reason, func() error {
+		if err := h.Client.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err
 		}
 		applied := meta.FindStatusCondition(work.Status.Conditions, v1alpha1.ConditionApplied)
 		if applied == nil {
-			got = "no condition"
-			return false
+			return errors.New("no condition")
 		}
-		got = fmt.Sprintf("%s: %s", applied.Reason, applied.Message)
-		return applied.Reason == reason && strings.Contains(applied.Message, message)
-	}, deadline, 50*time.Millisecond, "%s", lazy{&got})
+		if applied.Reason != reason || !strings.Contains(applied.Message, message) {
+			return fmt.Errorf("%s: %s", applied.Reason, applied.Message)
+		}
+		return nil
+	})
 }
-
-// lazy is a text that is read when it is printed.
-type lazy struct{ text *string }
-
-func (l lazy) String() string { return *l.text }
 
 // TestUnassigned checks that a Work in a namespace of no member gets a status with reason NoMember, that no status is
 // written in the namespace of a member, and that the status follows the label of the namespace.
@@ -115,28 +103,28 @@ func TestUnassigned(t *testing.T) {
 		early := h.work("member-west", "web")
 		h.awaitApplied(early, v1alpha1.ReasonNoMember, "Namespace member-west belongs to no member")
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-west"}}
-		mustertest.Change(t, h.admin, namespace, func(n *corev1.Namespace) {
+		mustertest.Change(t, h.Client, namespace, func(n *corev1.Namespace) {
 			n.Labels = map[string]string{membership.MemberLabel: "west"}
 		})
 		h.awaitApplied(early, v1alpha1.ReasonPending, "The agent of member west has not reported on the Work yet")
-		mustertest.Change(t, h.admin, namespace, func(n *corev1.Namespace) { delete(n.Labels, membership.MemberLabel) })
+		mustertest.Change(t, h.Client, namespace, func(n *corev1.Namespace) { delete(n.Labels, membership.MemberLabel) })
 		h.awaitApplied(early, v1alpha1.ReasonNoMember, "Namespace member-west belongs to no member")
 	})
 	t.Run("deleted Work with the finalizer of the agent", func(t *testing.T) {
 		blocked := h.work("shop", "held", v1alpha1.Finalizer)
-		require.NoError(t, h.admin.Delete(t.Context(), blocked))
+		require.NoError(t, h.Client.Delete(t.Context(), blocked))
 		h.awaitApplied(blocked, v1alpha1.ReasonNoMember, "remove the finalizer "+v1alpha1.Finalizer)
 	})
 	t.Run("new generation of a Work", func(t *testing.T) {
-		mustertest.Change(t, h.admin, unassignedWork, func(work *v1alpha1.Work) {
+		mustertest.Change(t, h.Client, unassignedWork, func(work *v1alpha1.Work) {
 			work.Spec.Manifests = append(work.Spec.Manifests, work.Spec.Manifests[0])
 		})
-		require.Eventually(t, func() bool {
-			return h.admin.Get(t.Context(), client.ObjectKeyFromObject(unassignedWork),
+		h.Holds("the status has the number of manifests of the new generation", func() bool {
+			return h.Client.Get(t.Context(), client.ObjectKeyFromObject(unassignedWork),
 				unassignedWork) == nil && unassignedWork.Status.Ready == "0/2"
-		}, deadline, 50*time.Millisecond)
+		})
 	})
 	// The controller has one worker, so it has reconciled this Work before all others.
-	require.NoError(t, h.admin.Get(t.Context(), client.ObjectKeyFromObject(assigned), assigned))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(assigned), assigned))
 	require.Empty(t, assigned.Status, "only the agent writes the status of a Work of a member")
 }
