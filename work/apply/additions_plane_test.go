@@ -33,105 +33,105 @@ func TestAdditions(t *testing.T) {
 	}
 	for name, edit := range edits {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			kept := w.object(strictDeployment)
-			require.Equal(t, apply.Created, w.one(kept).Action)
-			clean := written(w.get(kept.Manifest))
-			w.patch(kept.Manifest, edit)
-			require.Equal(t, apply.Unchanged, w.one(kept).Action, "additions are kept by default")
+			f := newFixture(t)
+			kept := f.object(strictDeployment)
+			require.Equal(t, apply.Created, f.one(kept).Action)
+			clean := written(f.get(kept.Manifest))
+			f.patch(kept.Manifest, edit)
+			require.Equal(t, apply.Unchanged, f.one(kept).Action, "additions are kept by default")
 
-			reported := w.object(strictDeployment, additions(v1alpha1.AdditionsReport))
-			w.counted.take()
-			change := w.one(reported)
+			reported := f.object(strictDeployment, additions(v1alpha1.AdditionsReport))
+			f.counted.take()
+			change := f.one(reported)
 			require.Equal(t, []any{apply.Skipped, v1alpha1.ReasonDrifted, true}, []any{change.Action, change.Reason,
 				change.Drifted}, change.Message)
 			require.Contains(t, change.Message, `is owned by "editor"`)
-			_, writes := w.counted.take()
+			_, writes := f.counted.take()
 			require.Zero(t, writes, "a report changes nothing")
 
-			strict := w.object(strictDeployment, additions(v1alpha1.AdditionsRemove))
-			w.restart()
-			change = w.one(strict)
+			strict := f.object(strictDeployment, additions(v1alpha1.AdditionsRemove))
+			f.restart()
+			change = f.one(strict)
 			require.Equal(t, []any{apply.Configured, true}, []any{change.Action, change.Drifted}, "%s %v", change.Message,
 				change.Err)
-			require.Equal(t, clean, written(w.get(kept.Manifest)), "only the additions are removed")
-			w.requireNoMoreWrites([]apply.Object{strict})
+			require.Equal(t, clean, written(f.get(kept.Manifest)), "only the additions are removed")
+			f.requireNoMoreWrites([]apply.Object{strict})
 		})
 	}
 	t.Run("key of a ConfigMap, with and without ignoredFields", func(t *testing.T) {
-		w := newWorld(t)
-		strict := w.configMap("a", "{k: v}", additions(v1alpha1.AdditionsRemove), ignored(t, ".data.theirs"))
-		w.one(strict)
-		w.patch(strict.Manifest, "{data: {extra: x, theirs: z}, metadata: {labels: {l: m}}}")
-		require.Equal(t, apply.Configured, w.one(strict).Action)
-		live := w.get(strict.Manifest)
+		f := newFixture(t)
+		strict := f.configMap("a", "{k: v}", additions(v1alpha1.AdditionsRemove), ignored(t, ".data.theirs"))
+		f.one(strict)
+		f.patch(strict.Manifest, "{data: {extra: x, theirs: z}, metadata: {labels: {l: m}}}")
+		require.Equal(t, apply.Configured, f.one(strict).Action)
+		live := f.get(strict.Manifest)
 		require.Equal(t, map[string]any{"k": "v", "theirs": "z"}, live.Object["data"])
 		require.NotContains(t, live.GetLabels(), "l")
-		w.patch(strict.Manifest, "{data: {theirs: again}}")
-		require.Equal(t, apply.Unchanged, w.one(strict).Action, "an ignored field is no addition")
-		w.requireNoMoreWrites([]apply.Object{strict})
+		f.patch(strict.Manifest, "{data: {theirs: again}}")
+		require.Equal(t, apply.Unchanged, f.one(strict).Action, "an ignored field is no addition")
+		f.requireNoMoreWrites([]apply.Object{strict})
 	})
 	t.Run("rule of a Role and port of a Service", func(t *testing.T) {
-		w := newWorld(t)
-		role := w.object("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a, namespace: NS}, "+
+		f := newFixture(t)
+		role := f.object("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a, namespace: NS}, "+
 			"rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}", additions(v1alpha1.AdditionsRemove))
-		service := w.object("{apiVersion: v1, kind: Service, metadata: {name: a, namespace: NS}, spec: {ports: [{name: a, "+
+		service := f.object("{apiVersion: v1, kind: Service, metadata: {name: a, namespace: NS}, spec: {ports: [{name: a, "+
 			"port: 80}]}}",
 			additions(v1alpha1.AdditionsRemove))
-		w.apply(role, service)
+		f.apply(role, service)
 		count := func(o apply.Object, path ...string) int {
-			items, _, _ := unstructured.NestedSlice(w.get(o.Manifest).Object, path...)
+			items, _, _ := unstructured.NestedSlice(f.get(o.Manifest).Object, path...)
 			return len(items)
 		}
-		w.jsonPatch(role.Manifest,
+		f.jsonPatch(role.Manifest,
 			"[{op: add, path: /rules/-, value: {apiGroups: [''], resources: [secrets], verbs: [get]}}]")
-		w.jsonPatch(service.Manifest, "[{op: add, path: /spec/ports/-, value: {name: b, port: 81}}]")
-		for _, change := range w.apply(role, service) {
+		f.jsonPatch(service.Manifest, "[{op: add, path: /spec/ports/-, value: {name: b, port: 81}}]")
+		for _, change := range f.apply(role, service) {
 			require.Equal(t, apply.Configured, change.Action, "%s: %s %v", change.Object, change.Message, change.Err)
 		}
 		require.Equal(t, []int{1, 1}, []int{count(role, "rules"), count(service, "spec", "ports")})
-		w.requireNoMoreWrites([]apply.Object{role, service})
+		f.requireNoMoreWrites([]apply.Object{role, service})
 
 		role.Additions, role.Drift = v1alpha1.AdditionsReport, v1alpha1.DriftReport
-		w.jsonPatch(role.Manifest,
+		f.jsonPatch(role.Manifest,
 			"[{op: add, path: /rules/-, value: {apiGroups: [''], resources: [secrets], verbs: [get]}}]")
-		change := w.one(role)
+		change := f.one(role)
 		require.Equal(t, v1alpha1.ReasonDrifted, change.Reason, change.Message)
 		require.Equal(t, 2, count(role, "rules"), "a report changes nothing")
 	})
 	t.Run("edit and addition at once", func(t *testing.T) {
-		w := newWorld(t)
-		strict := w.configMap("a", "{k: v}", additions(v1alpha1.AdditionsRemove))
-		w.one(strict)
-		w.patch(strict.Manifest, "{data: {k: edited, extra: x}}")
-		require.Equal(t, apply.Configured, w.one(strict).Action)
-		require.Equal(t, map[string]any{"k": "v"}, w.get(strict.Manifest).Object["data"])
+		f := newFixture(t)
+		strict := f.configMap("a", "{k: v}", additions(v1alpha1.AdditionsRemove))
+		f.one(strict)
+		f.patch(strict.Manifest, "{data: {k: edited, extra: x}}")
+		require.Equal(t, apply.Configured, f.one(strict).Action)
+		require.Equal(t, map[string]any{"k": "v"}, f.get(strict.Manifest).Object["data"])
 	})
 	t.Run("client adds the field repeatedly", func(t *testing.T) {
-		w := newWorld(t)
-		w.fakeClock()
-		strict := w.configMap("a", "{k: v}", additions(v1alpha1.AdditionsRemove))
-		w.one(strict)
+		f := newFixture(t)
+		f.fakeClock()
+		strict := f.configMap("a", "{k: v}", additions(v1alpha1.AdditionsRemove))
+		f.one(strict)
 		var last apply.Change
 		for range 6 {
-			w.patch(strict.Manifest, "{data: {extra: x}}")
-			last = w.one(strict)
+			f.patch(strict.Manifest, "{data: {extra: x}}")
+			last = f.one(strict)
 		}
 		require.Equal(t, v1alpha1.ReasonContested, last.Reason)
 		require.Contains(t, last.Message, `.data.extra by "editor"`)
-		w.counted.take()
-		w.one(strict)
-		_, writes := w.counted.take()
+		f.counted.take()
+		f.one(strict)
+		_, writes := f.counted.take()
 		require.Zero(t, writes)
 	})
 	t.Run("fields of another owner are not additions", func(t *testing.T) {
-		w := newWorld(t)
-		strict := w.configMap("a", "{k: v}", additions(v1alpha1.AdditionsRemove))
-		w.one(strict)
-		other := w.other()
+		f := newFixture(t)
+		strict := f.configMap("a", "{k: v}", additions(v1alpha1.AdditionsRemove))
+		f.one(strict)
+		other := f.other()
 		require.True(t, other.one(other.configMap("a", "{l: w}")).Done())
-		require.Equal(t, apply.Unchanged, w.one(strict).Action)
-		require.Equal(t, map[string]any{"k": "v", "l": "w"}, w.get(strict.Manifest).Object["data"])
+		require.Equal(t, apply.Unchanged, f.one(strict).Action)
+		require.Equal(t, map[string]any{"k": "v", "l": "w"}, f.get(strict.Manifest).Object["data"])
 	})
 }
 
@@ -148,19 +148,19 @@ func written(object *unstructured.Unstructured) map[string]any {
 func TestDriftIgnore(t *testing.T) { testkit.Virtual(t, testDriftIgnore) }
 
 func testDriftIgnore(t *testing.T) {
-	w := newWorldInMemory(t)
-	object := w.configMap("a", "{k: v, l: w}", drift(v1alpha1.DriftIgnore))
-	value := func() any { return w.get(object.Manifest).Object["data"].(map[string]any)["k"] }
-	w.one(object)
-	w.patch(object.Manifest, "{data: {k: edited}}")
+	f := newMemoryFixture(t)
+	object := f.configMap("a", "{k: v, l: w}", drift(v1alpha1.DriftIgnore))
+	value := func() any { return f.get(object.Manifest).Object["data"].(map[string]any)["k"] }
+	f.one(object)
+	f.patch(object.Manifest, "{data: {k: edited}}")
 	for range 2 {
-		require.Equal(t, apply.Unchanged, w.one(object).Action)
+		require.Equal(t, apply.Unchanged, f.one(object).Action)
 		require.Equal(t, "edited", value())
-		w.restart()
+		f.restart()
 	}
-	changed := w.configMap("a", "{k: v, l: x}", drift(v1alpha1.DriftIgnore))
-	require.Equal(t, apply.Configured, w.one(changed).Action)
+	changed := f.configMap("a", "{k: v, l: x}", drift(v1alpha1.DriftIgnore))
+	require.Equal(t, apply.Configured, f.one(changed).Action)
 	require.Equal(t, "v", value(), "a changed manifest replaces the edits")
-	require.NoError(t, w.admin.Delete(t.Context(), object.Manifest.DeepCopy()))
-	require.Equal(t, apply.Created, w.one(changed).Action)
+	require.NoError(t, f.Client.Delete(t.Context(), object.Manifest.DeepCopy()))
+	require.Equal(t, apply.Created, f.one(changed).Action)
 }

@@ -32,26 +32,26 @@ func awkward(t *testing.T) map[string]string {
 // TestAwkward checks that the engine stops writing each of these manifests, and writes nothing after a restart.
 func TestAwkward(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	f := newFixture(t)
 	for name, text := range awkward(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			objects := w.objects(text)
+			f := newFixture(t)
+			objects := f.objects(text)
 			t.Cleanup(func() {
 				for _, object := range objects {
 					if object.Manifest.GetNamespace() == "" {
-						_ = w.admin.Delete(noContext{t}.Context(), object.Manifest.DeepCopy())
+						_ = f.Client.Delete(noContext{t}.Context(), object.Manifest.DeepCopy())
 					}
 				}
 			})
-			w.requireNoMoreWrites(objects)
+			f.requireNoMoreWrites(objects)
 		})
 	}
 	t.Run("definition", func(t *testing.T) { // of the size of cert-manager's, with a resource in each of two versions
 		t.Parallel()
-		w := w.in(t)
-		group := w.namespace + ".example.org"
+		f := f.in(t)
+		group := f.Namespace + ".example.org"
 		var fields []string
 		for i := range 400 {
 			fields = append(fields, fmt.Sprintf(`f%d: {type: object, description: "%s", properties: {a: {type: string, enum: `+
@@ -59,7 +59,7 @@ func TestAwkward(t *testing.T) {
 		}
 		schema := "{openAPIV3Schema: {type: object, properties: {status: {type: object}, spec: {type: object, properties: {" +
 			strings.Join(fields, ", ") + "}}}}}"
-		objects := w.objects(strings.NewReplacer("GROUP", group, "SCHEMA", schema).Replace(`
+		objects := f.objects(strings.NewReplacer("GROUP", group, "SCHEMA", schema).Replace(`
 - {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: awkwards.GROUP,
    creationTimestamp: null}, spec: {group: GROUP, scope: Namespaced, preserveUnknownFields: false,
     names: {plural: awkwards, kind: Awkward, shortNames: [], categories: []}, conversion: {strategy: None}, versions: [
@@ -69,8 +69,8 @@ func TestAwkward(t *testing.T) {
 - {apiVersion: GROUP/v1, kind: Awkward, metadata: {name: new, namespace: NS}, spec: {f1: {a: x, b: []}, f2: {}}}
 - {apiVersion: GROUP/v1beta1, kind: Awkward, metadata: {name: old, namespace: NS}, spec: {f1: {a: x, b: [z]}}}
 `))
-		t.Cleanup(func() { _ = w.admin.Delete(noContext{t}.Context(), objects[0].Manifest.DeepCopy()) })
-		w.requireNoMoreWrites(objects)
+		t.Cleanup(func() { _ = f.Client.Delete(noContext{t}.Context(), objects[0].Manifest.DeepCopy()) })
+		f.requireNoMoreWrites(objects)
 	})
 }
 
@@ -78,19 +78,19 @@ func TestAwkward(t *testing.T) {
 // each reconcile.
 func TestAwkward_Quota(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.fakeClock()
-	w.create("{apiVersion: v1, kind: ResourceQuota, metadata: {name: none, namespace: NS}, spec: {hard: {services: '0'}}}")
-	service := w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: 80}]}}")
-	change := w.one(service)
+	f := newFixture(t)
+	f.fakeClock()
+	f.create("{apiVersion: v1, kind: ResourceQuota, metadata: {name: none, namespace: NS}, spec: {hard: {services: '0'}}}")
+	service := f.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: 80}]}}")
+	change := f.one(service)
 	require.Equal(t, v1alpha1.ReasonForbidden, change.Reason, change.Message)
 	require.Contains(t, change.Message, "quota")
-	require.Positive(t, w.one(service).RetryAfter)
-	w.counted.take()
+	require.Positive(t, f.one(service).RetryAfter)
+	f.counted.take()
 	for range 5 {
-		require.Equal(t, apply.Failed, w.one(service).Action)
+		require.Equal(t, apply.Failed, f.one(service).Action)
 	}
-	_, writes := w.counted.take()
+	_, writes := f.counted.take()
 	require.Zero(t, writes)
 }
 
@@ -98,7 +98,7 @@ func TestAwkward_Quota(t *testing.T) {
 // and the message has the next step.
 func TestAwkward_Explained(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	f := newFixture(t)
 	for name, tc := range map[string]struct{ object, reason, message string }{
 		"immutable": {"{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: NS}, immutable: true, stringData: {k: " +
 			"v}}", v1alpha1.ReasonRejected, "data"},
@@ -110,19 +110,19 @@ func TestAwkward_Explained(t *testing.T) {
 			v1alpha1.ReasonRejected, "field is immutable"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := w.in(t)
-			w.fakeClock() // on a busy machine the pause after a rejection would pass meanwhile
-			require.True(t, w.one(w.object(tc.object)).Done())
-			changed := w.object(strings.NewReplacer("k: v", "k: w", "name: k-v", "name: k-w", "image: k-v",
+			f := f.in(t)
+			f.fakeClock() // on a busy machine the pause after a rejection would pass meanwhile
+			require.True(t, f.one(f.object(tc.object)).Done())
+			changed := f.object(strings.NewReplacer("k: v", "k: w", "name: k-v", "name: k-w", "image: k-v",
 				"image: k-w").Replace(tc.object))
-			change := w.one(changed)
+			change := f.one(changed)
 			require.Equal(t, tc.reason, change.Reason)
 			require.Contains(t, change.Message, tc.message)
-			w.counted.take()
+			f.counted.take()
 			for range 5 {
-				require.Equal(t, apply.Failed, w.one(changed).Action)
+				require.Equal(t, apply.Failed, f.one(changed).Action)
 			}
-			_, writes := w.counted.take()
+			_, writes := f.counted.take()
 			require.Zero(t, writes)
 		})
 	}

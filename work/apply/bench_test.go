@@ -24,23 +24,23 @@ import (
 // in memory, because its two writes do not depend on the number of objects; BenchmarkWork in work/agent includes them.
 func BenchmarkApplyFresh(b *testing.B) {
 	const objects = 100
-	w := newWorld(b)
+	f := newFixture(b)
 	config := rest.CopyConfig(plane.ForTest(b).Config())
 	bare := newClient(b, config)
-	w.engine = apply.New(newClient(b, config), apply.Options{Metadata: w.watch()})
-	w.applyFresh("first", objects)
-	w.bareApply(bare, "bare", objects)
+	f.engine = apply.New(newClient(b, config), apply.Options{Metadata: f.watch()})
+	f.applyFresh("first", objects)
+	f.bareApply(bare, "bare", objects)
 	var took, floor time.Duration
 	round := 0
 	for b.Loop() {
 		round++
-		w.empty()
+		f.empty()
 		if round%2 == 0 {
-			floor += w.bareApply(bare, fmt.Sprintf("bare%d", round), objects)
+			floor += f.bareApply(bare, fmt.Sprintf("bare%d", round), objects)
 		}
-		took += w.applyFresh(fmt.Sprintf("a%d", round), objects)
+		took += f.applyFresh(fmt.Sprintf("a%d", round), objects)
 		if round%2 == 1 {
-			floor += w.bareApply(bare, fmt.Sprintf("bare%d", round), objects)
+			floor += f.bareApply(bare, fmt.Sprintf("bare%d", round), objects)
 		}
 	}
 	b.ReportMetric(took.Seconds()*1000/float64(round*objects), "ms/object")
@@ -48,42 +48,42 @@ func BenchmarkApplyFresh(b *testing.B) {
 	b.ReportMetric(took.Seconds()/floor.Seconds(), "x-floor")
 }
 
-func (w *world) small(name string) string {
-	return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", namespace: " + w.namespace + "}, " +
+func (f *fixture) small(name string) string {
+	return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", namespace: " + f.Namespace + "}, " +
 		"data: {k: v}}"
 }
 
 // applyFresh applies objects that do not exist, and returns the time that took.
-func (w *world) applyFresh(prefix string, count int) time.Duration {
-	w.t.Helper()
-	set := apply.Set{Owner: w.owner, Record: func(context.Context, []v1alpha1.AppliedResource) error { return nil }}
+func (f *fixture) applyFresh(prefix string, count int) time.Duration {
+	f.T.Helper()
+	set := apply.Set{Owner: f.owner, Record: func(context.Context, []v1alpha1.AppliedResource) error { return nil }}
 	for i := range count {
-		object := manifest(w.t, w.small(fmt.Sprintf("%s-%d", prefix, i)))
+		object := manifest(f.T, f.small(fmt.Sprintf("%s-%d", prefix, i)))
 		set.Objects = append(set.Objects, apply.Object{Manifest: object})
 	}
 	began := time.Now()
-	applied, err := w.engine.Apply(context.Background(), set, nil)
+	applied, err := f.engine.Apply(context.Background(), set, nil)
 	took := time.Since(began)
-	require.NoError(w.t, err)
+	require.NoError(f.T, err)
 	for _, change := range applied.Changes {
-		require.Equal(w.t, apply.Created, change.Action, "%s: %s", change.Object.Name, change.Message)
+		require.Equal(f.T, apply.Created, change.Action, "%s: %s", change.Object.Name, change.Message)
 	}
 	return took
 }
 
 // empty deletes the ConfigMaps of the namespace.
-func (w *world) empty() {
-	w.t.Helper()
-	all := manifest(w.t, "{apiVersion: v1, kind: ConfigMap}")
-	require.NoError(w.t, w.admin.DeleteAllOf(context.Background(), all, client.InNamespace(w.namespace)))
+func (f *fixture) empty() {
+	f.T.Helper()
+	all := manifest(f.T, "{apiVersion: v1, kind: ConfigMap}")
+	require.NoError(f.T, f.Client.DeleteAllOf(context.Background(), all, client.InNamespace(f.Namespace)))
 }
 
 // bareApply only sends the writes.
-func (w *world) bareApply(c client.Client, prefix string, count int) time.Duration {
-	w.t.Helper()
+func (f *fixture) bareApply(c client.Client, prefix string, count int) time.Duration {
+	f.T.Helper()
 	var desired []runtime.ApplyConfiguration
 	for i := range count {
-		object := manifest(w.t, w.small(fmt.Sprintf("%s-%d", prefix, i)))
+		object := manifest(f.T, f.small(fmt.Sprintf("%s-%d", prefix, i)))
 		object.SetLabels(map[string]string{v1alpha1.AppliedLabel: "true"})
 		desired = append(desired, client.ApplyConfigurationFromUnstructured(object))
 	}
@@ -95,6 +95,6 @@ func (w *world) bareApply(c client.Client, prefix string, count int) time.Durati
 			return c.Apply(context.Background(), object, client.FieldOwner("bare"), client.ForceOwnership)
 		})
 	}
-	require.NoError(w.t, group.Wait())
+	require.NoError(f.T, group.Wait())
 	return time.Since(began)
 }

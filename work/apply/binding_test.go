@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
 
 	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/apply"
@@ -12,29 +13,29 @@ import (
 )
 
 // intercept gives the owner an engine that calls a function before each request.
-func (w *world) intercept(before func(*http.Request)) {
-	config := w.server.Config()
-	c := newClient(w.t, config) // for discovery before the function is called
-	_, err := c.RESTMapper().RESTMapping(w.configMap("x", "{}").Manifest.GroupVersionKind().GroupKind())
-	require.NoError(w.t, err)
+func (f *fixture) intercept(before func(*http.Request)) {
+	config := rest.CopyConfig(f.Config)
+	c := newClient(f.T, config) // for discovery before the function is called
+	_, err := c.RESTMapper().RESTMapping(f.configMap("x", "{}").Manifest.GroupVersionKind().GroupKind())
+	require.NoError(f.T, err)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			before(r)
 			return next.RoundTrip(r)
 		})
 	})
-	w.engine = apply.New(newClient(w.t, config), apply.Options{})
+	f.engine = apply.New(newClient(f.T, config), apply.Options{})
 }
 
 // TestApply_ConcurrentCreate checks that an object which another client creates between read and write is not changed.
 func TestApply_ConcurrentCreate(t *testing.T) { testkit.Virtual(t, testApplyConcurrentCreate) }
 
 func testApplyConcurrentCreate(t *testing.T) {
-	w := newWorldInMemory(t)
-	object := w.configMap("fresh", "{k: v}")
+	f := newMemoryFixture(t)
+	object := f.configMap("fresh", "{k: v}")
 	once := func(method string, act func()) {
 		done := false
-		w.intercept(func(r *http.Request) {
+		f.intercept(func(r *http.Request) {
 			if r.Method == method && !done {
 				done = true
 				act()
@@ -44,38 +45,38 @@ func testApplyConcurrentCreate(t *testing.T) {
 	foreign := func() {
 		u := sameNamed(object)
 		u.Object["data"] = map[string]any{"other": "x"}
-		require.NoError(t, w.admin.Create(t.Context(), u))
+		require.NoError(t, f.Client.Create(t.Context(), u))
 	}
 	once(http.MethodPatch, foreign)
-	require.Equal(t, v1alpha1.ReasonInTheWay, w.one(object).Reason,
+	require.Equal(t, v1alpha1.ReasonInTheWay, f.one(object).Reason,
 		"an object created in between is not taken over, although no field is in conflict")
 
-	w.inventory = nil
-	object = w.configMap("known", "{k: v}")
-	w.one(object)
+	f.inventory = nil
+	object = f.configMap("known", "{k: v}")
+	f.one(object)
 	once(http.MethodPatch, func() {
-		require.NoError(t, w.admin.Delete(t.Context(), object.Manifest.DeepCopy()))
+		require.NoError(t, f.Client.Delete(t.Context(), object.Manifest.DeepCopy()))
 		foreign()
 	})
-	object = w.configMap("known", "{k: v2}")
-	require.Equal(t, v1alpha1.ReasonInTheWay, w.one(object).Reason,
+	object = f.configMap("known", "{k: v2}")
+	require.Equal(t, v1alpha1.ReasonInTheWay, f.one(object).Reason,
 		"an object that replaces the applied one is not taken over")
 }
 
 func TestTakeover_ConcurrentEdit(t *testing.T) { testkit.Virtual(t, testTakeoverConcurrentEdit) }
 
 func testTakeoverConcurrentEdit(t *testing.T) {
-	w := newWorldInMemory(t)
-	object := w.configMap("a", "{k: v}", takeover(v1alpha1.TakeoverIfNoDiff))
-	require.NoError(t, w.admin.Create(t.Context(), object.Manifest.DeepCopy()))
+	f := newMemoryFixture(t)
+	object := f.configMap("a", "{k: v}", takeover(v1alpha1.TakeoverIfNoDiff))
+	require.NoError(t, f.Client.Create(t.Context(), object.Manifest.DeepCopy()))
 	done := false
-	w.intercept(func(r *http.Request) {
+	f.intercept(func(r *http.Request) {
 		if r.Method == http.MethodPatch && !r.URL.Query().Has("dryRun") && !done {
 			done = true
-			w.patch(object.Manifest, "{data: {k: edited}}")
+			f.patch(object.Manifest, "{data: {k: edited}}")
 		}
 	})
-	change := w.one(object)
+	change := f.one(object)
 	require.Equal(t, v1alpha1.ReasonInTheWay, change.Reason)
 	require.Equal(t, []v1alpha1.FieldDiff{{Path: ".data.k", Wanted: `"v"`, Found: `"edited"`}}, change.Diffs)
 }
@@ -85,17 +86,17 @@ func TestIgnoredFields_ConcurrentEdit(t *testing.T) {
 }
 
 func testIgnoredFieldsConcurrentEdit(t *testing.T) {
-	w := newWorldInMemory(t)
-	w.one(w.configMap("a", "{k: v, l: w}"))
-	object := w.configMap("a", "{k: v, l: changed}", ignored(t, ".data.k"))
+	f := newMemoryFixture(t)
+	f.one(f.configMap("a", "{k: v, l: w}"))
+	object := f.configMap("a", "{k: v, l: changed}", ignored(t, ".data.k"))
 	done := false
-	w.intercept(func(r *http.Request) {
+	f.intercept(func(r *http.Request) {
 		if r.Method == http.MethodPatch && !done {
 			done = true
-			w.patch(object.Manifest, "{data: {k: taken}}")
+			f.patch(object.Manifest, "{data: {k: taken}}")
 		}
 	})
-	require.Equal(t, apply.Configured, w.one(object).Action)
-	require.Equal(t, map[string]any{"k": "taken", "l": "changed"}, w.get(object.Manifest).Object["data"],
+	require.Equal(t, apply.Configured, f.one(object).Action)
+	require.Equal(t, map[string]any{"k": "taken", "l": "changed"}, f.get(object.Manifest).Object["data"],
 		"the edit between read and write is kept")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/testkit"
@@ -49,23 +50,23 @@ func (c *crashing) wrap(next http.RoundTripper) http.RoundTripper {
 }
 
 // crash calls a function with an engine that crashes at its k-th request, and reports whether the engine crashed.
-func (w *world) crash(k int, sent bool, work func(context.Context) error) bool {
-	w.t.Helper()
-	ctx, cancel := context.WithCancel(w.t.Context())
+func (f *fixture) crash(k int, sent bool, work func(context.Context) error) bool {
+	f.T.Helper()
+	ctx, cancel := context.WithCancel(f.T.Context())
 	defer cancel()
 	c := &crashing{sent: sent, stop: cancel}
 	c.left.Store(int32(k))
-	config := w.server.Config()
+	config := rest.CopyConfig(f.Config)
 	config.Wrap(c.wrap)
-	w.engine = apply.New(newClient(w.t, config), apply.Options{Concurrency: 2})
+	f.engine = apply.New(newClient(f.T, config), apply.Options{Concurrency: 2})
 	err := work(ctx)
 	crashed := c.left.Load() <= 0
 	if crashed {
-		require.Error(w.t, err)
+		require.Error(f.T, err)
 	} else {
-		require.NoError(w.t, err)
+		require.NoError(f.T, err)
 	}
-	w.restart()
+	f.restart()
 	return crashed
 }
 
@@ -73,9 +74,9 @@ func TestCrash_AtEveryRequest(t *testing.T) {
 	for _, sent := range []bool{false, true} {
 		t.Run(fmt.Sprintf("sent=%v", sent), func(t *testing.T) {
 			testkit.Virtual(t, func(t *testing.T) {
-				w := newWorldInMemory(t)
+				f := newMemoryFixture(t)
 				for k := 1; ; k++ {
-					if crashed := w.crashOnce(t, k, sent); !crashed {
+					if crashed := f.crashOnce(t, k, sent); !crashed {
 						require.Greater(t, k, 4, "each object needs at least one request")
 						return
 					}
@@ -86,53 +87,53 @@ func TestCrash_AtEveryRequest(t *testing.T) {
 }
 
 // crashOnce applies, changes and prunes a set, each with a crash at the k-th request.
-func (w *world) crashOnce(t *testing.T, k int, sent bool) (crashed bool) {
+func (f *fixture) crashOnce(t *testing.T, k int, sent bool) (crashed bool) {
 	t.Helper()
-	w.inventory = nil
-	objects := []apply.Object{w.configMap("a", "{k: v}"), w.configMap("b", "{k: v}"),
-		w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: 80}]}}"),
-		w.configMap("c", "{k: v}", wave(40))}
+	f.inventory = nil
+	objects := []apply.Object{f.configMap("a", "{k: v}"), f.configMap("b", "{k: v}"),
+		f.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: 80}]}}"),
+		f.configMap("c", "{k: v}", wave(40))}
 	applySet := func(ctx context.Context) error {
-		changes, err := w.engine.Apply(ctx, w.set(objects...), nil)
+		changes, err := f.engine.Apply(ctx, f.set(objects...), nil)
 		if err == nil {
-			w.inventory = changes.Inventory
+			f.inventory = changes.Inventory
 		}
 		return err
 	}
-	crashed = w.crash(k, sent, applySet)
-	w.requireRecorded(t)
-	for _, change := range w.apply(objects...) {
+	crashed = f.crash(k, sent, applySet)
+	f.requireRecorded(t)
+	for _, change := range f.apply(objects...) {
 		require.True(t, change.Done(), "%d: %s %s", k, change.Object, change.Message)
 	}
-	w.requireCompleteInventory(t, objects)
+	f.requireCompleteInventory(t, objects)
 
 	// An object is removed from the set, another object is changed, and all objects are pruned.
-	objects[0] = w.configMap("a", "{k: changed}")
+	objects[0] = f.configMap("a", "{k: changed}")
 	objects = objects[:3]
-	crashed = w.crash(k, sent, applySet) || crashed
-	w.apply(objects...)
-	crashed = w.crash(k, sent, func(ctx context.Context) error {
-		pruned, err := w.engine.Prune(ctx, w.owner, w.inventory, v1alpha1.DeletePolicy{Propagation: "Background"})
+	crashed = f.crash(k, sent, applySet) || crashed
+	f.apply(objects...)
+	crashed = f.crash(k, sent, func(ctx context.Context) error {
+		pruned, err := f.engine.Prune(ctx, f.owner, f.inventory, v1alpha1.DeletePolicy{Propagation: "Background"})
 		if err == nil {
-			w.inventory = pruned.Inventory
+			f.inventory = pruned.Inventory
 		}
 		return err
 	}) || crashed
-	w.requireRecorded(t)
-	w.prune(v1alpha1.DeletePolicy{Propagation: "Background"})
-	require.Empty(t, w.owned(t), "no object remains")
+	f.requireRecorded(t)
+	f.prune(v1alpha1.DeletePolicy{Propagation: "Background"})
+	require.Empty(t, f.owned(t), "no object remains")
 	return crashed
 }
 
 // owned returns the existing objects of the owner.
-func (w *world) owned(t *testing.T) map[string]bool {
+func (f *fixture) owned(t *testing.T) map[string]bool {
 	t.Helper()
 	owned := map[string]bool{}
 	for _, kind := range []string{"ConfigMap", "Service"} {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion("v1")
 		list.SetKind(kind + "List")
-		require.NoError(t, w.admin.List(t.Context(), list, client.InNamespace(w.namespace),
+		require.NoError(t, f.Client.List(t.Context(), list, client.InNamespace(f.Namespace),
 			client.HasLabels{v1alpha1.AppliedLabel}))
 		for i := range list.Items {
 			owned[kind+list.Items[i].GetName()+string(list.Items[i].GetUID())] = true
@@ -142,35 +143,35 @@ func (w *world) owned(t *testing.T) map[string]bool {
 }
 
 // requireRecorded requires that all existing objects are recorded.
-func (w *world) requireRecorded(t *testing.T) {
+func (f *fixture) requireRecorded(t *testing.T) {
 	t.Helper()
 	recorded := map[string]bool{}
-	for _, r := range w.inventory {
+	for _, r := range f.inventory {
 		recorded[r.Kind+r.Name] = true
 	}
-	for name := range w.owned(t) {
+	for name := range f.owned(t) {
 		require.True(t, recorded[name[:len(name)-36]], "%s exists and is not recorded", name)
 	}
 }
 
 // requireCompleteInventory requires that exactly the existing objects are recorded, with their UIDs.
-func (w *world) requireCompleteInventory(t *testing.T, objects []apply.Object) {
+func (f *fixture) requireCompleteInventory(t *testing.T, objects []apply.Object) {
 	t.Helper()
 	recorded := map[string]bool{}
-	for _, r := range w.inventory {
+	for _, r := range f.inventory {
 		recorded[r.Kind+r.Name+string(r.UID)] = true
 	}
-	require.Equal(t, w.owned(t), recorded)
+	require.Equal(t, f.owned(t), recorded)
 	require.Len(t, recorded, len(objects))
 }
 
 func TestApply_RecordFails(t *testing.T) { testkit.Virtual(t, testApplyRecordFails) }
 
 func testApplyRecordFails(t *testing.T) {
-	w := newWorldInMemory(t)
-	set := w.set(w.configMap("a", "{k: v}"))
+	f := newMemoryFixture(t)
+	set := f.set(f.configMap("a", "{k: v}"))
 	set.Record = func(context.Context, []v1alpha1.AppliedResource) error { return errCrashed }
-	_, err := w.engine.Apply(t.Context(), set, nil)
+	_, err := f.engine.Apply(t.Context(), set, nil)
 	require.ErrorIs(t, err, errCrashed)
-	require.Empty(t, w.owned(t))
+	require.Empty(t, f.owned(t))
 }

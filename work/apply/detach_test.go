@@ -17,19 +17,19 @@ import (
 
 // asEarlierRelease gives an object the marks that earlier releases put on it by the same field manager: an owner
 // reference, and an annotation whose name is derived from the UID of the owner.
-func (w *world) asEarlierRelease(object *unstructured.Unstructured) {
-	w.t.Helper()
-	live := w.get(object)
+func (f *fixture) asEarlierRelease(object *unstructured.Unstructured) {
+	f.T.Helper()
+	live := f.get(object)
 	config := object.DeepCopy()
-	config.SetOwnerReferences([]metav1.OwnerReference{w.owner.Reference})
+	config.SetOwnerReferences([]metav1.OwnerReference{f.owner.Reference})
 	config.SetLabels(map[string]string{v1alpha1.AppliedLabel: "true"})
 	config.SetAnnotations(
-		map[string]string{apply.FormerMark(w.owner.Reference.UID): live.GetAnnotations()[w.owner.Mark()]})
-	require.NoError(w.t, w.admin.Apply(w.t.Context(), client.ApplyConfigurationFromUnstructured(config),
-		client.FieldOwner(w.owner.FieldOwner), client.ForceOwnership))
-	live = w.get(object)
-	require.Len(w.t, live.GetOwnerReferences(), 1)
-	require.NotContains(w.t, live.GetAnnotations(), w.owner.Mark())
+		map[string]string{apply.FormerMark(f.owner.Reference.UID): live.GetAnnotations()[f.owner.Mark()]})
+	require.NoError(f.T, f.Client.Apply(f.T.Context(), client.ApplyConfigurationFromUnstructured(config),
+		client.FieldOwner(f.owner.FieldOwner), client.ForceOwnership))
+	live = f.get(object)
+	require.Len(f.T, live.GetOwnerReferences(), 1)
+	require.NotContains(f.T, live.GetAnnotations(), f.owner.Mark())
 }
 
 // TestApply_RemovesOwnerReferencesOfEarlierReleases checks that the next apply removes owner references of an earlier
@@ -45,33 +45,33 @@ func testApplyRemovesOwnerReferencesOfEarlierReleases(t *testing.T) {
 		}},
 	} {
 		for _, edit := range []bool{false, true} {
-			w := newWorldInMemory(t)
-			object := w.configMap("a", "{k: v}", options...)
-			w.one(object)
-			before := w.get(object.Manifest)
-			w.asEarlierRelease(object.Manifest)
+			f := newMemoryFixture(t)
+			object := f.configMap("a", "{k: v}", options...)
+			f.one(object)
+			before := f.get(object.Manifest)
+			f.asEarlierRelease(object.Manifest)
 			if edit {
-				w.patch(object.Manifest, "{data: {k: edited}}")
+				f.patch(object.Manifest, "{data: {k: edited}}")
 			}
-			w.restart()
-			w.one(object)
-			live := w.get(object.Manifest)
+			f.restart()
+			f.one(object)
+			live := f.get(object.Manifest)
 			require.Empty(t, live.GetOwnerReferences(), name)
 			require.Equal(t, before.GetAnnotations(), live.GetAnnotations(), name)
 			require.Equal(t, before.GetLabels(), live.GetLabels(), name)
 			require.Equal(t, before.GetUID(), live.GetUID(), name)
 			if !edit {
 				require.Equal(t, before.Object["data"], live.Object["data"], name)
-				require.Equal(t, apply.Unchanged, w.one(object).Action, name)
+				require.Equal(t, apply.Unchanged, f.one(object).Action, name)
 			} else if name != "apply" {
 				require.Equal(t, "edited", live.Object["data"].(map[string]any)["k"], name)
 			}
 			version := live.GetResourceVersion()
-			w.one(object)
-			require.Equal(t, version, w.get(object.Manifest).GetResourceVersion(), "%s: the second apply writes nothing", name)
+			f.one(object)
+			require.Equal(t, version, f.get(object.Manifest).GetResourceVersion(), "%s: the second apply writes nothing", name)
 
-			w.prune(v1alpha1.DeletePolicy{})
-			require.True(t, w.isGone(object.Manifest), "%s: the owner prunes the object", name)
+			f.prune(v1alpha1.DeletePolicy{})
+			require.True(t, f.isGone(object.Manifest), "%s: the owner prunes the object", name)
 		}
 	}
 }
@@ -81,56 +81,56 @@ func testApplyRemovesOwnerReferencesOfEarlierReleases(t *testing.T) {
 func TestDetach(t *testing.T) { testkit.Virtual(t, testDetach) }
 
 func testDetach(t *testing.T) {
-	w := newWorldInMemory(t)
-	object, foreign := w.configMap("a", "{k: v}"), w.configMap("foreign", "{k: v}")
-	w.one(object)
-	w.asEarlierRelease(object.Manifest)
-	w.create("{apiVersion: v1, kind: ConfigMap, metadata: {name: foreign, namespace: NS}}")
-	before := w.get(foreign.Manifest).GetResourceVersion()
-	resources := append(w.inventory,
+	f := newMemoryFixture(t)
+	object, foreign := f.configMap("a", "{k: v}"), f.configMap("foreign", "{k: v}")
+	f.one(object)
+	f.asEarlierRelease(object.Manifest)
+	f.create("{apiVersion: v1, kind: ConfigMap, metadata: {name: foreign, namespace: NS}}")
+	before := f.get(foreign.Manifest).GetResourceVersion()
+	resources := append(f.inventory,
 		v1alpha1.AppliedResource{ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap",
-			Namespace: w.namespace, Name: "foreign"}},
+			Namespace: f.Namespace, Name: "foreign"}},
 		v1alpha1.AppliedResource{ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap",
-			Namespace: w.namespace, Name: "missing"}},
+			Namespace: f.Namespace, Name: "missing"}},
 		v1alpha1.AppliedResource{ResourceIdentifier: v1alpha1.ResourceIdentifier{Group: "never.example.com", Version: "v1",
 			Kind: "Never", Name: "x"}})
-	require.NoError(t, w.engine.Detach(t.Context(), w.owner, resources))
-	live := w.get(object.Manifest)
+	require.NoError(t, f.engine.Detach(t.Context(), f.owner, resources))
+	live := f.get(object.Manifest)
 	require.Empty(t, live.GetOwnerReferences())
-	require.Contains(t, live.GetAnnotations(), w.owner.Mark())
-	require.Equal(t, before, w.get(foreign.Manifest).GetResourceVersion())
-	w.restart()
-	require.Equal(t, apply.Unchanged, w.one(object).Action, "Detach changes no other field")
+	require.Contains(t, live.GetAnnotations(), f.owner.Mark())
+	require.Equal(t, before, f.get(foreign.Manifest).GetResourceVersion())
+	f.restart()
+	require.Equal(t, apply.Unchanged, f.one(object).Action, "Detach changes no other field")
 }
 
 // TestOwner_DeletionKeepsObjects checks that Kubernetes does not delete objects with their owner, and that an owner
 // which is created again with its name still owns them.
 func TestOwner_DeletionKeepsObjects(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	object := w.configMap("a", "{k: v}")
-	w.one(object)
-	before := w.get(object.Manifest)
-	require.NoError(t, w.admin.Delete(t.Context(), w.appliedWork(),
+	f := newFixture(t)
+	object := f.configMap("a", "{k: v}")
+	f.one(object)
+	before := f.get(object.Manifest)
+	require.NoError(t, f.Client.Delete(t.Context(), f.appliedWork(),
 		client.PropagationPolicy(metav1.DeletePropagationForeground)))
-	require.Eventually(t, func() bool { return w.isGone(w.appliedWork()) }, deadline, 50*time.Millisecond)
-	uid := w.owner.Reference.UID
-	w.owner = w.newOwner(w.namespace)
-	require.NotEqual(t, uid, w.owner.Reference.UID)
-	w.inventory = nil
-	w.restart()
-	require.Equal(t, apply.Unchanged, w.one(object).Action)
-	live := w.get(object.Manifest)
+	require.Eventually(t, func() bool { return f.isGone(f.appliedWork()) }, deadline, 50*time.Millisecond)
+	uid := f.owner.Reference.UID
+	f.owner = f.newOwner(f.Namespace)
+	require.NotEqual(t, uid, f.owner.Reference.UID)
+	f.inventory = nil
+	f.restart()
+	require.Equal(t, apply.Unchanged, f.one(object).Action)
+	live := f.get(object.Manifest)
 	require.Equal(t, before.GetResourceVersion(), live.GetResourceVersion())
-	w.prune(v1alpha1.DeletePolicy{})
-	require.True(t, w.isGone(object.Manifest))
+	f.prune(v1alpha1.DeletePolicy{})
+	require.True(t, f.isGone(object.Manifest))
 }
 
-func (w *world) appliedWork() *unstructured.Unstructured {
+func (f *fixture) appliedWork() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
-	u.SetAPIVersion(w.owner.Reference.APIVersion)
-	u.SetKind(w.owner.Reference.Kind)
-	u.SetName(w.owner.Reference.Name)
+	u.SetAPIVersion(f.owner.Reference.APIVersion)
+	u.SetKind(f.owner.Reference.Kind)
+	u.SetName(f.owner.Reference.Name)
 	return u
 }
 
@@ -141,7 +141,7 @@ func TestPrune_DeletesOnlyTheObservedVersion(t *testing.T) {
 }
 
 func testPruneDeletesOnlyTheObservedVersion(t *testing.T) {
-	a := newWorldInMemory(t)
+	a := newMemoryFixture(t)
 	b := a.other()
 	object := a.configMap("a", "{k: v}")
 	a.one(object)

@@ -12,22 +12,22 @@ import (
 // additions of other clients stay: see [v1alpha1.AdditionsRemove]. TestAwkward checks them without other clients.
 func TestEmptyLists(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	objects := w.objects(awkward(t)["empty.yaml"])
+	f := newFixture(t)
+	objects := f.objects(awkward(t)["empty.yaml"])
 	t.Cleanup(func() {
-		_ = w.admin.Delete(noContext{t}.Context(), objects[10].Manifest.DeepCopy())
+		_ = f.Client.Delete(noContext{t}.Context(), objects[10].Manifest.DeepCopy())
 	})
-	w.requireNoMoreWrites(objects)
+	f.requireNoMoreWrites(objects)
 	web := objects[0]
-	w.patch(web.Manifest, "{spec: {paused: true, replicas: 1}}")
-	require.Equal(t, apply.Configured, w.one(web).Action, "other fields are healed")
-	w.jsonPatch(web.Manifest, `[{op: add, path: /spec/template/spec/containers/0/env, value: [{name: A, value: x}]},
+	f.patch(web.Manifest, "{spec: {paused: true, replicas: 1}}")
+	require.Equal(t, apply.Configured, f.one(web).Action, "other fields are healed")
+	f.jsonPatch(web.Manifest, `[{op: add, path: /spec/template/spec/containers/0/env, value: [{name: A, value: x}]},
   {op: add, path: /spec/template/spec/volumes, value: [{name: d, emptyDir: {}}]}]`)
-	w.requireNoMoreWrites(objects)
-	require.Contains(t, string(mustMarshal(t, w.get(web.Manifest).Object)), `"env":[{"name":"A","value":"x"}]`)
+	f.requireNoMoreWrites(objects)
+	require.Contains(t, string(mustMarshal(t, f.get(web.Manifest).Object)), `"env":[{"name":"A","value":"x"}]`)
 
 	role := objects[5]
-	w.jsonPatch(role.Manifest, `[{op: add, path: /rules, value: [{apiGroups: [""], resources: [pods], verbs: [get]}]}]`)
-	require.Equal(t, apply.Configured, w.one(role).Action, "an atomic list belongs to one manager, empty or not")
-	require.Empty(t, w.get(role.Manifest).Object["rules"])
+	f.jsonPatch(role.Manifest, `[{op: add, path: /rules, value: [{apiGroups: [""], resources: [pods], verbs: [get]}]}]`)
+	require.Equal(t, apply.Configured, f.one(role).Action, "an atomic list belongs to one manager, empty or not")
+	require.Empty(t, f.get(role.Manifest).Object["rules"])
 }

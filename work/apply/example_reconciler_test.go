@@ -96,12 +96,12 @@ func ExampleEngine_Sync() {
 // TestExample_Bundles runs the reconciler of the example.
 func TestExample_Bundles(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	r := bundles{w.admin, apply.New(w.admin, apply.Options{})}
-	bundle := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "bundle"}}
-	one, two := w.configMap("one", "{k: v}"), w.configMap("two", "{k: v}")
+	f := newFixture(t)
+	r := bundles{f.Client, apply.New(f.Client, apply.Options{})}
+	bundle := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: "bundle"}}
+	one, two := f.configMap("one", "{k: v}"), f.configMap("two", "{k: v}")
 	two.Manifest.SetNamespace("default")
-	two.Manifest.SetName(w.namespace + "-two")
+	two.Manifest.SetName(f.Namespace + "-two")
 	write := func(objects ...apply.Object) {
 		bundle.Data = map[string]string{}
 		for _, o := range objects {
@@ -122,20 +122,20 @@ func TestExample_Bundles(t *testing.T) {
 		}
 	}
 	write(one, two)
-	require.NoError(t, w.admin.Create(t.Context(), bundle))
+	require.NoError(t, f.Client.Create(t.Context(), bundle))
 	reconcileBundle()
-	require.False(t, w.isGone(one.Manifest))
-	require.False(t, w.isGone(two.Manifest))
+	require.False(t, f.isGone(one.Manifest))
+	require.False(t, f.isGone(two.Manifest))
 
-	require.NoError(t, w.admin.Get(t.Context(), client.ObjectKeyFromObject(bundle), bundle))
+	require.NoError(t, f.Client.Get(t.Context(), client.ObjectKeyFromObject(bundle), bundle))
 	write(two)
-	require.NoError(t, w.admin.Update(t.Context(), bundle))
+	require.NoError(t, f.Client.Update(t.Context(), bundle))
 	reconcileBundle()
-	require.True(t, w.isGone(one.Manifest))
+	require.True(t, f.isGone(one.Manifest))
 
-	require.NoError(t, w.admin.Delete(t.Context(), bundle))
+	require.NoError(t, f.Client.Delete(t.Context(), bundle))
 	reconcileBundle()
-	require.True(t, w.isGone(two.Manifest))
-	require.True(t, w.isGone(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"namespace": w.namespace, "name": "bundle"}}}))
+	require.True(t, f.isGone(two.Manifest))
+	require.True(t, f.isGone(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"namespace": f.Namespace, "name": "bundle"}}}))
 }

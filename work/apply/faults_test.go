@@ -20,7 +20,7 @@ import (
 
 // TestApply_APIServerKilled kills the API server of the plane that all tests share, so it does not run in parallel.
 func TestApply_APIServerKilled(t *testing.T) {
-	w := newWorld(t)
+	f := newFixture(t)
 	shared := plane.ForTest(t)
 	config := shared.Config()
 	var patches atomic.Int32
@@ -34,11 +34,11 @@ func TestApply_APIServerKilled(t *testing.T) {
 			return next.RoundTrip(r)
 		})
 	})
-	w.engine = apply.New(newClient(t, config), apply.Options{})
-	objects := w.many(200, "v")
+	f.engine = apply.New(newClient(t, config), apply.Options{})
+	objects := f.many(200, "v")
 
 	var created, failed int
-	for _, change := range w.apply(objects...) {
+	for _, change := range f.apply(objects...) {
 		switch change.Action {
 		case apply.Created:
 			created++
@@ -50,48 +50,48 @@ func TestApply_APIServerKilled(t *testing.T) {
 	}
 	require.Positive(t, created)
 	require.Positive(t, failed)
-	require.Len(t, w.inventory, 200)
+	require.Len(t, f.inventory, 200)
 	require.NoError(t, shared.StartAPIServer(t.Context()))
-	for _, change := range w.apply(objects...) {
+	for _, change := range f.apply(objects...) {
 		require.True(t, change.Done(), "%s: %s", change.Object, change.Message)
 	}
-	w.requireCompleteInventory(t, objects)
+	f.requireCompleteInventory(t, objects)
 }
 
 func TestTimeout_APIServerHangs(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	f := newFixture(t)
 	proxy, err := localplane.NewProxy(plane.ForTest(t).Config().Host)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
 	c := newClient(t, proxy.Config(plane.ForTest(t).Config()))
-	w.engine = apply.New(c, apply.Options{Timeout: 300 * time.Millisecond})
-	objects := w.many(2, "v")
-	w.apply(objects...)
+	f.engine = apply.New(c, apply.Options{Timeout: 300 * time.Millisecond})
+	objects := f.many(2, "v")
+	f.apply(objects...)
 	proxy.Stall()
-	for _, change := range w.apply(objects...) {
+	for _, change := range f.apply(objects...) {
 		require.Equal(t, apply.Failed, change.Action)
 		require.Equal(t, "The request to the API server of the member timed out.", change.Message)
 	}
-	changes, err := w.engine.Prune(t.Context(), w.owner, w.inventory, v1alpha1.DeletePolicy{})
+	changes, err := f.engine.Prune(t.Context(), f.owner, f.inventory, v1alpha1.DeletePolicy{})
 	require.NoError(t, err)
 	require.Len(t, changes.Inventory, 2, "an object that cannot be read stays recorded")
 
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err = w.engine.Apply(ctx, w.set(objects...), nil)
+	_, err = f.engine.Apply(ctx, f.set(objects...), nil)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "apply wave 10")
-	_, err = w.engine.Prune(ctx, w.owner, w.inventory, v1alpha1.DeletePolicy{})
+	_, err = f.engine.Prune(ctx, f.owner, f.inventory, v1alpha1.DeletePolicy{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
 // allow grants verbs on the ConfigMaps of a namespace to a user.
-func (w *world) allow(subject string, verbs string) {
-	w.t.Helper()
-	w.create("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: some, namespace: NS}, rules: " +
+func (f *fixture) allow(subject string, verbs string) {
+	f.T.Helper()
+	f.create("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: some, namespace: NS}, rules: " +
 		"[{apiGroups: [''], resources: [configmaps], verbs: " + verbs + "}]}")
-	w.create("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: some, namespace: NS}, " +
+	f.create("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: some, namespace: NS}, " +
 		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: some}, subjects: [" + subject + "]}")
 }
 
@@ -111,18 +111,18 @@ func TestPermissions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			existing := w.many(4, "v")
-			w.apply(existing...)
-			w.patch(existing[0].Manifest, "{data: {k: edited}}")
-			user := "user-" + w.namespace
-			w.allow("{kind: User, name: "+user+"}", tc.verbs)
-			w.engine = apply.New(newClient(t, plane.ForTest(t).User(user)), apply.Options{})
-			objects := append(existing, w.configMap("fresh", "{k: v}"),
-				w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: 80}]}}"))
+			f := newFixture(t)
+			existing := f.many(4, "v")
+			f.apply(existing...)
+			f.patch(existing[0].Manifest, "{data: {k: edited}}")
+			user := "user-" + f.Namespace
+			f.allow("{kind: User, name: "+user+"}", tc.verbs)
+			f.engine = apply.New(newClient(t, plane.ForTest(t).User(user)), apply.Options{})
+			objects := append(existing, f.configMap("fresh", "{k: v}"),
+				f.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: 80}]}}"))
 			var changes []apply.Change
 			require.Eventually(t, func() bool { // the authorizer observes the binding by a watch
-				changes = w.apply(objects...)
+				changes = f.apply(objects...)
 				return changes[0].Reason == v1alpha1.ReasonApplied || tc.drift != ""
 			}, deadline, 50*time.Millisecond, tc.reason)
 			for i, want := range map[int]string{0: tc.drift, 4: tc.fresh, 5: v1alpha1.ReasonForbidden} {
@@ -140,21 +140,21 @@ func TestPermissions(t *testing.T) {
 
 func TestExecutor(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.allow("{kind: ServiceAccount, name: executor, namespace: NS}", "[get, list, patch, create]")
+	f := newFixture(t)
+	f.allow("{kind: ServiceAccount, name: executor, namespace: NS}", "[get, list, patch, create]")
 	config := plane.ForTest(t).Config()
-	config.Impersonate = rest.ImpersonationConfig{UserName: fmt.Sprintf("system:serviceaccount:%s:executor", w.namespace),
+	config.Impersonate = rest.ImpersonationConfig{UserName: fmt.Sprintf("system:serviceaccount:%s:executor", f.Namespace),
 		Groups: []string{"system:authenticated"}}
-	w.engine = apply.New(newClient(t, config), apply.Options{})
+	f.engine = apply.New(newClient(t, config), apply.Options{})
 	var changes []apply.Change
 	require.Eventually(t, func() bool {
-		changes = w.apply(w.configMap("a", "{k: v}"),
-			w.object("{apiVersion: v1, kind: Secret, metadata: {name: x, namespace: NS}}")) // of the same wave
+		changes = f.apply(f.configMap("a", "{k: v}"),
+			f.object("{apiVersion: v1, kind: Secret, metadata: {name: x, namespace: NS}}")) // of the same wave
 		return changes[0].Done()
 	}, deadline, 50*time.Millisecond)
 	require.Equal(t, v1alpha1.ReasonForbidden, changes[1].Reason)
 
-	pruned := w.pruneOnce(v1alpha1.DeletePolicy{})
+	pruned := f.pruneOnce(v1alpha1.DeletePolicy{})
 	for _, change := range pruned {
 		if change.Object.Kind == "Secret" {
 			require.Equal(t, apply.Released, change.Action, "an object that was never applied and cannot be read does not block")
@@ -162,16 +162,16 @@ func TestExecutor(t *testing.T) {
 		}
 		require.Equal(t, v1alpha1.ReasonForbidden, change.Reason, "an object that cannot be deleted stays recorded")
 	}
-	require.Len(t, w.inventory, 1)
+	require.Len(t, f.inventory, 1)
 }
 
 func TestGate(t *testing.T) { testkit.Virtual(t, testGate) }
 
 func testGate(t *testing.T) {
-	w := newWorldInMemory(t)
-	bad := w.object("{apiVersion: v1, kind: Service, metadata: {name: s}}")
-	objects := []apply.Object{w.configMap("a", "{k: v}", wave(1)), w.configMap("b", "{k: v}", wave(2)),
-		w.configMap("c", "{k: v}", wave(3)), bad}
+	f := newMemoryFixture(t)
+	bad := f.object("{apiVersion: v1, kind: Service, metadata: {name: s}}")
+	objects := []apply.Object{f.configMap("a", "{k: v}", wave(1)), f.configMap("b", "{k: v}", wave(2)),
+		f.configMap("c", "{k: v}", wave(3)), bad}
 	var waves []string
 	gate := func(_ context.Context, wave []apply.Change) string {
 		waves = append(waves, wave[0].Object.Name)
@@ -180,7 +180,7 @@ func testGate(t *testing.T) {
 		}
 		return ""
 	}
-	changes, err := w.engine.Apply(t.Context(), w.set(objects...), gate)
+	changes, err := f.engine.Apply(t.Context(), f.set(objects...), gate)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "b"}, waves)
 	require.False(t, changes.Done())
@@ -189,18 +189,18 @@ func testGate(t *testing.T) {
 	require.Equal(t, "b is not ready", changes.Changes[2].Message)
 	require.Equal(t, v1alpha1.ReasonInvalid, changes.Changes[3].Reason, "an invalid manifest is reported at once")
 	require.ErrorContains(t, changes.Err(), "metadata.namespace")
-	require.True(t, w.isGone(objects[2].Manifest))
+	require.True(t, f.isGone(objects[2].Manifest))
 }
 
 func TestPrune_NamespaceLast(t *testing.T) { testkit.Virtual(t, testPruneNamespaceLast) }
 
 func testPruneNamespaceLast(t *testing.T) {
-	w := newWorldInMemory(t)
-	inner := w.object("{apiVersion: v1, kind: Namespace, metadata: {name: NS-inner}}")
-	config := w.configMap("a", "{k: v}")
+	f := newMemoryFixture(t)
+	inner := f.object("{apiVersion: v1, kind: Namespace, metadata: {name: NS-inner}}")
+	config := f.configMap("a", "{k: v}")
 	config.Manifest.SetNamespace(inner.Manifest.GetName())
-	w.apply(config, inner)
-	w.prune(v1alpha1.DeletePolicy{})
-	require.True(t, w.isGone(inner.Manifest) && w.isGone(config.Manifest))
-	require.NoError(t, w.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: objectMeta(inner.Manifest.GetName())}))
+	f.apply(config, inner)
+	f.prune(v1alpha1.DeletePolicy{})
+	require.True(t, f.isGone(inner.Manifest) && f.isGone(config.Manifest))
+	require.NoError(t, f.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: objectMeta(inner.Manifest.GetName())}))
 }

@@ -16,57 +16,57 @@ import (
 // finished.
 func TestJob_DeletedByTTL(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	f := newFixture(t)
 	for mode, expected := range map[v1alpha1.ApplyMode]string{v1alpha1.ServerSideApply: "apply",
 		v1alpha1.CreateOnly: "create"} {
 		t.Run(expected, func(t *testing.T) {
-			w := w.in(t)
+			f := f.in(t)
 			job := func(image string) apply.Object {
-				return w.object(`{apiVersion: batch/v1, kind: Job, metadata: {name: `+expected+
+				return f.object(`{apiVersion: batch/v1, kind: Job, metadata: {name: `+expected+
 					`, namespace: NS}, spec: {ttlSecondsAfterFinished: 0,
   template: {spec: {restartPolicy: Never, containers: [{name: c, image: `+image+`}]}}}}`, func(o *apply.Object) {
 					o.Mode = mode
 				})
 			}
-			require.Equal(t, apply.Created, w.one(job("one")).Action)
-			w.finish(job("one").Manifest)
-			require.Eventually(t, func() bool { return w.isGone(job("one").Manifest) }, deadline, tick,
+			require.Equal(t, apply.Created, f.one(job("one")).Action)
+			f.finish(job("one").Manifest)
+			require.Eventually(t, func() bool { return f.isGone(job("one").Manifest) }, deadline, tick,
 				"the Job is deleted after its TTL")
 			for range 2 {
-				change := w.one(job("one"))
+				change := f.one(job("one"))
 				require.Equal(t, apply.Skipped, change.Action, "%s %v", change.Message, change.Err)
 				require.Equal(t, v1alpha1.ReasonCompleted, change.Reason)
 				require.True(t, change.Done())
-				require.True(t, w.isGone(job("one").Manifest))
-				w.restart()
+				require.True(t, f.isGone(job("one").Manifest))
+				f.restart()
 			}
-			require.Equal(t, apply.Created, w.one(job("two")).Action, "a changed manifest runs the Job again")
+			require.Equal(t, apply.Created, f.one(job("two")).Action, "a changed manifest runs the Job again")
 		})
 	}
-	kept := w.object(`{apiVersion: batch/v1, kind: Job, metadata: {name: kept, namespace: NS}, spec: {suspend: true,
+	kept := f.object(`{apiVersion: batch/v1, kind: Job, metadata: {name: kept, namespace: NS}, spec: {suspend: true,
   template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}`)
-	w.one(kept)
-	require.NoError(t, w.admin.Delete(t.Context(), kept.Manifest.DeepCopy(),
+	f.one(kept)
+	require.NoError(t, f.Client.Delete(t.Context(), kept.Manifest.DeepCopy(),
 		client.PropagationPolicy(metav1.DeletePropagationBackground)))
-	require.Eventually(t, func() bool { return w.isGone(kept.Manifest) }, deadline, tick)
-	require.Equal(t, apply.Created, w.one(kept).Action, "a Job without a TTL is healed like any object")
+	require.Eventually(t, func() bool { return f.isGone(kept.Manifest) }, deadline, tick)
+	require.Equal(t, apply.Created, f.one(kept).Action, "a Job without a TTL is healed like any object")
 }
 
 // finish lets a Job succeed through its pods, because its controller writes its status.
-func (w *world) finish(job *unstructured.Unstructured) {
-	w.t.Helper()
-	require.Eventually(w.t, func() bool {
+func (f *fixture) finish(job *unstructured.Unstructured) {
+	f.T.Helper()
+	require.Eventually(f.T, func() bool {
 		pods := &unstructured.UnstructuredList{}
 		pods.SetAPIVersion("v1")
 		pods.SetKind("PodList")
-		require.NoError(w.t, w.admin.List(w.t.Context(), pods, client.InNamespace(w.namespace),
+		require.NoError(f.T, f.Client.List(f.T.Context(), pods, client.InNamespace(f.Namespace),
 			client.MatchingLabels{"job-name": job.GetName()}))
 		for i := range pods.Items {
 			pod := &pods.Items[i]
 			if err := unstructured.SetNestedField(pod.Object, "Succeeded", "status", "phase"); err != nil {
 				return false
 			}
-			if err := w.admin.Status().Update(w.t.Context(), pod); err != nil {
+			if err := f.Client.Status().Update(f.T.Context(), pod); err != nil {
 				return false
 			}
 		}

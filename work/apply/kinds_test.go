@@ -78,69 +78,69 @@ const everyKind = `
       apiVersions: [v1], operations: [CREATE], resources: [pods]}]}]}
 - ` + hpa
 
-func (w *world) every() []apply.Object {
-	w.t.Helper()
-	objects := w.objects(everyKind)
-	definition, resource := w.custom("every", "Cluster")
+func (f *fixture) every() []apply.Object {
+	f.T.Helper()
+	objects := f.objects(everyKind)
+	definition, resource := f.custom("every", "Cluster")
 	return append(objects, definition, resource)
 }
 
 func TestKinds_UnchangedObjectsAreNotWritten(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	objects := w.every()
-	for _, change := range w.apply(objects...) {
+	f := newFixture(t)
+	objects := f.every()
+	for _, change := range f.apply(objects...) {
 		require.Equal(t, apply.Created, change.Action, "%s: %s %v", change.Object, change.Message, change.Err)
 	}
 	for range 2 {
-		w.restart()
-		w.counted.take()
-		for _, change := range w.apply(objects...) {
+		f.restart()
+		f.counted.take()
+		for _, change := range f.apply(objects...) {
 			require.Equal(t, apply.Unchanged, change.Action, change.Object)
 		}
-		_, writes := w.counted.take()
+		_, writes := f.counted.take()
 		require.Zero(t, writes, "a new engine finds in the metadata that no object has changed")
 	}
-	w.patch(w.objects(everyKind)[11].Manifest, "{metadata: {finalizers: null}}")
-	require.Equal(t, apply.Configured, w.apply(objects...)[11].Action, "a set list is covered item by item")
-	w.patch(w.objects(everyKind)[11].Manifest, "{metadata: {finalizers: null}}")
-	w.inventory = apply.Stale(w.inventory, nil)
-	require.Len(t, w.inventory, len(objects))
+	f.patch(f.objects(everyKind)[11].Manifest, "{metadata: {finalizers: null}}")
+	require.Equal(t, apply.Configured, f.apply(objects...)[11].Action, "a set list is covered item by item")
+	f.patch(f.objects(everyKind)[11].Manifest, "{metadata: {finalizers: null}}")
+	f.inventory = apply.Stale(f.inventory, nil)
+	require.Len(t, f.inventory, len(objects))
 }
 
 func TestApply_NamespaceDefinitionAndObjectsInOnePass(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	definition, resource := w.custom("together", "Namespaced")
-	inner := w.namespace + "-inner"
+	f := newFixture(t)
+	definition, resource := f.custom("together", "Namespaced")
+	inner := f.Namespace + "-inner"
 	resource.Manifest.SetNamespace(inner)
-	config := w.configMap("a", "{k: v}")
+	config := f.configMap("a", "{k: v}")
 	config.Manifest.SetNamespace(inner)
 	objects := []apply.Object{resource, config, definition,
-		w.object("{apiVersion: v1, kind: Namespace, metadata: {name: " + inner + "}}")}
-	for _, change := range w.apply(objects...) {
+		f.object("{apiVersion: v1, kind: Namespace, metadata: {name: " + inner + "}}")}
+	for _, change := range f.apply(objects...) {
 		require.Equal(t, apply.Created, change.Action, "%s: %s", change.Object, change.Message)
 		require.NotEmpty(t, change.Object.Resource)
 	}
-	for _, change := range w.apply(objects...) {
+	for _, change := range f.apply(objects...) {
 		require.Equal(t, apply.Unchanged, change.Action)
 	}
 }
 
 func TestApply_DefinitionIsNotEstablished(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	definition, _ := w.custom("taken", "Namespaced")
-	w.one(definition)
+	f := newFixture(t)
+	definition, _ := f.custom("taken", "Namespaced")
+	f.one(definition)
 	second := apply.Object{Manifest: definition.Manifest.DeepCopy()}
 	spec := second.Manifest.Object["spec"].(map[string]any)
 	second.Manifest.SetName("others." + spec["group"].(string))
 	spec["names"] = map[string]any{"kind": "Thing", "plural": "others", "singular": "other", "listKind": "OtherList"}
 	spec["versions"].([]any)[0].(map[string]any)["name"] = "v2"
-	resource := w.object("{apiVersion: " + spec["group"].(string) +
+	resource := f.object("{apiVersion: " + spec["group"].(string) +
 		"/v2, kind: Thing, metadata: {name: x, namespace: NS}}")
-	w.engine = apply.New(w.admin, apply.Options{EstablishTimeout: time.Second})
-	changes := w.apply(second, resource)
+	f.engine = apply.New(f.Client, apply.Options{EstablishTimeout: time.Second})
+	changes := f.apply(second, resource)
 	require.Equal(t, apply.Failed, changes[0].Action)
 	require.Contains(t, changes[0].Message, `not established within 1s: NamesAccepted: "Thing" is already in use`)
 	require.Equal(t, v1alpha1.ReasonUnknownKind, changes[1].Reason)
@@ -148,19 +148,19 @@ func TestApply_DefinitionIsNotEstablished(t *testing.T) {
 
 func TestApply_InvalidObjectsDoNotBlockOthers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	_, unknown := w.custom("unknown", "Namespaced")
-	ending := w.namespace + "-ending"
-	w.create("{apiVersion: v1, kind: Namespace, metadata: {name: " + ending + "}}")
-	w.create("{apiVersion: v1, kind: ConfigMap, metadata: {name: hold, namespace: " + ending +
+	f := newFixture(t)
+	_, unknown := f.custom("unknown", "Namespaced")
+	ending := f.Namespace + "-ending"
+	f.create("{apiVersion: v1, kind: Namespace, metadata: {name: " + ending + "}}")
+	f.create("{apiVersion: v1, kind: ConfigMap, metadata: {name: hold, namespace: " + ending +
 		", finalizers: [example.com/hold]}}")
-	hold := w.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: hold, namespace: " + ending + "}}").Manifest
-	require.NoError(t, w.admin.Delete(t.Context(), &corev1.Namespace{ObjectMeta: objectMeta(ending)}))
-	t.Cleanup(func() { w.t = noContext{w.t}; w.patch(hold, "{metadata: {finalizers: null}}") })
+	hold := f.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: hold, namespace: " + ending + "}}").Manifest
+	require.NoError(t, f.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: objectMeta(ending)}))
+	t.Cleanup(func() { f.T = noContext{f.T}; f.patch(hold, "{metadata: {finalizers: null}}") })
 
 	job := `{apiVersion: batch/v1, kind: Job, metadata: {name: job, namespace: NS}, spec: {suspend: true, template: ` +
 		`{spec: {restartPolicy: Never, containers: [{name: job, image: IMAGE}]}}}}`
-	w.one(w.object(replace(job, "IMAGE", "a")))
+	f.one(f.object(replace(job, "IMAGE", "a")))
 	bad := []struct {
 		reason, text string
 		want         string
@@ -200,11 +200,11 @@ func TestApply_InvalidObjectsDoNotBlockOthers(t *testing.T) {
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a4, namespace: NS, annotations: {big: " + long(262144) + "}}}",
 			v1alpha1.ReasonRejected, apply.Failed, "may not be more than"},
 	}
-	objects := []apply.Object{w.configMap("good", "{k: v}")}
+	objects := []apply.Object{f.configMap("good", "{k: v}")}
 	for _, tc := range bad {
-		objects = append(objects, w.object(tc.text))
+		objects = append(objects, f.object(tc.text))
 	}
-	changes := w.apply(objects...)
+	changes := f.apply(objects...)
 	require.Equal(t, apply.Created, changes[0].Action)
 	for i, tc := range bad {
 		change := changes[i+1]
@@ -217,63 +217,63 @@ func TestApply_InvalidObjectsDoNotBlockOthers(t *testing.T) {
 
 func TestApply_MutatingAdmission(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.create(`{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicy, metadata: {name: NS},
+	f := newFixture(t)
+	f.create(`{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicy, metadata: {name: NS},
     spec: {failurePolicy: Fail, reinvocationPolicy: Never,
       matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE],
         resources: [configmaps]}]},
   matchConditions: [{name: ours,
     expression: "object.metadata.namespace == 'NS' && object.metadata.name.startsWith('mutated')"}],
   mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: "Object{data: {'k': 'mutated'}}"}}]}}`)
-	w.create(`{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicyBinding, metadata: {name: NS}, ` +
+	f.create(`{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicyBinding, metadata: {name: NS}, ` +
 		`spec: {policyName: NS}}`)
-	probe := w.configMap("mutated-probe", "{k: v}")
+	probe := f.configMap("mutated-probe", "{k: v}")
 	require.Eventually(t, func() bool { // until the policy is effective
-		require.NoError(t, w.admin.Create(t.Context(), probe.Manifest.DeepCopy()))
-		value := w.get(probe.Manifest).Object["data"].(map[string]any)["k"]
-		require.NoError(t, w.admin.Delete(t.Context(), probe.Manifest.DeepCopy()))
+		require.NoError(t, f.Client.Create(t.Context(), probe.Manifest.DeepCopy()))
+		value := f.get(probe.Manifest).Object["data"].(map[string]any)["k"]
+		require.NoError(t, f.Client.Delete(t.Context(), probe.Manifest.DeepCopy()))
 		return value == "mutated"
 	}, deadline, 50*time.Millisecond)
-	object := w.configMap("mutated", "{k: v, l: w}")
-	require.Equal(t, apply.Created, w.one(object).Action)
+	object := f.configMap("mutated", "{k: v, l: w}")
+	require.Equal(t, apply.Created, f.one(object).Action)
 	for range 3 {
-		w.counted.take()
-		require.Equal(t, apply.Unchanged, w.one(object).Action)
-		_, writes := w.counted.take()
+		f.counted.take()
+		require.Equal(t, apply.Unchanged, f.one(object).Action)
+		_, writes := f.counted.take()
 		require.Zero(t, writes, "fields that admission has changed are not written again")
 	}
-	version := w.get(object.Manifest).GetResourceVersion()
-	w.restart()
-	require.Equal(t, apply.Unchanged, w.one(object).Action, "after a restart one write is made, which changes nothing")
-	require.Equal(t, version, w.get(object.Manifest).GetResourceVersion())
-	w.patch(object.Manifest, "{data: {l: edited}}")
-	require.Equal(t, apply.Configured, w.one(object).Action, "an edit is still detected")
+	version := f.get(object.Manifest).GetResourceVersion()
+	f.restart()
+	require.Equal(t, apply.Unchanged, f.one(object).Action, "after a restart one write is made, which changes nothing")
+	require.Equal(t, version, f.get(object.Manifest).GetResourceVersion())
+	f.patch(object.Manifest, "{data: {l: edited}}")
+	require.Equal(t, apply.Configured, f.one(object).Action, "an edit is still detected")
 }
 
 func TestApply_ManifestVersionChanges(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.one(w.object(`{apiVersion: autoscaling/v1, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: NS}, ` +
+	f := newFixture(t)
+	f.one(f.object(`{apiVersion: autoscaling/v1, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: NS}, ` +
 		`spec: {minReplicas: 1, maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, ` +
 		`targetCPUUtilizationPercentage: 50}}`))
-	require.Equal(t, apply.Configured, w.one(w.object(hpa)).Action)
-	require.Equal(t, apply.Unchanged, w.one(w.object(hpa)).Action)
-	require.Len(t, w.inventory, 1)
-	require.Equal(t, "v2", w.inventory[0].Version)
+	require.Equal(t, apply.Configured, f.one(f.object(hpa)).Action)
+	require.Equal(t, apply.Unchanged, f.one(f.object(hpa)).Action)
+	require.Len(t, f.inventory, 1)
+	require.Equal(t, "v2", f.inventory[0].Version)
 }
 
 func TestApply_FieldsThatTheAPIServerDrops(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	object := w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: " +
+	f := newFixture(t)
+	object := f.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: " +
 		"80}]}, status: {loadBalancer: {}}}")
-	require.Equal(t, apply.Created, w.one(object).Action)
-	version := w.get(object.Manifest).GetResourceVersion()
-	w.counted.take()
-	require.Equal(t, apply.Unchanged, w.one(object).Action)
-	w.requireRequests(t, 1, 0, "fields that the API server drops are not sent again")
-	w.restart()
-	require.Equal(t, apply.Unchanged, w.one(object).Action)
-	require.Equal(t, version, w.get(object.Manifest).GetResourceVersion(),
+	require.Equal(t, apply.Created, f.one(object).Action)
+	version := f.get(object.Manifest).GetResourceVersion()
+	f.counted.take()
+	require.Equal(t, apply.Unchanged, f.one(object).Action)
+	f.requireRequests(t, 1, 0, "fields that the API server drops are not sent again")
+	f.restart()
+	require.Equal(t, apply.Unchanged, f.one(object).Action)
+	require.Equal(t, version, f.get(object.Manifest).GetResourceVersion(),
 		"after a restart one write is made, which changes nothing")
 }

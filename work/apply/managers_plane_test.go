@@ -23,7 +23,7 @@ const podTemplate = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: NA
 // reverted immediately, and a manifest that has changed meanwhile is applied as well.
 func TestHeal_MergeIsInvalid(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	f := newFixture(t)
 	template := func(container, pod string) string {
 		return strings.NewReplacer("CONTAINER", container, "POD", pod).Replace(podTemplate)
 	}
@@ -73,29 +73,29 @@ func TestHeal_MergeIsInvalid(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := w.in(t)
+			f := f.in(t)
 			for _, when := range []string{"heal", "change"} {
-				w.inventory = nil
+				f.inventory = nil
 				text := strings.ReplaceAll(tc.manifest, "NAME", name+"-"+when)
-				object := w.object(strings.ReplaceAll(text, "IMAGE", "i1"))
-				require.Equal(t, apply.Created, w.one(object).Action)
-				before := w.get(object.Manifest)
-				w.jsonPatch(object.Manifest, tc.edit)
+				object := f.object(strings.ReplaceAll(text, "IMAGE", "i1"))
+				require.Equal(t, apply.Created, f.one(object).Action)
+				before := f.get(object.Manifest)
+				f.jsonPatch(object.Manifest, tc.edit)
 				if when == "change" {
 					if from, to, other := strings.Cut(tc.then, "→"); other {
 						text = strings.ReplaceAll(text, from, to)
 					}
-					object = w.object(strings.ReplaceAll(text, "IMAGE", "i2"))
+					object = f.object(strings.ReplaceAll(text, "IMAGE", "i2"))
 				}
-				change := w.one(object)
+				change := f.one(object)
 				require.NoError(t, change.Err, "%s: %s", tc.reason, change.Message)
-				live := w.get(object.Manifest)
+				live := f.get(object.Manifest)
 				if when == "heal" {
 					require.Equal(t, spec(before), spec(live), tc.reason)
 				} else {
 					require.Contains(t, string(mustMarshal(t, live.Object)), "i2")
 				}
-				require.Equal(t, apply.Unchanged, w.one(object).Action)
+				require.Equal(t, apply.Unchanged, f.one(object).Action)
 			}
 		})
 	}
@@ -110,32 +110,32 @@ func mustMarshal(t testing.TB, object any) []byte {
 	return data
 }
 
-func (w *world) jsonPatch(object *unstructured.Unstructured, text string) {
-	w.t.Helper()
-	patch := client.RawPatch("application/json-patch+json", yamlToJSON(w.t, text))
-	err := w.admin.Patch(w.t.Context(), object.DeepCopy(), patch, client.FieldOwner("kubectl-edit"))
+func (f *fixture) jsonPatch(object *unstructured.Unstructured, text string) {
+	f.T.Helper()
+	patch := client.RawPatch("application/json-patch+json", yamlToJSON(f.T, text))
+	err := f.Client.Patch(f.T.Context(), object.DeepCopy(), patch, client.FieldOwner("kubectl-edit"))
 	if err != nil {
 		message := err.Error()
-		w.t.Fatalf("edit %s: …%s", object.GetName(), message[max(0, len(message)-300):])
+		f.T.Fatalf("edit %s: …%s", object.GetName(), message[max(0, len(message)-300):])
 	}
 }
 
 // TestHeal_KeepsFieldsOfOtherManagers checks that only conflicting fields are taken from other managers.
 func TestHeal_KeepsFieldsOfOtherManagers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	object := w.object(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS},
+	f := newFixture(t)
+	object := f.object(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS},
     spec: {selector: {matchLabels: {a: b}},
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i, env: [{name: A, value: x}]}]}}}}`)
-	w.one(object)
-	w.jsonPatch(object.Manifest, `[{op: add, path: /spec/template/spec/containers/-, value: {name: sidecar, image: s,
+	f.one(object)
+	f.jsonPatch(object.Manifest, `[{op: add, path: /spec/template/spec/containers/-, value: {name: sidecar, image: s,
     env: [{name: A, value: theirs}]}},
   {op: replace, path: /spec/replicas, value: 0}, {op: add, path: /metadata/annotations/note, value: theirs},
   {op: replace, path: /spec/template/spec/containers/0/env/0,
     value: {name: A, valueFrom: {configMapKeyRef: {name: x, key: k}}}}]`)
-	change := w.one(object)
+	change := f.one(object)
 	require.Equal(t, apply.Configured, change.Action, "%s %v", change.Message, change.Err)
-	live := w.get(object.Manifest)
+	live := f.get(object.Manifest)
 	containers, _, _ := unstructured.NestedSlice(live.Object, "spec", "template", "spec", "containers")
 	require.Len(t, containers, 2, "a container of another manager stays")
 	require.Equal(t, "theirs", live.GetAnnotations()["note"])
@@ -147,8 +147,8 @@ func TestHeal_KeepsFieldsOfOtherManagers(t *testing.T) {
 // not serve any more.
 func TestManagedFields_StaleVersions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	group := w.namespace + ".example.com"
+	f := newFixture(t)
+	group := f.Namespace + ".example.com"
 	crd := func(versions string) *unstructured.Unstructured {
 		return manifest(t, strings.NewReplacer("GROUP", group, "VERSIONS",
 			versions).Replace(`{apiVersion: apiextensions.k8s.io/v1,
@@ -162,69 +162,69 @@ func TestManagedFields_StaleVersions(t *testing.T) {
 	}
 	const old = "size: {type: integer}, color: {type: string}, label: {type: string}"
 	definition := crd(version("v1beta1", true, old))
-	t.Cleanup(func() { _ = w.admin.Delete(noContext{t}.Context(), definition) })
-	require.NoError(t, w.admin.Create(t.Context(), definition))
+	t.Cleanup(func() { _ = f.Client.Delete(noContext{t}.Context(), definition) })
+	require.NoError(t, f.Client.Create(t.Context(), definition))
 	wheel := func(version, name, color string) apply.Object {
-		return w.object("{apiVersion: " + group + "/" + version + ", kind: Wheel, metadata: {name: " + name +
+		return f.object("{apiVersion: " + group + "/" + version + ", kind: Wheel, metadata: {name: " + name +
 			", namespace: NS}, spec: {size: 3, color: " + color + "}}")
 	}
 	var change apply.Change
-	require.Eventually(t, func() bool { change = w.one(wheel("v1beta1", "ours", "red")); return change.Done() }, deadline,
+	require.Eventually(t, func() bool { change = f.one(wheel("v1beta1", "ours", "red")); return change.Done() }, deadline,
 		tick, "the definition is established")
-	w.patch(wheel("v1beta1", "ours", "red").Manifest, "{spec: {label: theirs}}")
+	f.patch(wheel("v1beta1", "ours", "red").Manifest, "{spec: {label: theirs}}")
 
 	next := crd(version("v1beta1", false, old) + ", " + version("v1", true, old+", grip: {type: string, default: good}"))
-	next.SetResourceVersion(w.get(definition).GetResourceVersion())
-	require.NoError(t, w.admin.Update(t.Context(), next))
-	w.restart()
+	next.SetResourceVersion(f.get(definition).GetResourceVersion())
+	require.NoError(t, f.Client.Update(t.Context(), next))
+	f.restart()
 	passes := 0
 	require.Eventually(t, func() bool {
 		// the API server observes the version by a watch, and defaults later writes
 		passes++
-		change = w.one(wheel("v1", "ours", fmt.Sprint("color-", passes)))
+		change = f.one(wheel("v1", "ours", fmt.Sprint("color-", passes)))
 		return change.Done() && change.Live.Object.Object["spec"].(map[string]any)["grip"] == "good"
 	}, deadline, tick)
-	change = w.one(wheel("v1", "ours", "red"))
+	change = f.one(wheel("v1", "ours", "red"))
 	require.NoError(t, change.Err, change.Message)
-	live := w.get(wheel("v1", "ours", "red").Manifest)
+	live := f.get(wheel("v1", "ours", "red").Manifest)
 	require.Equal(t, "red", live.Object["spec"].(map[string]any)["color"])
 	require.Equal(t, "theirs", live.Object["spec"].(map[string]any)["label"])
 	for _, entry := range live.GetManagedFields() {
 		require.Equal(t, group+"/v1", entry.APIVersion)
 	}
-	require.Equal(t, apply.Unchanged, w.one(wheel("v1", "ours", "red")).Action)
+	require.Equal(t, apply.Unchanged, f.one(wheel("v1", "ours", "red")).Action)
 }
 
 // TestTakeover_MigratesManagers checks that a field which the manifest drops after a takeover is removed, and that
 // other fields of the former owner stay.
 func TestTakeover_MigratesManagers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	f := newFixture(t)
 	for manager, operation := range map[string]metav1.ManagedFieldsOperationType{
 		"kubectl-client-side-apply": metav1.ManagedFieldsOperationUpdate, "helm": metav1.ManagedFieldsOperationUpdate,
 		"kubectl": metav1.ManagedFieldsOperationApply, "their-controller": metav1.ManagedFieldsOperationUpdate,
 	} {
 		t.Run(manager, func(t *testing.T) {
-			w.inventory = nil
+			f.inventory = nil
 			name := lower(string(operation)) + "-" + manager
-			existing := w.configMap(name, "{k: v, l: w, m: theirs}").Manifest
+			existing := f.configMap(name, "{k: v, l: w, m: theirs}").Manifest
 			if operation == metav1.ManagedFieldsOperationApply {
-				require.NoError(t, w.admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(existing),
+				require.NoError(t, f.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(existing),
 					client.FieldOwner(manager)))
 			} else {
-				require.NoError(t, w.admin.Create(t.Context(), existing, client.FieldOwner(manager)))
+				require.NoError(t, f.Client.Create(t.Context(), existing, client.FieldOwner(manager)))
 			}
-			object := w.configMap(name, "{k: v, l: w}", takeover("IfNoDiff"))
-			change := w.one(object)
+			object := f.configMap(name, "{k: v, l: w}", takeover("IfNoDiff"))
+			change := f.one(object)
 			require.Equal(t, apply.Configured, change.Action, "%s %v", change.Message, change.Err)
-			require.Equal(t, apply.Unchanged, w.one(object).Action)
-			change = w.one(w.configMap(name, "{k: v}", takeover("IfNoDiff")))
+			require.Equal(t, apply.Unchanged, f.one(object).Action)
+			change = f.one(f.configMap(name, "{k: v}", takeover("IfNoDiff")))
 			require.Equal(t, apply.Configured, change.Action)
 			want := map[string]any{"k": "v", "m": "theirs"}
 			if manager == "their-controller" {
 				want["l"] = "w" // the controller may still need the field
 			}
-			require.Equal(t, want, w.get(object.Manifest).Object["data"])
+			require.Equal(t, want, f.get(object.Manifest).Object["data"])
 		})
 	}
 }
@@ -233,25 +233,25 @@ func TestTakeover_MigratesManagers(t *testing.T) {
 // former applier owns the objects that the former applier has applied.
 func TestTakeover_FromTheSameManager(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	existing := w.configMap("former", "{k: v, l: w}").Manifest
+	f := newFixture(t)
+	existing := f.configMap("former", "{k: v, l: w}").Manifest
 	const label = "kustomize.toolkit.fluxcd.io/name"
 	existing.SetLabels(map[string]string{label: "app"})
-	require.NoError(t, w.admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(existing.DeepCopy()),
-		client.FieldOwner(w.owner.FieldOwner)))
-	uid := w.get(existing).GetUID()
-	change := w.one(w.configMap("former", "{k: v, l: w}"))
+	require.NoError(t, f.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(existing.DeepCopy()),
+		client.FieldOwner(f.owner.FieldOwner)))
+	uid := f.get(existing).GetUID()
+	change := f.one(f.configMap("former", "{k: v, l: w}"))
 	require.Equal(t, apply.Conflict, change.Action, "the engine has not applied the object")
-	require.Contains(t, w.get(existing).GetLabels(), label)
+	require.Contains(t, f.get(existing).GetLabels(), label)
 
-	change = w.one(w.configMap("former", "{k: v, l: w}", takeover("Always")))
+	change = f.one(f.configMap("former", "{k: v, l: w}", takeover("Always")))
 	require.Equal(t, apply.Configured, change.Action, "%s %v", change.Message, change.Err)
-	live := w.get(existing)
+	live := f.get(existing)
 	require.Equal(t, uid, live.GetUID())
 	require.NotContains(t, live.GetLabels(), label)
-	require.Equal(t, apply.Unchanged, w.one(w.configMap("former", "{k: v, l: w}")).Action)
-	require.Equal(t, apply.Configured, w.one(w.configMap("former", "{k: v}")).Action)
-	require.Equal(t, map[string]any{"k": "v"}, w.get(existing).Object["data"])
-	w.prune(v1alpha1.DeletePolicy{})
-	require.True(t, w.isGone(existing))
+	require.Equal(t, apply.Unchanged, f.one(f.configMap("former", "{k: v, l: w}")).Action)
+	require.Equal(t, apply.Configured, f.one(f.configMap("former", "{k: v}")).Action)
+	require.Equal(t, map[string]any{"k": "v"}, f.get(existing).Object["data"])
+	f.prune(v1alpha1.DeletePolicy{})
+	require.True(t, f.isGone(existing))
 }

@@ -59,29 +59,29 @@ func TestModes(t *testing.T) {
 		},
 	} {
 		run := func(t *testing.T) {
-			w := newWorldInMemory(t)
+			f := newMemoryFixture(t)
 			for state, want := range map[string]want{"absent": tc.absent, "foreign": tc.foreign, "ours": tc.ours,
 				"drifted": tc.drifted} {
-				w.inventory = nil
-				object := w.configMap(string(tc.mode[0])+"x"+state, "{k: "+wanted+"}")
+				f.inventory = nil
+				object := f.configMap(string(tc.mode[0])+"x"+state, "{k: "+wanted+"}")
 				object.Manifest.SetName(lower(object.Manifest.GetName()))
 				switch state {
 				case "foreign":
-					require.NoError(t, w.admin.Create(t.Context(), sameNamed(object)))
+					require.NoError(t, f.Client.Create(t.Context(), sameNamed(object)))
 				case "ours", "drifted":
-					w.one(object)
+					f.one(object)
 					if state == "drifted" {
-						w.patch(object.Manifest, "{data: {k: found}}")
+						f.patch(object.Manifest, "{data: {k: found}}")
 					}
 				}
 				object.Mode = tc.mode
-				change := w.one(object)
+				change := f.one(object)
 				got := want
 				got.action, got.reason, got.value, got.owned = change.Action, change.Reason, "-", false
-				if !w.isGone(object.Manifest) {
-					got.value = w.get(object.Manifest).Object["data"].(map[string]any)["k"].(string)
+				if !f.isGone(object.Manifest) {
+					got.value = f.get(object.Manifest).Object["data"].(map[string]any)["k"].(string)
 				}
-				for _, r := range w.inventory {
+				for _, r := range f.inventory {
 					got.owned = got.owned || r.Name == object.Manifest.GetName() && r.UID != ""
 				}
 				require.Equal(t, want, got, "%s: %s (%s, %v)", state, tc.reason, change.Message, change.Err)
@@ -93,7 +93,7 @@ func TestModes(t *testing.T) {
 
 func TestTakeover(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	f := newFixture(t)
 	for name, tc := range map[string]struct {
 		reason   string
 		takeover v1alpha1.Takeover
@@ -110,38 +110,38 @@ func TestTakeover(t *testing.T) {
 		"always-differs": {"the fields are taken over", v1alpha1.TakeoverAlways, "{k: other}", apply.Configured, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.inventory = nil
-			object := w.configMap(name, "{k: v}", takeover(tc.takeover))
-			createByKubectl(t, w, w.configMap(name, tc.found))
-			change := w.one(object)
+			f.inventory = nil
+			object := f.configMap(name, "{k: v}", takeover(tc.takeover))
+			createByKubectl(t, f, f.configMap(name, tc.found))
+			change := f.one(object)
 			require.Equal(t, tc.want, change.Action, "%s: %s %v", tc.reason, change.Message, change.Err)
 			require.Len(t, change.Diffs, tc.diffs)
-			live := w.get(object.Manifest)
+			live := f.get(object.Manifest)
 			if tc.want == apply.Conflict {
 				require.Equal(t, v1alpha1.ReasonInTheWay, change.Reason)
-				require.NotContains(t, live.GetAnnotations(), w.owner.Mark())
+				require.NotContains(t, live.GetAnnotations(), f.owner.Mark())
 				return
 			}
 			require.Equal(t, "v", live.Object["data"].(map[string]any)["k"])
-			require.Contains(t, live.GetAnnotations(), w.owner.Mark())
-			require.Equal(t, apply.Unchanged, w.one(object).Action, "the object is not written again")
+			require.Contains(t, live.GetAnnotations(), f.owner.Mark())
+			require.Equal(t, apply.Unchanged, f.one(object).Action, "the object is not written again")
 		})
 	}
 }
 
 // createByKubectl creates an object as kubectl apply does.
-func createByKubectl(t *testing.T, w *world, object apply.Object) {
+func createByKubectl(t *testing.T, f *fixture, object apply.Object) {
 	t.Helper()
 	u := object.Manifest.DeepCopy()
 	data, err := json.Marshal(u.Object)
 	require.NoError(t, err)
 	u.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": string(data)})
-	require.NoError(t, w.admin.Create(t.Context(), u, client.FieldOwner("kubectl-client-side-apply")))
+	require.NoError(t, f.Client.Create(t.Context(), u, client.FieldOwner("kubectl-client-side-apply")))
 }
 
 func TestDrift(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	f := newFixture(t)
 	for name, tc := range map[string]struct{ reason, edit string }{
 		"value":   {"an edited value is reverted", "{data: {k: edited}}"},
 		"removal": {"a removed value is restored", "{data: {k: null}}"},
@@ -155,24 +155,24 @@ func TestDrift(t *testing.T) {
 		"fields": {"an object without managed fields is applied again", "{metadata: {managedFields: [{}]}}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.inventory = nil
-			object := w.configMap("correct-"+name, "{k: v, l: w}")
-			require.Equal(t, apply.Created, w.one(object).Action)
-			before := state(t, w.get(object.Manifest))
-			w.patch(object.Manifest, tc.edit)
-			change := w.one(object)
+			f.inventory = nil
+			object := f.configMap("correct-"+name, "{k: v, l: w}")
+			require.Equal(t, apply.Created, f.one(object).Action)
+			before := state(t, f.get(object.Manifest))
+			f.patch(object.Manifest, tc.edit)
+			change := f.one(object)
 			require.Equal(t, apply.Configured, change.Action, "%s: %s %v", tc.reason, change.Message, change.Err)
 			require.True(t, change.Drifted)
-			require.Equal(t, before, state(t, w.get(object.Manifest)), tc.reason)
-			require.Equal(t, apply.Unchanged, w.one(object).Action)
+			require.Equal(t, before, state(t, f.get(object.Manifest)), tc.reason)
+			require.Equal(t, apply.Unchanged, f.one(object).Action)
 
-			w.inventory = nil
-			report := w.configMap("report-"+name, "{k: v, l: w}", drift(v1alpha1.DriftReport))
-			require.Equal(t, apply.Created, w.one(report).Action)
-			w.patch(report.Manifest, tc.edit)
-			edited := w.get(report.Manifest)
-			change = w.one(report)
-			require.Equal(t, edited, w.get(report.Manifest), "a report changes nothing")
+			f.inventory = nil
+			report := f.configMap("report-"+name, "{k: v, l: w}", drift(v1alpha1.DriftReport))
+			require.Equal(t, apply.Created, f.one(report).Action)
+			f.patch(report.Manifest, tc.edit)
+			edited := f.get(report.Manifest)
+			change = f.one(report)
+			require.Equal(t, edited, f.get(report.Manifest), "a report changes nothing")
 			if name == "fields" {
 				require.Equal(t, apply.Unchanged, change.Action, "all values are equal")
 				return
@@ -181,9 +181,9 @@ func TestDrift(t *testing.T) {
 			require.Equal(t, v1alpha1.ReasonDrifted, change.Reason)
 			require.True(t, change.Drifted)
 			require.NotEmpty(t, change.Diffs)
-			w.counted.take()
-			require.Equal(t, change.Diffs, w.one(report).Diffs)
-			reads, writes := w.counted.take()
+			f.counted.take()
+			require.Equal(t, change.Diffs, f.one(report).Diffs)
+			reads, writes := f.counted.take()
 			require.Equal(t, []int{1, 0}, []int{reads, writes}, "each version is compared once")
 		})
 	}
@@ -192,14 +192,14 @@ func TestDrift(t *testing.T) {
 func TestDrift_Deletion(t *testing.T) { testkit.Virtual(t, testDriftDeletion) }
 
 func testDriftDeletion(t *testing.T) {
-	w := newWorldInMemory(t)
+	f := newMemoryFixture(t)
 	for policy, want := range map[v1alpha1.DriftPolicy]apply.Action{v1alpha1.DriftCorrect: apply.Created,
 		v1alpha1.DriftReport: apply.Skipped} {
-		object := w.configMap("deleted-"+lower(string(policy)), "{k: v}", drift(policy))
-		w.inventory = nil
-		w.one(object)
-		require.NoError(t, w.admin.Delete(t.Context(), object.Manifest.DeepCopy()))
-		change := w.one(object)
+		object := f.configMap("deleted-"+lower(string(policy)), "{k: v}", drift(policy))
+		f.inventory = nil
+		f.one(object)
+		require.NoError(t, f.Client.Delete(t.Context(), object.Manifest.DeepCopy()))
+		change := f.one(object)
 		require.Equal(t, want, change.Action)
 		require.True(t, change.Drifted)
 	}
@@ -210,73 +210,73 @@ func TestDriftReport_ChangedManifest(t *testing.T) {
 }
 
 func testDriftReportChangedManifest(t *testing.T) {
-	w := newWorldInMemory(t)
-	w.one(w.configMap("a", "{k: v, l: w}", drift(v1alpha1.DriftReport)))
-	changed := w.configMap("a", "{k: v, l: x}", drift(v1alpha1.DriftReport))
-	require.Equal(t, apply.Configured, w.one(changed).Action, "a change of the manifest is applied")
-	w.patch(changed.Manifest, "{data: {k: edited}}")
-	change := w.one(w.configMap("a", "{k: v, l: z}", drift(v1alpha1.DriftReport)))
+	f := newMemoryFixture(t)
+	f.one(f.configMap("a", "{k: v, l: w}", drift(v1alpha1.DriftReport)))
+	changed := f.configMap("a", "{k: v, l: x}", drift(v1alpha1.DriftReport))
+	require.Equal(t, apply.Configured, f.one(changed).Action, "a change of the manifest is applied")
+	f.patch(changed.Manifest, "{data: {k: edited}}")
+	change := f.one(f.configMap("a", "{k: v, l: z}", drift(v1alpha1.DriftReport)))
 	require.Equal(t, apply.Skipped, change.Action, "the change of an edited field is not applied")
 	require.Equal(t, []apply.FieldConflict{{Field: ".data.k", Manager: "editor"}}, change.Conflicts)
 }
 
 func TestKeepConflicts(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	object := w.configMap("a", "{k: v}", keepConflicts)
-	w.one(object)
-	w.patch(object.Manifest, "{data: {k: edited}}")
-	change := w.one(object)
+	f := newFixture(t)
+	object := f.configMap("a", "{k: v}", keepConflicts)
+	f.one(object)
+	f.patch(object.Manifest, "{data: {k: edited}}")
+	change := f.one(object)
 	require.Equal(t, apply.Conflict, change.Action)
 	require.Contains(t, change.Message, `.data.k is owned by "editor"`)
-	require.Equal(t, "edited", w.get(object.Manifest).Object["data"].(map[string]any)["k"])
+	require.Equal(t, "edited", f.get(object.Manifest).Object["data"].(map[string]any)["k"])
 }
 
 func TestApply_FieldRemovedFromManifest(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.one(w.configMap("a", "{k: v, l: w}"))
-	object := w.configMap("a", "{k: v}")
-	require.Equal(t, apply.Configured, w.one(object).Action)
-	require.Equal(t, map[string]any{"k": "v"}, w.get(object.Manifest).Object["data"])
+	f := newFixture(t)
+	f.one(f.configMap("a", "{k: v, l: w}"))
+	object := f.configMap("a", "{k: v}")
+	require.Equal(t, apply.Configured, f.one(object).Action)
+	require.Equal(t, map[string]any{"k": "v"}, f.get(object.Manifest).Object["data"])
 }
 
 func TestIgnoredFields(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	f := newFixture(t)
 	web := func(replicas, image string) apply.Object {
-		return w.object(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {replicas: `+
+		return f.object(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {replicas: `+
 			replicas+`, selector: {matchLabels: {a: b}},
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: web, image: `+image+`, args: [x, z]}]}}}}`,
 			ignored(t, ".spec.replicas", `.spec.template.spec.containers[name="web"].args[0]`))
 	}
 	spec := func() (int64, []any) {
-		live := w.get(web("1", "x").Manifest)
+		live := f.get(web("1", "x").Manifest)
 		spec := live.Object["spec"].(map[string]any)
 		container := spec["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)
 		return spec["replicas"].(int64), container["args"].([]any)
 	}
-	require.Equal(t, apply.Created, w.one(web("2", "x:1")).Action)
-	change := w.one(web("3", "x:2"))
+	require.Equal(t, apply.Created, f.one(web("2", "x:1")).Action)
+	change := f.one(web("3", "x:2"))
 	require.Equal(t, apply.Configured, change.Action, "%s %v", change.Message, change.Err)
 	replicas, args := spec()
 	require.EqualValues(t, 2, replicas, "an ignored field without another manager keeps the created value")
 	require.Equal(t, []any{"x", "z"}, args, "an ignored item of an atomic list keeps its position")
-	require.Equal(t, apply.Unchanged, w.one(web("3", "x:2")).Action)
+	require.Equal(t, apply.Unchanged, f.one(web("3", "x:2")).Action)
 
 	scale := manifest(t, "{apiVersion: autoscaling/v1, kind: Scale, spec: {replicas: 5}}")
-	require.NoError(t, w.admin.SubResource("scale").Update(t.Context(), web("3", "x:2").Manifest.DeepCopy(),
+	require.NoError(t, f.Client.SubResource("scale").Update(t.Context(), web("3", "x:2").Manifest.DeepCopy(),
 		client.WithSubResourceBody(scale)))
-	require.Equal(t, apply.Unchanged, w.one(web("3", "x:2")).Action, "the value of another manager is no drift")
-	require.Equal(t, apply.Configured, w.one(web("4", "x:3")).Action)
+	require.Equal(t, apply.Unchanged, f.one(web("3", "x:2")).Action, "the value of another manager is no drift")
+	require.Equal(t, apply.Configured, f.one(web("4", "x:3")).Action)
 	replicas, _ = spec()
 	require.EqualValues(t, 5, replicas, "the value of another manager is kept")
 
-	dropped := w.object(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS},
+	dropped := f.object(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS},
     spec: {selector: {matchLabels: {a: b}},
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: other, image: x}]}}}}`,
 		ignored(t, `.spec.template.spec.containers[name="web"].image`))
-	change = w.one(dropped)
+	change = f.one(dropped)
 	require.Equal(t, apply.Configured, change.Action, "a removed container is removed with its ignored fields: %s",
 		change.Message)
 }
@@ -286,14 +286,14 @@ func TestModes_ObserveReleasesTheObject(t *testing.T) {
 }
 
 func testModesObserveReleasesTheObject(t *testing.T) {
-	w := newWorldInMemory(t)
-	object := w.configMap("a", "{k: v}")
-	w.one(object)
+	f := newMemoryFixture(t)
+	object := f.configMap("a", "{k: v}")
+	f.one(object)
 	object.Mode = v1alpha1.Observe
-	w.one(object)
-	w.inventory = apply.Stale(w.inventory, []apply.Object{object})
-	w.prune(v1alpha1.DeletePolicy{})
-	require.NotContains(t, w.get(object.Manifest).GetAnnotations(), w.owner.Mark(),
+	f.one(object)
+	f.inventory = apply.Stale(f.inventory, []apply.Object{object})
+	f.prune(v1alpha1.DeletePolicy{})
+	require.NotContains(t, f.get(object.Manifest).GetAnnotations(), f.owner.Mark(),
 		"an observed object has no mark of the owner")
 }
 
@@ -302,9 +302,9 @@ func TestModes_ReportDiffOfOwnObject(t *testing.T) {
 }
 
 func testModesReportDiffOfOwnObject(t *testing.T) {
-	w := newWorldInMemory(t)
-	w.one(w.configMap("a", "{k: v}"))
-	change := w.one(w.configMap("a", "{k: other}", func(o *apply.Object) { o.Mode = v1alpha1.ReportDiff }))
+	f := newMemoryFixture(t)
+	f.one(f.configMap("a", "{k: v}"))
+	change := f.one(f.configMap("a", "{k: other}", func(o *apply.Object) { o.Mode = v1alpha1.ReportDiff }))
 	require.Equal(t, []v1alpha1.FieldDiff{{Path: ".data.k", Wanted: `"other"`, Found: `"v"`}}, change.Diffs,
 		"the marks of the owner are no differences")
 }

@@ -14,88 +14,88 @@ import (
 // TestIgnoredFields_AllItems checks that [*] ignores a field of all items, including items that other clients add.
 func TestIgnoredFields_AllItems(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	f := newFixture(t)
 	web := func(a, b string) apply.Object {
-		return w.object(
+		return f.object(
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {replicas: 0, selector: {matchLabels: {a: b}},
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: `+a+`}, {name: b, image: `+b+`}]}}}}`,
 			ignored(t, ".spec.template.spec.containers[*].image"))
 	}
 	images := func() (list []string) {
-		containers, _, _ := unstructured.NestedSlice(w.get(web("", "").Manifest).Object, "spec", "template", "spec",
+		containers, _, _ := unstructured.NestedSlice(f.get(web("", "").Manifest).Object, "spec", "template", "spec",
 			"containers")
 		for _, container := range containers {
 			list = append(list, container.(map[string]any)["image"].(string))
 		}
 		return list
 	}
-	w.one(web("a:1", "b:1"))
-	w.jsonPatch(web("", "").Manifest, `[{op: replace, path: /spec/template/spec/containers/1/image, value: theirs}]`)
-	require.Equal(t, apply.Unchanged, w.one(web("a:1", "b:1")).Action, "the edit of an ignored field is no drift")
-	change := w.one(web("a:2", "b:2"))
+	f.one(web("a:1", "b:1"))
+	f.jsonPatch(web("", "").Manifest, `[{op: replace, path: /spec/template/spec/containers/1/image, value: theirs}]`)
+	require.Equal(t, apply.Unchanged, f.one(web("a:1", "b:1")).Action, "the edit of an ignored field is no drift")
+	change := f.one(web("a:2", "b:2"))
 	require.Equal(t, apply.Configured, change.Action, "%s %v", change.Message, change.Err)
 	require.Equal(t, []string{"a:1", "theirs"}, images())
-	require.Equal(t, apply.Unchanged, w.one(web("a:2", "b:2")).Action)
+	require.Equal(t, apply.Unchanged, f.one(web("a:2", "b:2")).Action)
 }
 
 // TestIgnoredFields_RemovedFromManifest checks a field that cannot be removed: an object that was applied with it
 // keeps it when the manifest omits and ignores the field, and is not deleted.
 func TestIgnoredFields_RemovedFromManifest(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	f := newFixture(t)
 	claim := func(volume string, options ...func(*apply.Object)) apply.Object {
-		return w.object("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, namespace: NS}, spec: "+
+		return f.object("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, namespace: NS}, spec: "+
 			"{accessModes: [ReadWriteOnce], "+
 			"storageClassName: none, resources: {requests: {storage: 1Mi}}"+volume+"}}", options...)
 	}
-	require.Equal(t, apply.Created, w.one(claim(", volumeName: NS-volume")).Action)
-	uid := w.get(claim("").Manifest).GetUID()
+	require.Equal(t, apply.Created, f.one(claim(", volumeName: NS-volume")).Action)
+	uid := f.get(claim("").Manifest).GetUID()
 	ignoring := claim("", ignored(t, ".spec.volumeName"))
 	ignoring.Recreate = v1alpha1.RecreateIfImmutable
-	change := w.one(ignoring)
+	change := f.one(ignoring)
 	require.True(t, change.Done(), "%s %v", change.Message, change.Err)
-	live := w.get(ignoring.Manifest)
+	live := f.get(ignoring.Manifest)
 	require.Equal(t, uid, live.GetUID())
 	require.Nil(t, live.GetDeletionTimestamp())
 	volume, _, _ := unstructured.NestedString(live.Object, "spec", "volumeName")
-	require.Equal(t, w.namespace+"-volume", volume)
-	w.requireNoMoreWrites([]apply.Object{ignoring})
+	require.Equal(t, f.Namespace+"-volume", volume)
+	f.requireNoMoreWrites([]apply.Object{ignoring})
 }
 
 // TestDisabled checks that an annotation of the member's administrator stops applies and deletions, until it is
 // removed.
 func TestDisabled(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	object := w.configMap("a", "{k: v}")
+	f := newFixture(t)
+	object := f.configMap("a", "{k: v}")
 	annotate := func(value string) {
-		w.patch(object.Manifest, `{metadata: {annotations: {`+v1alpha1.DisabledAnnotation+`: `+value+`}}}`)
+		f.patch(object.Manifest, `{metadata: {annotations: {`+v1alpha1.DisabledAnnotation+`: `+value+`}}}`)
 	}
-	w.one(object)
+	f.one(object)
 	annotate("Apply")
-	w.patch(object.Manifest, "{data: {k: edited}}")
-	for _, changed := range []apply.Object{object, w.configMap("a", "{k: w}")} {
-		change := w.one(changed)
+	f.patch(object.Manifest, "{data: {k: edited}}")
+	for _, changed := range []apply.Object{object, f.configMap("a", "{k: w}")} {
+		change := f.one(changed)
 		require.Equal(t, apply.Skipped, change.Action)
 		require.Equal(t, v1alpha1.ReasonDisabled, change.Reason)
 		require.Contains(t, change.Message, v1alpha1.DisabledAnnotation)
 		require.False(t, change.Done())
 	}
-	require.Equal(t, "edited", w.get(object.Manifest).Object["data"].(map[string]any)["k"])
+	require.Equal(t, "edited", f.get(object.Manifest).Object["data"].(map[string]any)["k"])
 	annotate("null")
-	require.Equal(t, apply.Configured, w.one(object).Action)
+	require.Equal(t, apply.Configured, f.one(object).Action)
 
 	annotate("'Apply, Delete'")
 	for range 2 {
-		change := w.pruneOnce(v1alpha1.DeletePolicy{})[0]
+		change := f.pruneOnce(v1alpha1.DeletePolicy{})[0]
 		require.Equal(t, v1alpha1.ReasonDisabled, change.Reason)
 		require.False(t, change.Done())
-		require.Len(t, w.inventory, 1)
-		require.Nil(t, w.get(object.Manifest).GetDeletionTimestamp())
+		require.Len(t, f.inventory, 1)
+		require.Nil(t, f.get(object.Manifest).GetDeletionTimestamp())
 	}
 	annotate("null")
-	w.prune(v1alpha1.DeletePolicy{})
-	require.True(t, w.isGone(object.Manifest))
+	f.prune(v1alpha1.DeletePolicy{})
+	require.True(t, f.isGone(object.Manifest))
 }
 
 const claimed = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: b, namespace: NS},
@@ -107,7 +107,7 @@ const claimed = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: b, na
 // TestRecreate checks manifests that change immutable fields.
 func TestRecreate(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	f := newFixture(t)
 	for name, tc := range map[string]struct{ before, after string }{
 		"secret": {
 			"{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: NS}, immutable: true, stringData: {k: v}}",
@@ -142,30 +142,30 @@ func TestRecreate(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := w.in(t)
+			f := f.in(t)
 			t.Cleanup(func() {
 				if name == "scope" {
-					_ = w.admin.Delete(noContext{t}.Context(), w.object(tc.after).Manifest)
+					_ = f.Client.Delete(noContext{t}.Context(), f.object(tc.after).Manifest)
 				}
 			})
-			require.Equal(t, apply.Created, w.one(w.object(tc.before)).Action)
-			uid := w.get(w.object(tc.before).Manifest).GetUID()
+			require.Equal(t, apply.Created, f.one(f.object(tc.before)).Action)
+			uid := f.get(f.object(tc.before).Manifest).GetUID()
 			if name == "job" {
-				w.patch(w.object(tc.before).Manifest, "{spec: {suspend: false}}") // the template of a suspended Job may change
+				f.patch(f.object(tc.before).Manifest, "{spec: {suspend: false}}") // the template of a suspended Job may change
 			}
-			changed := w.object(tc.after)
-			change := w.one(changed)
+			changed := f.object(tc.after)
+			change := f.one(changed)
 			require.Equal(t, v1alpha1.ReasonRejected, change.Reason, "without the option nothing is deleted")
-			require.Equal(t, uid, w.get(changed.Manifest).GetUID())
+			require.Equal(t, uid, f.get(changed.Manifest).GetUID())
 
-			w.restart() // the new engine has no record of the rejection
+			f.restart() // the new engine has no record of the rejection
 			changed.Recreate = v1alpha1.RecreateIfImmutable
 			require.Eventually(t, func() bool {
-				change = w.one(changed)
+				change = f.one(changed)
 				return change.Action == apply.Created || change.Action == apply.Unchanged
 			}, deadline, tick, "the object is created again")
-			require.NotEqual(t, uid, w.get(changed.Manifest).GetUID())
-			require.Equal(t, apply.Unchanged, w.one(changed).Action)
+			require.NotEqual(t, uid, f.get(changed.Manifest).GetUID())
+			require.Equal(t, apply.Unchanged, f.one(changed).Action)
 		})
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // requireNoWrites lets both owners apply several times, and requires that neither writes.
-func requireNoWrites(t *testing.T, aObject, bObject apply.Object, a, b *world) {
+func requireNoWrites(t *testing.T, aObject, bObject apply.Object, a, b *fixture) {
 	t.Helper()
 	version := a.get(aObject.Manifest).GetResourceVersion()
 	for range 5 {
@@ -25,7 +25,7 @@ func requireNoWrites(t *testing.T, aObject, bObject apply.Object, a, b *world) {
 
 func TestOwners_ShareEqualObject(t *testing.T) {
 	t.Parallel()
-	a := newWorld(t)
+	a := newFixture(t)
 	b := a.other()
 	object := a.configMap("a", "{k: v}")
 	require.Equal(t, apply.Created, a.one(object).Action)
@@ -57,7 +57,7 @@ func TestOwners_ShareEqualObject(t *testing.T) {
 
 func TestPrune_SharedObjectLosesOnlyOwnFields(t *testing.T) {
 	t.Parallel()
-	a := newWorld(t)
+	a := newFixture(t)
 	b := a.other()
 	a.one(a.configMap("a", "{k: v}"))
 	more := a.configMap("a", "{k: v, l: w}")
@@ -70,7 +70,7 @@ func TestPrune_SharedObjectLosesOnlyOwnFields(t *testing.T) {
 
 func TestOwners_Conflict(t *testing.T) {
 	t.Parallel()
-	a := newWorld(t)
+	a := newFixture(t)
 	b := a.other()
 	first, second := a.configMap("a", "{k: v}"), a.configMap("a", "{k: other}", takeover(v1alpha1.TakeoverAlways))
 	a.one(first)
@@ -94,7 +94,7 @@ func TestOwners_Conflict(t *testing.T) {
 
 func TestOwners_ConflictWithDriftReport(t *testing.T) {
 	t.Parallel()
-	a := newWorld(t)
+	a := newFixture(t)
 	b := a.other()
 	a.one(a.configMap("a", "{k: v}"))
 	b.one(a.configMap("a", "{k: v}", drift(v1alpha1.DriftReport)))
@@ -105,16 +105,16 @@ func TestOwners_ConflictWithDriftReport(t *testing.T) {
 
 func TestPrune_KeepsObjectWithOtherOwnerReferences(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	object := w.configMap("a", "{k: v}")
-	w.one(object)
-	holder := w.create("{apiVersion: v1, kind: ConfigMap, metadata: {name: holder, namespace: NS}}")
-	live := w.get(object.Manifest)
+	f := newFixture(t)
+	object := f.configMap("a", "{k: v}")
+	f.one(object)
+	holder := f.create("{apiVersion: v1, kind: ConfigMap, metadata: {name: holder, namespace: NS}}")
+	live := f.get(object.Manifest)
 	live.SetOwnerReferences(append(live.GetOwnerReferences(), metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap",
 		Name: "holder", UID: holder.GetUID()}))
-	require.NoError(t, w.admin.Update(t.Context(), live))
-	w.prune(v1alpha1.DeletePolicy{})
-	live = w.get(object.Manifest)
+	require.NoError(t, f.Client.Update(t.Context(), live))
+	f.prune(v1alpha1.DeletePolicy{})
+	live = f.get(object.Manifest)
 	require.Len(t, live.GetOwnerReferences(), 1)
 	require.Empty(t, live.GetLabels())
 }
@@ -124,7 +124,7 @@ func TestPrune_KeepsObjectWithOtherOwnerReferences(t *testing.T) {
 func TestOwners(t *testing.T) { testkit.Virtual(t, testOwners) }
 
 func testOwners(t *testing.T) {
-	first := newWorldInMemory(t)
+	first := newMemoryFixture(t)
 	reference := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "App", Name: "shop", UID: "1"}
 	owners := map[string]apply.Owner{
 		"namespaced, of a kind that the cluster does not have": {Reference: reference, Namespace: "apps"},
@@ -135,41 +135,41 @@ func testOwners(t *testing.T) {
 	}
 	marks := map[string]string{}
 	for name, owner := range owners {
-		w := first.in(t)
-		w.restart()
+		f := first.in(t)
+		f.restart()
 		owner.FieldOwner = "owner-" + strings.ReplaceAll(name[:3]+name[len(name)-3:], " ", "")
-		w.owner = owner
+		f.owner = owner
 		require.Empty(t, marks[owner.Mark()], "%s has the mark of another owner", name)
 		marks[owner.Mark()] = name
-		elsewhere := w.configMap(owner.FieldOwner, "{k: v}")
+		elsewhere := f.configMap(owner.FieldOwner, "{k: v}")
 		elsewhere.Manifest.SetNamespace("default")
-		here := w.configMap(owner.FieldOwner, "{k: v}")
-		role := w.object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-" +
+		here := f.configMap(owner.FieldOwner, "{k: v}")
+		role := f.object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-" +
 			owner.FieldOwner + "}, rules: []}")
-		for _, change := range w.apply(elsewhere, here, role) {
+		for _, change := range f.apply(elsewhere, here, role) {
 			require.Equal(t, apply.Created, change.Action, "%s: %s %v", name, change.Message, change.Err)
 		}
-		require.Empty(t, w.get(here.Manifest).GetOwnerReferences(), name)
-		w.restart()
-		for _, change := range w.apply(elsewhere, here, role) {
+		require.Empty(t, f.get(here.Manifest).GetOwnerReferences(), name)
+		f.restart()
+		for _, change := range f.apply(elsewhere, here, role) {
 			require.Equal(t, apply.Unchanged, change.Action, "%s: %s %v", name, change.Message, change.Err)
 		}
-		w.prune(v1alpha1.DeletePolicy{})
-		require.True(t, w.isGone(elsewhere.Manifest), name)
+		f.prune(v1alpha1.DeletePolicy{})
+		require.True(t, f.isGone(elsewhere.Manifest), name)
 	}
 }
 
 func TestOwner_Invalid(t *testing.T) { testkit.Virtual(t, testOwnerInvalid) }
 
 func testOwnerInvalid(t *testing.T) {
-	w := newWorldInMemory(t)
+	f := newMemoryFixture(t)
 	for problem, owner := range map[string]apply.Owner{
 		"owner.reference needs":                    {Reference: metav1.OwnerReference{Name: "a"}, FieldOwner: "x"},
 		"owner.namespace requires owner.reference": {Namespace: "apps", FieldOwner: "x"},
 		"owner.fieldOwner must have":               {},
 	} {
-		w.owner = owner
-		_, err := w.engine.Apply(t.Context(), w.set(), nil)
+		f.owner = owner
+		_, err := f.engine.Apply(t.Context(), f.set(), nil)
 		require.ErrorIs(t, err, apply.ErrInvalid)
 		require.ErrorContains(t, err, problem)
 	}

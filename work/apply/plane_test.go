@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,7 +23,6 @@ import (
 
 	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/mustertest"
-	"github.com/muster-sdk/muster/mustertest/apiserver"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/crds"
@@ -102,77 +100,54 @@ func newClient(t testing.TB, config *rest.Config) client.Client {
 	return c
 }
 
-// An apiServer is a control plane or an API server in memory.
-type apiServer interface {
-	Config() *rest.Config
-	User(name string, groups ...string) *rest.Config
-}
-
-// memoryServer is an API server in memory, for tests in virtual time.
-type memoryServer struct{ server *apiserver.Server }
-
-// Config returns the config of an administrator.
-func (m memoryServer) Config() *rest.Config { return m.server.Admin() }
-
-// User returns the config of a user in these groups.
-func (m memoryServer) User(name string, groups ...string) *rest.Config {
-	return m.server.Config(name, groups...)
-}
-
-// world is an owner with a separate engine and namespace.
-type world struct {
-	t         testing.TB
-	server    apiServer
-	admin     client.Client
-	namespace string
+// fixture is an owner with a separate engine on an API server with the definitions of a member.
+type fixture struct {
+	*testkit.Hub
 	counted   *requests
 	engine    *apply.Engine
 	owner     apply.Owner
 	inventory []v1alpha1.AppliedResource // the last recorded inventory
 }
 
-var worlds atomic.Int32
-
-// newWorld returns a world on the shared plane.
-func newWorld(t testing.TB) *world {
+// newFixture returns a fixture on the shared plane.
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	return worldOn(t, plane.ForTest(t))
+	return fixtureOn(testkit.NewHub(t, plane.ForTest(t).Config(), clientgoscheme.Scheme))
 }
 
-// newWorldInMemory returns a world on an API server in memory, for tests in virtual time.
-func newWorldInMemory(t testing.TB) *world {
+// newMemoryFixture returns a fixture on an API server in memory, for tests in virtual time.
+func newMemoryFixture(t testing.TB) *fixture {
 	t.Helper()
-	return worldOn(t, memoryServer{testkit.Memory(t, clientgoscheme.Scheme, crds.InstallOnMember)})
+	return fixtureOn(testkit.NewMemoryHub(t, clientgoscheme.Scheme, crds.InstallOnMember))
 }
 
-// worldOn returns a world on an API server with the definitions of a member.
-func worldOn(t testing.TB, server apiServer) *world {
-	t.Helper()
-	w := &world{t: t, server: server, admin: newClient(t, server.Config()), namespace: fmt.Sprintf("w-%d", worlds.Add(1))}
-	w.create("{apiVersion: v1, kind: Namespace, metadata: {name: " + w.namespace + "}}")
-	w.owner = w.newOwner(w.namespace)
-	w.restart()
-	return w
+func fixtureOn(hub *testkit.Hub) *fixture {
+	hub.T.Helper()
+	f := &fixture{Hub: hub}
+	f.owner = f.newOwner(f.Namespace)
+	f.restart()
+	return f
 }
 
-// in returns the same world for a subtest.
-func (w *world) in(t testing.TB) *world {
-	part := *w
-	part.t, part.inventory = t, nil
+// in returns the same fixture for a subtest.
+func (f *fixture) in(t testing.TB) *fixture {
+	hub, part := *f.Hub, *f
+	hub.T = t
+	part.Hub, part.inventory = &hub, nil
 	return &part
 }
 
 // other returns another owner in the same namespace.
-func (w *world) other() *world {
-	o := &world{t: w.t, server: w.server, admin: w.admin, namespace: w.namespace}
-	o.owner = w.newOwner(w.namespace + "-other")
+func (f *fixture) other() *fixture {
+	o := &fixture{Hub: f.Hub}
+	o.owner = f.newOwner(f.Namespace + "-other")
 	o.restart()
 	return o
 }
 
-func (w *world) newOwner(name string) apply.Owner {
-	w.t.Helper()
-	work := w.create("{apiVersion: work.muster.dev/v1alpha1, kind: AppliedWork, metadata: {name: " + name +
+func (f *fixture) newOwner(name string) apply.Owner {
+	f.T.Helper()
+	work := f.create("{apiVersion: work.muster.dev/v1alpha1, kind: AppliedWork, metadata: {name: " + name +
 		"}, spec: {fieldOwner: x, work: {hub: h, namespace: east, name: web, uid: u}}}")
 	return apply.Owner{
 		Reference: metav1.OwnerReference{APIVersion: work.GetAPIVersion(), Kind: work.GetKind(), Name: name,
@@ -182,34 +157,34 @@ func (w *world) newOwner(name string) apply.Owner {
 }
 
 // restart gives the owner an engine without cached state.
-func (w *world) restart() {
-	w.engine = apply.New(newClient(w.t, w.counting()), apply.Options{})
+func (f *fixture) restart() {
+	f.engine = apply.New(newClient(f.T, f.counting()), apply.Options{})
 }
 
 // counting returns a client configuration that counts requests.
-func (w *world) counting() *rest.Config {
-	config := w.server.Config()
-	w.counted = &requests{}
-	config.Wrap(w.counted.wrap)
+func (f *fixture) counting() *rest.Config {
+	config := rest.CopyConfig(f.Config)
+	f.counted = &requests{}
+	config.Wrap(f.counted.wrap)
 	return config
 }
 
 // requireNoMoreWrites requires that the engine stops writing while other clients write to the objects, and does not
 // write after a restart. On a busy API server, a definition may need more than one apply until it is established.
-func (w *world) requireNoMoreWrites(objects []apply.Object, others ...func()) {
-	w.t.Helper()
+func (f *fixture) requireNoMoreWrites(objects []apply.Object, others ...func()) {
+	f.T.Helper()
 	pass := func() (writes int, unfinished string) {
 		for _, other := range others {
 			other()
 		}
-		w.counted.take()
-		for _, change := range w.apply(objects...) {
+		f.counted.take()
+		for _, change := range f.apply(objects...) {
 			if !change.Done() {
 				unfinished = fmt.Sprintf("%s: %s (%v)", change.Object, change.Message, change.Err)
 			}
-			require.NotEqual(w.t, v1alpha1.ReasonContested, change.Reason, "%s: %s", change.Object, change.Message)
+			require.NotEqual(f.T, v1alpha1.ReasonContested, change.Reason, "%s: %s", change.Object, change.Message)
 		}
-		_, writes = w.counted.take()
+		_, writes = f.counted.take()
 		return writes, unfinished
 	}
 	for end := time.Now().Add(deadline); ; {
@@ -217,102 +192,102 @@ func (w *world) requireNoMoreWrites(objects []apply.Object, others ...func()) {
 		if writes == 0 && unfinished == "" {
 			break
 		}
-		require.Less(w.t, time.Now(), end, "the writes do not end; not done: %q", unfinished)
+		require.Less(f.T, time.Now(), end, "the writes do not end; not done: %q", unfinished)
 		<-time.After(200 * time.Millisecond)
 	}
 	for range 3 {
 		<-time.After(200 * time.Millisecond)
 		writes, unfinished := pass()
-		require.Empty(w.t, unfinished)
-		require.Zero(w.t, writes, "writes after the engine has stopped writing")
+		require.Empty(f.T, unfinished)
+		require.Zero(f.T, writes, "writes after the engine has stopped writing")
 	}
-	w.restart()
+	f.restart()
 	for range 2 {
-		for _, change := range w.apply(objects...) {
-			require.NotEqual(w.t, apply.Configured, change.Action, "%s after a restart", change.Object)
+		for _, change := range f.apply(objects...) {
+			require.NotEqual(f.T, apply.Configured, change.Action, "%s after a restart", change.Object)
 		}
-		_, writes := w.counted.take()
-		require.Zero(w.t, writes, "writes after a restart")
+		_, writes := f.counted.take()
+		require.Zero(f.T, writes, "writes after a restart")
 	}
 }
 
-func (w *world) create(text string) *unstructured.Unstructured {
-	w.t.Helper()
-	u := manifest(w.t, strings.ReplaceAll(text, "NS", w.namespace))
-	require.NoError(w.t, w.admin.Create(w.t.Context(), u, client.FieldOwner("somebody")))
+func (f *fixture) create(text string) *unstructured.Unstructured {
+	f.T.Helper()
+	u := manifest(f.T, strings.ReplaceAll(text, "NS", f.Namespace))
+	require.NoError(f.T, f.Client.Create(f.T.Context(), u, client.FieldOwner("somebody")))
 	return u
 }
 
-func (w *world) get(like *unstructured.Unstructured) *unstructured.Unstructured {
-	w.t.Helper()
+func (f *fixture) get(like *unstructured.Unstructured) *unstructured.Unstructured {
+	f.T.Helper()
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(like.GroupVersionKind())
-	require.NoError(w.t, w.admin.Get(w.t.Context(), client.ObjectKeyFromObject(like), live))
+	require.NoError(f.T, f.Client.Get(f.T.Context(), client.ObjectKeyFromObject(like), live))
 	return live
 }
 
 // patch edits an object as a user would.
-func (w *world) patch(object *unstructured.Unstructured, text string) {
-	w.t.Helper()
+func (f *fixture) patch(object *unstructured.Unstructured, text string) {
+	f.T.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))
-	require.NoError(w.t, err)
-	require.NoError(w.t, w.admin.Patch(w.t.Context(), object.DeepCopy(), client.RawPatch("application/merge-patch+json",
+	require.NoError(f.T, err)
+	require.NoError(f.T, f.Client.Patch(f.T.Context(), object.DeepCopy(), client.RawPatch("application/merge-patch+json",
 		data), client.FieldOwner("editor")))
 }
 
-func (w *world) object(text string, options ...func(*apply.Object)) apply.Object {
-	w.t.Helper()
-	o := apply.Object{Manifest: manifest(w.t, strings.ReplaceAll(text, "NS", w.namespace))}
+func (f *fixture) object(text string, options ...func(*apply.Object)) apply.Object {
+	f.T.Helper()
+	o := apply.Object{Manifest: manifest(f.T, strings.ReplaceAll(text, "NS", f.Namespace))}
 	for _, option := range options {
 		option(&o)
 	}
 	return o
 }
 
-func (w *world) configMap(name, data string, options ...func(*apply.Object)) apply.Object {
-	w.t.Helper()
-	return w.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+", namespace: NS}, data: "+data+"}",
+func (f *fixture) configMap(name, data string, options ...func(*apply.Object)) apply.Object {
+	f.T.Helper()
+	return f.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+", namespace: NS}, data: "+data+"}",
 		options...)
 }
 
-func (w *world) set(objects ...apply.Object) apply.Set {
-	return apply.Set{Owner: w.owner, Objects: objects, Inventory: w.inventory, Record: func(_ context.Context,
+func (f *fixture) set(objects ...apply.Object) apply.Set {
+	return apply.Set{Owner: f.owner, Objects: objects, Inventory: f.inventory, Record: func(_ context.Context,
 		inventory []v1alpha1.AppliedResource) error {
-		w.inventory = slices.Clone(inventory)
+		f.inventory = slices.Clone(inventory)
 		return nil
 	}}
 }
 
 // apply applies objects and records the inventory, as a controller does.
-func (w *world) apply(objects ...apply.Object) []apply.Change {
-	w.t.Helper()
-	changes, err := w.engine.Apply(w.t.Context(), w.set(objects...), nil)
-	require.NoError(w.t, err)
-	w.inventory = changes.Inventory
+func (f *fixture) apply(objects ...apply.Object) []apply.Change {
+	f.T.Helper()
+	changes, err := f.engine.Apply(f.T.Context(), f.set(objects...), nil)
+	require.NoError(f.T, err)
+	f.inventory = changes.Inventory
 	return changes.Changes
 }
 
-func (w *world) one(object apply.Object) apply.Change {
-	w.t.Helper()
-	return w.apply(object)[0]
+func (f *fixture) one(object apply.Object) apply.Change {
+	f.T.Helper()
+	return f.apply(object)[0]
 }
 
 // prune prunes the recorded objects until all are deleted or released.
-func (w *world) prune(policy v1alpha1.DeletePolicy) {
-	w.t.Helper()
-	require.Eventually(w.t, func() bool {
-		pruned, err := w.engine.Prune(w.t.Context(), w.owner, w.inventory, policy)
-		require.NoError(w.t, err)
-		w.inventory = pruned.Inventory
+func (f *fixture) prune(policy v1alpha1.DeletePolicy) {
+	f.T.Helper()
+	require.Eventually(f.T, func() bool {
+		pruned, err := f.engine.Prune(f.T.Context(), f.owner, f.inventory, policy)
+		require.NoError(f.T, err)
+		f.inventory = pruned.Inventory
 		return pruned.Done()
 	}, deadline, 50*time.Millisecond)
-	require.Empty(w.t, w.inventory)
+	require.Empty(f.T, f.inventory)
 }
 
-func (w *world) isGone(object *unstructured.Unstructured) bool {
+func (f *fixture) isGone(object *unstructured.Unstructured) bool {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(object.GroupVersionKind())
-	err := w.admin.Get(w.t.Context(), client.ObjectKeyFromObject(object), live)
+	err := f.Client.Get(f.T.Context(), client.ObjectKeyFromObject(object), live)
 	return client.IgnoreNotFound(err) == nil && err != nil
 }
 
@@ -374,12 +349,12 @@ type noContext struct{ testing.TB }
 func (noContext) Context() context.Context { return context.Background() }
 
 // objects returns the objects of a YAML list.
-func (w *world) objects(text string) []apply.Object {
-	w.t.Helper()
+func (f *fixture) objects(text string) []apply.Object {
+	f.T.Helper()
 	var list []map[string]any
-	data, err := yaml.YAMLToJSON([]byte(strings.ReplaceAll(text, "NS", w.namespace)))
-	require.NoError(w.t, err)
-	require.NoError(w.t, utiljson.Unmarshal(data, &list))
+	data, err := yaml.YAMLToJSON([]byte(strings.ReplaceAll(text, "NS", f.Namespace)))
+	require.NoError(f.T, err)
+	require.NoError(f.T, utiljson.Unmarshal(data, &list))
 	objects := make([]apply.Object, len(list))
 	for i := range list {
 		objects[i].Manifest = &unstructured.Unstructured{Object: list[i]}

@@ -19,33 +19,33 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-func (w *world) pruneOnce(policy v1alpha1.DeletePolicy) []apply.Change {
-	w.t.Helper()
-	pruned, err := w.engine.Prune(w.t.Context(), w.owner, w.inventory, policy)
-	require.NoError(w.t, err)
-	w.inventory = pruned.Inventory
+func (f *fixture) pruneOnce(policy v1alpha1.DeletePolicy) []apply.Change {
+	f.T.Helper()
+	pruned, err := f.engine.Prune(f.T.Context(), f.owner, f.inventory, policy)
+	require.NoError(f.T, err)
+	f.inventory = pruned.Inventory
 	return pruned.Changes
 }
 
 func TestPrune_HighestWaveFirst(t *testing.T) { testkit.Virtual(t, testPruneHighestWaveFirst) }
 
 func testPruneHighestWaveFirst(t *testing.T) {
-	w := newWorldInMemory(t)
-	low, high := w.configMap("low", "{k: v}", wave(1)), w.configMap("high", "{k: v}", wave(2))
+	f := newMemoryFixture(t)
+	low, high := f.configMap("low", "{k: v}", wave(1)), f.configMap("high", "{k: v}", wave(2))
 	high.Manifest.SetFinalizers([]string{"example.com/a", "example.com/b"})
-	w.apply(low, high)
-	w.pruneOnce(v1alpha1.DeletePolicy{})
-	changes := w.pruneOnce(v1alpha1.DeletePolicy{})
+	f.apply(low, high)
+	f.pruneOnce(v1alpha1.DeletePolicy{})
+	changes := f.pruneOnce(v1alpha1.DeletePolicy{})
 	require.Equal(t, apply.Skipped, changes[0].Action, "the lower wave waits")
-	require.Contains(t, changes[0].Message, "Waiting for the deletion of ConfigMap "+w.namespace+"/high.")
+	require.Contains(t, changes[0].Message, "Waiting for the deletion of ConfigMap "+f.Namespace+"/high.")
 	require.Equal(t, apply.Deleting, changes[1].Action)
 	require.Contains(t, changes[1].Message, "example.com/a, example.com/b", "the message names the finalizers")
-	require.Contains(t, w.one(high).Message, "waits for finalizers", "an apply reports the finalizers as well")
-	require.Zero(t, w.get(low.Manifest).GetDeletionTimestamp())
+	require.Contains(t, f.one(high).Message, "waits for finalizers", "an apply reports the finalizers as well")
+	require.Zero(t, f.get(low.Manifest).GetDeletionTimestamp())
 
-	w.patch(high.Manifest, "{metadata: {finalizers: null}}")
-	w.prune(v1alpha1.DeletePolicy{})
-	require.True(t, w.isGone(low.Manifest))
+	f.patch(high.Manifest, "{metadata: {finalizers: null}}")
+	f.prune(v1alpha1.DeletePolicy{})
+	require.True(t, f.isGone(low.Manifest))
 }
 
 func TestPrune_Propagation(t *testing.T) { testkit.Virtual(t, testPrunePropagation) }
@@ -53,10 +53,10 @@ func TestPrune_Propagation(t *testing.T) { testkit.Virtual(t, testPrunePropagati
 func testPrunePropagation(t *testing.T) {
 	for name, want := range map[metav1.DeletionPropagation]string{"Foreground": "Foreground", "Background": "Background",
 		"": "Foreground"} {
-		w := newWorldInMemory(t)
-		w.one(w.configMap("a", "{k: v}"))
+		f := newMemoryFixture(t)
+		f.one(f.configMap("a", "{k: v}"))
 		var sent string
-		w.intercept(func(r *http.Request) {
+		f.intercept(func(r *http.Request) {
 			if r.Method == http.MethodDelete {
 				body, err := r.GetBody()
 				require.NoError(t, err)
@@ -65,31 +65,31 @@ func testPrunePropagation(t *testing.T) {
 				sent = string(data)
 			}
 		})
-		w.pruneOnce(v1alpha1.DeletePolicy{Propagation: name})
+		f.pruneOnce(v1alpha1.DeletePolicy{Propagation: name})
 		require.Contains(t, sent, want)
-		require.Contains(t, sent, string(w.inventory[0].UID), "the deletion has the observed UID as a precondition")
+		require.Contains(t, sent, string(f.inventory[0].UID), "the deletion has the observed UID as a precondition")
 	}
 }
 
 func TestPrune_OrphanRestoresTheObject(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	object := w.configMap("a", "{k: v}", takeover(v1alpha1.TakeoverAlways))
-	createByKubectl(t, w, w.configMap("a", "{k: v}"))
-	before := w.get(object.Manifest)
-	w.one(object)
-	w.prune(v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject})
-	after := w.get(object.Manifest)
+	f := newFixture(t)
+	object := f.configMap("a", "{k: v}", takeover(v1alpha1.TakeoverAlways))
+	createByKubectl(t, f, f.configMap("a", "{k: v}"))
+	before := f.get(object.Manifest)
+	f.one(object)
+	f.prune(v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject})
+	after := f.get(object.Manifest)
 	require.Equal(t, state(t, before), state(t, after))
 	for _, entry := range after.GetManagedFields() {
-		require.NotEqual(t, w.owner.FieldOwner, entry.Manager, "the owner manages no field of the orphaned object")
+		require.NotEqual(t, f.owner.FieldOwner, entry.Manager, "the owner manages no field of the orphaned object")
 	}
 	require.NotEmpty(t, after.GetManagedFields(), "kubectl still manages its fields")
 
-	alone := w.configMap("alone", "{k: v}")
-	w.one(alone)
-	w.prune(v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject})
-	require.Empty(t, w.get(alone.Manifest).GetManagedFields(), "an object that only the owner has applied has no managers")
+	alone := f.configMap("alone", "{k: v}")
+	f.one(alone)
+	f.prune(v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject})
+	require.Empty(t, f.get(alone.Manifest).GetManagedFields(), "an object that only the owner has applied has no managers")
 }
 
 func TestPrune_ObjectReplacedConcurrently(t *testing.T) {
@@ -98,20 +98,20 @@ func TestPrune_ObjectReplacedConcurrently(t *testing.T) {
 
 func testPruneObjectReplacedConcurrently(t *testing.T) {
 	for _, action := range []v1alpha1.DeleteAction{v1alpha1.DeleteObject, v1alpha1.OrphanObject} {
-		w := newWorldInMemory(t)
-		object := w.configMap("a", "{k: v}")
-		w.one(object)
+		f := newMemoryFixture(t)
+		object := f.configMap("a", "{k: v}")
+		f.one(object)
 		done := false
-		w.intercept(func(r *http.Request) {
+		f.intercept(func(r *http.Request) {
 			if r.Method == http.MethodDelete && !done || r.Method == http.MethodPatch && !done {
 				done = true // between the read and the write, a client creates the object again
-				require.NoError(t, w.admin.Delete(t.Context(), object.Manifest.DeepCopy()))
-				require.NoError(t, w.admin.Create(t.Context(), sameNamed(object)))
+				require.NoError(t, f.Client.Delete(t.Context(), object.Manifest.DeepCopy()))
+				require.NoError(t, f.Client.Create(t.Context(), sameNamed(object)))
 			}
 		})
-		w.prune(v1alpha1.DeletePolicy{Action: action})
+		f.prune(v1alpha1.DeletePolicy{Action: action})
 		require.True(t, done)
-		require.Equal(t, "found", w.get(object.Manifest).Object["data"].(map[string]any)["k"], "the new object is kept")
+		require.Equal(t, "found", f.get(object.Manifest).Object["data"].(map[string]any)["k"], "the new object is kept")
 	}
 }
 
@@ -120,7 +120,7 @@ func TestPrune_SharedObjectDeletedConcurrently(t *testing.T) {
 }
 
 func testPruneSharedObjectDeletedConcurrently(t *testing.T) {
-	a := newWorldInMemory(t)
+	a := newMemoryFixture(t)
 	b := a.other()
 	object := a.configMap("a", "{k: v}")
 	a.one(object)
@@ -129,7 +129,7 @@ func testPruneSharedObjectDeletedConcurrently(t *testing.T) {
 	b.intercept(func(r *http.Request) {
 		if r.Method == http.MethodPatch && !done {
 			done = true
-			require.NoError(t, a.admin.Delete(t.Context(), object.Manifest.DeepCopy()))
+			require.NoError(t, a.Client.Delete(t.Context(), object.Manifest.DeepCopy()))
 		}
 	})
 	b.prune(v1alpha1.DeletePolicy{})
@@ -138,68 +138,68 @@ func testPruneSharedObjectDeletedConcurrently(t *testing.T) {
 
 func TestPrune_KindIsNotServed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	definition, resource := w.custom("gone", "Namespaced")
-	w.apply(definition, resource)
-	require.NoError(t, w.admin.Delete(t.Context(), definition.Manifest.DeepCopy()))
-	require.Eventually(t, func() bool { return w.isGone(definition.Manifest) }, deadline, 50*time.Millisecond)
-	w.prune(v1alpha1.DeletePolicy{})
+	f := newFixture(t)
+	definition, resource := f.custom("gone", "Namespaced")
+	f.apply(definition, resource)
+	require.NoError(t, f.Client.Delete(t.Context(), definition.Manifest.DeepCopy()))
+	require.Eventually(t, func() bool { return f.isGone(definition.Manifest) }, deadline, 50*time.Millisecond)
+	f.prune(v1alpha1.DeletePolicy{})
 
-	w.inventory = []v1alpha1.AppliedResource{{ResourceIdentifier: v1alpha1.ResourceIdentifier{Group: "never.example.com",
+	f.inventory = []v1alpha1.AppliedResource{{ResourceIdentifier: v1alpha1.ResourceIdentifier{Group: "never.example.com",
 		Version: "v1", Kind: "Never", Name: "x"}}}
-	w.prune(v1alpha1.DeletePolicy{})
+	f.prune(v1alpha1.DeletePolicy{})
 }
 
 func TestPrune_RefusedObjects(t *testing.T) { testkit.Virtual(t, testPruneRefusedObjects) }
 
 func testPruneRefusedObjects(t *testing.T) {
-	w := newWorldInMemory(t)
-	inner := w.object("{apiVersion: v1, kind: Namespace, metadata: {name: NS-inner}}")
-	w.one(inner)
-	kept := w.inventory
-	w.inventory = nil
+	f := newMemoryFixture(t)
+	inner := f.object("{apiVersion: v1, kind: Namespace, metadata: {name: NS-inner}}")
+	f.one(inner)
+	kept := f.inventory
+	f.inventory = nil
 	var refused []apply.Object
 	for _, text := range []string{
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {namespace: NS}}",
 		"{apiVersion: nobody.example.com/v1, kind: X, metadata: {name: a}}",
 	} {
-		refused = append(refused, w.object(text))
+		refused = append(refused, f.object(text))
 	}
-	for _, change := range w.apply(refused...) {
+	for _, change := range f.apply(refused...) {
 		require.Equal(t, apply.Failed, change.Action)
 	}
-	w.inventory = append(w.inventory, v1alpha1.AppliedResource{ // as recorded by earlier releases
-		ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1", Kind: "Namespace", Namespace: w.namespace,
-			Name: w.namespace + "-inner"},
+	f.inventory = append(f.inventory, v1alpha1.AppliedResource{ // as recorded by earlier releases
+		ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1", Kind: "Namespace", Namespace: f.Namespace,
+			Name: f.Namespace + "-inner"},
 	})
-	w.prune(v1alpha1.DeletePolicy{})
-	require.Zero(t, w.get(inner.Manifest).GetDeletionTimestamp(),
+	f.prune(v1alpha1.DeletePolicy{})
+	require.Zero(t, f.get(inner.Manifest).GetDeletionTimestamp(),
 		"an entry with a namespace does not identify the cluster-scoped object")
-	w.inventory = kept
-	w.prune(v1alpha1.DeletePolicy{})
+	f.inventory = kept
+	f.prune(v1alpha1.DeletePolicy{})
 }
 
 func TestPrune_RecordedVersionIsNotServed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.one(w.object(hpa))
-	require.NotEmpty(t, w.inventory[0].UID)
-	w.inventory[0].Version = "v2beta2" // no longer served
-	w.restart()
-	w.prune(v1alpha1.DeletePolicy{})
-	require.True(t, w.isGone(w.object(hpa).Manifest))
+	f := newFixture(t)
+	f.one(f.object(hpa))
+	require.NotEmpty(t, f.inventory[0].UID)
+	f.inventory[0].Version = "v2beta2" // no longer served
+	f.restart()
+	f.prune(v1alpha1.DeletePolicy{})
+	require.True(t, f.isGone(f.object(hpa).Manifest))
 }
 
 // TestPrune_DefinitionChangesVersion checks that objects are found after their definition has stopped serving the
 // version with which they were applied.
 func TestPrune_DefinitionChangesVersion(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	definition, resource := w.custom("moved", "Namespaced")
-	w.apply(definition, resource)
-	require.Len(t, w.inventory, 2)
-	crd := w.get(definition.Manifest)
+	f := newFixture(t)
+	definition, resource := f.custom("moved", "Namespaced")
+	f.apply(definition, resource)
+	require.Len(t, f.inventory, 2)
+	crd := f.get(definition.Manifest)
 	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	require.NoError(t, err)
 	old := versions[0].(map[string]any)
@@ -207,7 +207,7 @@ func TestPrune_DefinitionChangesVersion(t *testing.T) {
 	next["name"] = "v2"
 	old["served"], old["storage"] = false, false
 	require.NoError(t, unstructured.SetNestedSlice(crd.Object, []any{old, next}, "spec", "versions"))
-	require.NoError(t, w.admin.Update(t.Context(), crd))
+	require.NoError(t, f.Client.Update(t.Context(), crd))
 	moved := resource.Manifest.DeepCopy()
 	moved.SetAPIVersion(moved.GroupVersionKind().Group + "/v2")
 	require.Eventually(t, func() bool { // served in the new version, and no longer in the old one
@@ -217,18 +217,18 @@ func TestPrune_DefinitionChangesVersion(t *testing.T) {
 			client.ObjectKeyFromObject(stale), stale) != nil
 	}, deadline, 100*time.Millisecond)
 
-	w.inventory = slices.DeleteFunc(w.inventory, func(r v1alpha1.AppliedResource) bool { return r.Kind != "Thing" })
+	f.inventory = slices.DeleteFunc(f.inventory, func(r v1alpha1.AppliedResource) bool { return r.Kind != "Thing" })
 	// In the foreground, the object waits for the garbage collector, which looks for new kinds only twice a minute.
-	w.prune(v1alpha1.DeletePolicy{Propagation: metav1.DeletePropagationBackground})
+	f.prune(v1alpha1.DeletePolicy{Propagation: metav1.DeletePropagationBackground})
 	require.True(t, apierrors.IsNotFound(newClient(t, plane.ForTest(t).Config()).Get(t.Context(),
 		client.ObjectKeyFromObject(moved), moved)))
 }
 
 // custom returns a definition and a custom resource of it.
-func (w *world) custom(name, scope string) (definition, resource apply.Object) {
-	w.t.Helper()
-	group := name + "." + w.namespace + ".example.com"
-	definition = w.object(`
+func (f *fixture) custom(name, scope string) (definition, resource apply.Object) {
+	f.T.Helper()
+	group := name + "." + f.Namespace + ".example.com"
+	definition = f.object(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: things.` + group + `}
@@ -241,7 +241,7 @@ spec:
      schema: {openAPIV3Schema: {type: object,
        properties: {spec: {type: object, properties: {a: {type: string}, amount: {x-kubernetes-int-or-string: true},
          free: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}}}}`)
-	resource = w.object(`{apiVersion: ` + group + `/v1, kind: Thing, metadata: {name: thing, namespace: NS}, spec: {a: ` +
+	resource = f.object(`{apiVersion: ` + group + `/v1, kind: Thing, metadata: {name: thing, namespace: NS}, spec: {a: ` +
 		`b, amount: 5, free: {list: [{a: 1.5}, [2]], deep: {er: {}}}}}`)
 	if scope == "Cluster" {
 		unstructured.RemoveNestedField(resource.Manifest.Object, "metadata", "namespace")

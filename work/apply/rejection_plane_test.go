@@ -15,39 +15,39 @@ import (
 // changes.
 func TestRejected(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	clock := w.fakeClock()
+	f := newFixture(t)
+	clock := f.fakeClock()
 	service := func(port string) apply.Object {
-		return w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: " + port +
+		return f.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: " + port +
 			"}]}}")
 	}
 	for _, state := range []string{"absent", "existing"} {
 		var first apply.Change
 		for i := range 20 {
-			change := w.one(service("99999"))
+			change := f.one(service("99999"))
 			require.Equal(t, v1alpha1.ReasonRejected, change.Reason, state)
 			if i == 0 {
 				first = change
-				w.counted.take()
+				f.counted.take()
 				continue
 			}
 			require.Equal(t, first.Message, change.Message)
 			require.Positive(t, change.RetryAfter)
 		}
-		_, writes := w.counted.take()
+		_, writes := f.counted.take()
 		require.Zero(t, writes, state)
 		if state == "existing" { // another client changes the object permanently
 			for i := range 20 {
-				w.patch(service("80").Manifest, fmt.Sprintf("{metadata: {annotations: {busy: '%d'}}}", i))
-				require.Equal(t, first.Message, w.one(service("99999")).Message)
+				f.patch(service("80").Manifest, fmt.Sprintf("{metadata: {annotations: {busy: '%d'}}}", i))
+				require.Equal(t, first.Message, f.one(service("99999")).Message)
 			}
-			_, writes = w.counted.take()
+			_, writes = f.counted.take()
 			require.Zero(t, writes, "no write while another client changes the object")
 		}
 		clock.SetTime(clock.Now().Add(time.Minute))
-		w.one(service("99999"))
-		_, writes = w.counted.take()
+		f.one(service("99999"))
+		_, writes = f.counted.take()
 		require.Equal(t, 1, writes, "the manifest is sent again after the pause")
-		require.True(t, w.one(service("80")).Done(), "another manifest is sent at once")
+		require.True(t, f.one(service("80")).Done(), "another manifest is sent at once")
 	}
 }

@@ -17,11 +17,11 @@ import (
 )
 
 // fakeClockAs gives the owner an engine with the identity of another client and a fake clock.
-func (w *world) fakeClockAs(config *rest.Config) *clocktesting.FakePassiveClock {
+func (f *fixture) fakeClockAs(config *rest.Config) *clocktesting.FakePassiveClock {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
-	w.counted = &requests{}
-	config.Wrap(w.counted.wrap)
-	w.engine = apply.New(newClient(w.t, config), apply.Options{Clock: clock})
+	f.counted = &requests{}
+	config.Wrap(f.counted.wrap)
+	f.engine = apply.New(newClient(f.T, config), apply.Options{Clock: clock})
 	return clock
 }
 
@@ -29,40 +29,40 @@ func (w *world) fakeClockAs(config *rest.Config) *clocktesting.FakePassiveClock 
 // warning, also if the same set defines the kind, and that the inventory has the object without a namespace.
 func TestNamespaceOfClusterScopedKind(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	group := w.namespace + ".example.org"
-	definition := w.object(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: ` +
+	f := newFixture(t)
+	group := f.Namespace + ".example.org"
+	definition := f.object(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: ` +
 		`zones.` + group + `}, spec: {group: ` + group + `,
   scope: Cluster, names: {plural: zones, kind: Zone},
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}`)
-	t.Cleanup(func() { _ = w.admin.Delete(noContext{t}.Context(), definition.Manifest.DeepCopy()) })
+	t.Cleanup(func() { _ = f.Client.Delete(noContext{t}.Context(), definition.Manifest.DeepCopy()) })
 	objects := []apply.Object{
 		definition,
-		w.object("{apiVersion: " + group + "/v1, kind: Zone, metadata: {name: a, namespace: NS}}"),
-		w.object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-scoped, namespace: NS}}"),
-		w.object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-scoped, namespace: " +
+		f.object("{apiVersion: " + group + "/v1, kind: Zone, metadata: {name: a, namespace: NS}}"),
+		f.object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-scoped, namespace: NS}}"),
+		f.object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-scoped, namespace: " +
 			"other}}"),
 	}
 	for range 2 {
-		changes := w.apply(objects...)
+		changes := f.apply(objects...)
 		for i, kind := range []string{"Zone", "ClusterRole"} {
 			change := changes[i+1]
 			require.True(t, change.Done(), "%s: %s %v", change.Object, change.Message, change.Err)
-			require.Contains(t, change.Message, "metadata.namespace "+w.namespace+" of the manifest is ignored because "+kind+
+			require.Contains(t, change.Message, "metadata.namespace "+f.Namespace+" of the manifest is ignored because "+kind+
 				" is cluster-scoped")
 			require.Empty(t, change.Object.Namespace)
 		}
 		require.Equal(t, v1alpha1.ReasonInvalid, changes[3].Reason, "two manifests of one object")
 		require.Contains(t, changes[3].Message, "objects[2] is the same object")
 	}
-	require.Empty(t, apply.Stale(w.inventory, objects), "all applied objects are in the set")
-	for _, entry := range w.inventory {
+	require.Empty(t, apply.Stale(f.inventory, objects), "all applied objects are in the set")
+	for _, entry := range f.inventory {
 		require.Empty(t, entry.Namespace, entry.ResourceIdentifier)
 		require.NotEmpty(t, entry.UID, entry.ResourceIdentifier)
 	}
-	require.Equal(t, w.namespace, objects[1].Manifest.GetNamespace(), "the manifests of the caller are not changed")
+	require.Equal(t, f.Namespace, objects[1].Manifest.GetNamespace(), "the manifests of the caller are not changed")
 	// In the foreground, the Zone waits for the garbage collector, which looks for new kinds only twice a minute.
-	w.prune(v1alpha1.DeletePolicy{Propagation: metav1.DeletePropagationBackground})
+	f.prune(v1alpha1.DeletePolicy{Propagation: metav1.DeletePropagationBackground})
 }
 
 // TestForbidden checks that a forbidden object is neither sent nor read on each reconcile, and that a permission
@@ -71,41 +71,41 @@ func TestForbidden(t *testing.T) {
 	t.Parallel()
 	for name, verbs := range map[string][]string{"reads are forbidden": nil, "writes are forbidden": {"get", "list"}} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			f := newFixture(t)
 			grant := func(verbs []string) {
-				role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "user"},
+				role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: "user"},
 					Rules: []rbacv1.PolicyRule{
 						{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: append([]string{"watch"}, verbs...)},
 					}}
-				if err := w.admin.Create(t.Context(), role); err != nil {
-					require.NoError(t, w.admin.Update(t.Context(), role))
+				if err := f.Client.Create(t.Context(), role); err != nil {
+					require.NoError(t, f.Client.Update(t.Context(), role))
 				}
 			}
 			grant(verbs)
-			require.NoError(t, w.admin.Create(t.Context(), &rbacv1.RoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "user"},
-				Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: w.namespace}},
+			require.NoError(t, f.Client.Create(t.Context(), &rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: "user"},
+				Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: f.Namespace}},
 				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "user"},
 			}))
-			clock := w.fakeClockAs(plane.ForTest(t).User(w.namespace))
+			clock := f.fakeClockAs(plane.ForTest(t).User(f.Namespace))
 			var objects []apply.Object
 			for _, name := range []string{"a", "b", "c", "d", "e"} { // enough objects for a list request
-				objects = append(objects, w.configMap(name, "{k: v}"))
+				objects = append(objects, f.configMap(name, "{k: v}"))
 			}
 			for range 3 { // the second pass finds that reads are forbidden as well
-				for _, change := range w.apply(objects...) {
+				for _, change := range f.apply(objects...) {
 					require.Equal(t, v1alpha1.ReasonForbidden, change.Reason, change.Message)
 				}
 			}
-			w.counted.take()
+			f.counted.take()
 			for range 10 {
-				for _, change := range w.apply(objects...) {
+				for _, change := range f.apply(objects...) {
 					require.Equal(t, v1alpha1.ReasonForbidden, change.Reason, change.Message)
 					require.Positive(t, change.RetryAfter)
 					require.LessOrEqual(t, change.RetryAfter, 30*time.Second)
 				}
 			}
-			reads, writes := w.counted.take()
+			reads, writes := f.counted.take()
 			require.Zero(t, writes)
 			if verbs == nil {
 				require.Zero(t, reads)
@@ -113,14 +113,14 @@ func TestForbidden(t *testing.T) {
 			grant([]string{"get", "list", "create", "patch"})
 			require.Eventually(t, func() bool {
 				clock.SetTime(clock.Now().Add(30 * time.Second))
-				for _, change := range w.apply(objects...) {
+				for _, change := range f.apply(objects...) {
 					if !change.Done() {
 						return false
 					}
 				}
 				return true
 			}, deadline, tick)
-			require.NoError(t, w.admin.Get(t.Context(), client.ObjectKeyFromObject(objects[0].Manifest),
+			require.NoError(t, f.Client.Get(t.Context(), client.ObjectKeyFromObject(objects[0].Manifest),
 				objects[0].Manifest.DeepCopy()))
 		})
 	}
@@ -133,17 +133,17 @@ func TestRequests_NewObjectsAreNotRead(t *testing.T) {
 }
 
 func testRequestsNewObjectsAreNotRead(t *testing.T) {
-	w := newWorldInMemory(t)
-	w.counted.take()
-	require.Equal(t, apply.Created, w.one(w.configMap("new", "{k: v}")).Action)
-	w.requireRequests(t, 0, 1, "a new object is created without a read")
+	f := newMemoryFixture(t)
+	f.counted.take()
+	require.Equal(t, apply.Created, f.one(f.configMap("new", "{k: v}")).Action)
+	f.requireRequests(t, 0, 1, "a new object is created without a read")
 
-	theirs := w.create("{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: NS}, data: {k: theirs}}")
+	theirs := f.create("{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: NS}, data: {k: theirs}}")
 	before := state(t, theirs)
-	other := w.other()
+	other := f.other()
 	change := other.one(other.configMap("theirs", "{k: v}"))
 	require.Equal(t, v1alpha1.ReasonInTheWay, change.Reason, "%s %v", change.Message, change.Err)
-	require.Equal(t, before, state(t, w.get(theirs)), "an object in the way is not changed")
+	require.Equal(t, before, state(t, f.get(theirs)), "an object in the way is not changed")
 	other.counted.take()
 	other.one(other.configMap("theirs", "{k: v}"))
 	other.requireRequests(t, 1, 0, "the write is not sent again")

@@ -14,18 +14,18 @@ import (
 )
 
 // sync calls Sync as a controller does.
-func (w *world) sync(objects ...apply.Object) apply.SyncResult {
-	w.t.Helper()
-	result, err := w.engine.Sync(w.t.Context(), w.set(objects...), nil, v1alpha1.DeletePolicy{})
-	require.NoError(w.t, err)
-	require.Equal(w.t, w.inventory, result.Inventory, "the result has the recorded inventory")
+func (f *fixture) sync(objects ...apply.Object) apply.SyncResult {
+	f.T.Helper()
+	result, err := f.engine.Sync(f.T.Context(), f.set(objects...), nil, v1alpha1.DeletePolicy{})
+	require.NoError(f.T, err)
+	require.Equal(f.T, f.inventory, result.Inventory, "the result has the recorded inventory")
 	return result
 }
 
 // awaitSync calls Sync until the result is done. The deletion of an object may take a moment.
-func (w *world) awaitSync(objects ...apply.Object) {
-	w.t.Helper()
-	require.Eventually(w.t, func() bool { return w.sync(objects...).Done() }, deadline, tick)
+func (f *fixture) awaitSync(objects ...apply.Object) {
+	f.T.Helper()
+	require.Eventually(f.T, func() bool { return f.sync(objects...).Done() }, deadline, tick)
 }
 
 // names returns the names of an inventory.
@@ -41,39 +41,39 @@ func names(inventory []v1alpha1.AppliedResource) (all []string) {
 func TestSync(t *testing.T) { testkit.Virtual(t, testSync) }
 
 func testSync(t *testing.T) {
-	w := newWorldInMemory(t)
-	a, b, c := w.configMap("a", "{k: v}"), w.configMap("b", "{k: v}"), w.configMap("c", "{k: v}")
-	result := w.sync(a, b)
+	f := newMemoryFixture(t)
+	a, b, c := f.configMap("a", "{k: v}"), f.configMap("b", "{k: v}"), f.configMap("c", "{k: v}")
+	result := f.sync(a, b)
 	require.True(t, result.Done())
 	require.NoError(t, result.Err())
-	require.Equal(t, []string{"a", "b"}, names(w.inventory))
-	require.NotEmpty(t, w.inventory[0].UID, "the UIDs are recorded")
+	require.Equal(t, []string{"a", "b"}, names(f.inventory))
+	require.NotEmpty(t, f.inventory[0].UID, "the UIDs are recorded")
 
-	broken := w.object("{apiVersion: v1, kind: Service, metadata: {name: broken, namespace: NS}, spec: {type: Nothing}}")
-	result = w.sync(a, broken)
+	broken := f.object("{apiVersion: v1, kind: Service, metadata: {name: broken, namespace: NS}, spec: {type: Nothing}}")
+	result = f.sync(a, broken)
 	require.False(t, result.Done())
 	require.Error(t, result.Err())
 	require.Empty(t, result.Pruned)
-	require.False(t, w.isGone(b.Manifest), "nothing is pruned while an object fails")
-	require.Contains(t, names(w.inventory), "b")
+	require.False(t, f.isGone(b.Manifest), "nothing is pruned while an object fails")
+	require.Contains(t, names(f.inventory), "b")
 
-	w.awaitSync(a, c)
-	require.True(t, w.isGone(b.Manifest))
-	require.Equal(t, []string{"a", "c"}, names(w.inventory))
+	f.awaitSync(a, c)
+	require.True(t, f.isGone(b.Manifest))
+	require.Equal(t, []string{"a", "c"}, names(f.inventory))
 
 	recorded := 0
-	set := w.set(a, c)
+	set := f.set(a, c)
 	set.Record = func(context.Context, []v1alpha1.AppliedResource) error { recorded++; return nil }
-	w.counted.take()
-	result, err := w.engine.Sync(t.Context(), set, nil, v1alpha1.DeletePolicy{})
+	f.counted.take()
+	result, err := f.engine.Sync(t.Context(), set, nil, v1alpha1.DeletePolicy{})
 	require.NoError(t, err)
 	require.True(t, result.Done())
-	_, writes := w.counted.take()
+	_, writes := f.counted.take()
 	require.Zero(t, recorded+writes)
 
-	w.awaitSync()
-	require.True(t, w.isGone(a.Manifest), "an empty set requests the deletion")
-	require.Empty(t, w.inventory)
+	f.awaitSync()
+	require.True(t, f.isGone(a.Manifest), "an empty set requests the deletion")
+	require.Empty(t, f.inventory)
 }
 
 // TestSync_RecordFails checks at each record that Sync stops there, and that a later Sync has the same result without
@@ -81,17 +81,17 @@ func testSync(t *testing.T) {
 func TestSync_RecordFails(t *testing.T) { testkit.Virtual(t, testSyncRecordFails) }
 
 func testSyncRecordFails(t *testing.T) {
-	first := newWorldInMemory(t)
+	first := newMemoryFixture(t)
 	for failing := range 3 {
-		w := first.in(t)
-		w.restart()
-		old, next := w.configMap("old", "{k: v}"), w.configMap("new", "{k: v}")
-		w.awaitSync(old)
+		f := first.in(t)
+		f.restart()
+		old, next := f.configMap("old", "{k: v}"), f.configMap("new", "{k: v}")
+		f.awaitSync(old)
 		records := 0
 		var result apply.SyncResult
 		var err error
 		for err == nil {
-			set := w.set(next)
+			set := f.set(next)
 			store := set.Record
 			set.Record = func(ctx context.Context, inventory []v1alpha1.AppliedResource) error {
 				if records++; records == failing+1 {
@@ -99,18 +99,18 @@ func testSyncRecordFails(t *testing.T) {
 				}
 				return store(ctx, inventory)
 			}
-			result, err = w.engine.Sync(t.Context(), set, nil, v1alpha1.DeletePolicy{})
+			result, err = f.engine.Sync(t.Context(), set, nil, v1alpha1.DeletePolicy{})
 			require.False(t, err == nil && result.Done(), "record %d did not happen", failing)
 		}
 		require.ErrorContains(t, err, "crashed", "record %d", failing)
-		require.Equal(t, names(w.inventory), names(result.Inventory))
-		if !w.isGone(next.Manifest) {
-			require.True(t, slices.Contains(names(w.inventory), "new"), "record %d", failing)
+		require.Equal(t, names(f.inventory), names(result.Inventory))
+		if !f.isGone(next.Manifest) {
+			require.True(t, slices.Contains(names(f.inventory), "new"), "record %d", failing)
 		}
-		w.restart()
-		w.awaitSync(next)
-		require.Equal(t, []string{"new"}, names(w.inventory))
-		require.True(t, w.isGone(old.Manifest))
-		w.awaitSync()
+		f.restart()
+		f.awaitSync(next)
+		require.Equal(t, []string{"new"}, names(f.inventory))
+		require.True(t, f.isGone(old.Manifest))
+		f.awaitSync()
 	}
 }
