@@ -43,7 +43,7 @@ func NewMemoryHub(t testing.TB, scheme *apiruntime.Scheme,
 }
 
 // hubTimeout limits the waits of a Hub. It matters only if a test fails.
-const hubTimeout = 2 * time.Minute
+const hubTimeout = 3 * time.Minute
 
 // Eventually waits until a check returns nil.
 func (h *Hub) Eventually(expected string, check func() error) {
