@@ -32,15 +32,15 @@ func TestAwkward(t *testing.T) {
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
 			var manifests []json.RawMessage
-			w := newWorldWithMember(t)
-			require.NoError(t, yaml.Unmarshal([]byte(strings.ReplaceAll(string(text), "NS", w.name)), &manifests))
-			w.requireNoMoreWrites(manifests)
+			f := newFixtureWithMember(t)
+			require.NoError(t, yaml.Unmarshal([]byte(strings.ReplaceAll(string(text), "NS", f.name)), &manifests))
+			f.requireNoMoreWrites(manifests)
 		})
 	}
 	t.Run("definition", func(t *testing.T) { // of the size of cert-manager's, with a resource in each of two versions
 		t.Parallel()
-		w := newWorldWithMember(t)
-		group := w.name + ".example.org"
+		f := newFixtureWithMember(t)
+		group := f.name + ".example.org"
 		var fields []string
 		for i := range 250 {
 			const property = `"f%d": {"type": "object", "description": %q,
@@ -64,27 +64,27 @@ func TestAwkward(t *testing.T) {
 			&former: `{"apiVersion": "GROUP/v1beta1", "kind": "Awkward", "metadata": {"name": "old", "namespace": "NS"},
   "spec": {"f1": {"a": "y"}}}`,
 		} {
-			*into = json.RawMessage(strings.NewReplacer("GROUP", group, "NS", w.name, "SCHEMA", schema).Replace(text))
+			*into = json.RawMessage(strings.NewReplacer("GROUP", group, "NS", f.name, "SCHEMA", schema).Replace(text))
 		}
 		require.Greater(t, len(definition), 300<<10)
-		w.requireNoMoreWrites([]json.RawMessage{definition, current, former})
+		f.requireNoMoreWrites([]json.RawMessage{definition, current, former})
 	})
 }
 
 // requireNoMoreWrites lets an agent apply manifests, and checks that it then stops writing.
-func (w *world) requireNoMoreWrites(manifests []json.RawMessage) {
-	w.t.Helper()
-	t := w.t
-	stop := w.start()
-	work := w.spec("awkward", "{}")
+func (f *fixture) requireNoMoreWrites(manifests []json.RawMessage) {
+	f.T.Helper()
+	t := f.T
+	stop := f.start()
+	work := f.spec("awkward", "{}")
 	for _, manifest := range manifests {
 		work.Spec.Manifests = append(work.Spec.Manifests, rawManifest(string(manifest)))
 	}
-	sentinel := asJSON(t, w.manifest(configMap("sentinel", "{k: v}")))
+	sentinel := asJSON(t, f.manifest(configMap("sentinel", "{k: v}")))
 	work.Spec.Manifests = append(work.Spec.Manifests, rawManifest(string(sentinel)))
-	require.NoError(t, w.hub.Create(t.Context(), work))
-	w.eventually(func() error {
-		if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+	require.NoError(t, f.Client.Create(t.Context(), work))
+	f.Eventually("the Work is applied", func() error {
+		if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
 			return err
 		}
 		if c := condition(work, v1alpha1.ConditionApplied); c == nil || c.Status != "True" {
@@ -92,34 +92,34 @@ func (w *world) requireNoMoreWrites(manifests []json.RawMessage) {
 		}
 		return nil
 	})
-	w.controllersDone(work)
-	w.awaitNoWrites()
+	f.controllersDone(work)
+	f.awaitNoWrites()
 	<-time.After(5 * time.Second)
-	hub, member := w.toHub.take(), w.toMember.take()
+	hub, member := f.toHub.take(), f.toMember.take()
 	require.Empty(t, writes(member), "writes to the member in a window")
 	require.Empty(t, writes(hub), "writes to the hub in a window")
 
 	stop()
-	w.awaitNoWrites()
-	w.start()
-	w.patch(w.read("ConfigMap", "sentinel"), "data: {k: edited}")
-	w.eventually(func() error { return equal("v", w.data("sentinel", "k")) }) // so the agent has reconciled
-	hub, member = w.awaitNoWrites()
+	f.awaitNoWrites()
+	f.start()
+	f.patch(f.read("ConfigMap", "sentinel"), "data: {k: edited}")
+	f.Eventually("the agent has reconciled", func() error { return equal("v", f.data("sentinel", "k")) })
+	hub, member = f.awaitNoWrites()
 	require.Equal(t, []string{"PATCH configmaps sentinel"}, writes(member), "writes to the member after a restart")
 	others := slices.DeleteFunc(writes(hub), func(r string) bool { return strings.HasPrefix(r, "POST events") })
 	require.Empty(t, others, "writes to the hub after a restart")
-	w.eventually(func() error {
-		return equal("ConfigMap "+w.name+"/sentinel was modified on the member and has been restored.",
-			strings.Join(w.healed(), "\n"))
+	f.Eventually("an Event reports the heal", func() error {
+		return equal("ConfigMap "+f.name+"/sentinel was modified on the member and has been restored.",
+			strings.Join(f.healed(), "\n"))
 	})
-	w.delete(work)
-	w.gone(work)
+	f.delete(work)
+	f.gone(work)
 }
 
 // controllersDone waits for late writes of the controllers of Kubernetes, which the agent reports to the hub: the
 // first status of autoscalers after 15 seconds, the binding of volumes, and the deletion of Jobs with a TTL.
-func (w *world) controllersDone(work *v1alpha1.Work) {
-	w.t.Helper()
+func (f *fixture) controllersDone(work *v1alpha1.Work) {
+	f.T.Helper()
 	decoded, _ := work.Spec.Decode()
 	for _, manifest := range decoded {
 		live := manifest.Object.DeepCopy()
@@ -150,8 +150,8 @@ func (w *world) controllersDone(work *v1alpha1.Work) {
 				return client.IgnoreNotFound(err)
 			}
 		}
-		w.eventually(func() error {
-			return done(w.member.Get(w.t.Context(), client.ObjectKeyFromObject(live), live))
+		f.Eventually("the controllers have written "+live.GetKind()+" "+live.GetName(), func() error {
+			return done(f.member.Get(f.T.Context(), client.ObjectKeyFromObject(live), live))
 		})
 	}
 }
@@ -164,17 +164,17 @@ func bound(claim *unstructured.Unstructured) bool {
 
 // awaitNoWrites waits until there was no write for a second, and returns the requests until then. Controllers of
 // Kubernetes may still write statuses, which the agent reads.
-func (w *world) awaitNoWrites() (hub, member []string) {
-	w.t.Helper()
+func (f *fixture) awaitNoWrites() (hub, member []string) {
+	f.T.Helper()
 	for end := time.Now().Add(deadline); time.Now().Before(end); {
 		<-time.After(time.Second)
-		h, m := w.toHub.take(), w.toMember.take()
+		h, m := f.toHub.take(), f.toMember.take()
 		hub, member = append(hub, h...), append(member, m...)
 		if len(writes(h))+len(writes(m)) == 0 {
 			return hub, member
 		}
 	}
-	w.t.Fatalf("the writes do not end: hub %v, member %v", hub, member)
+	f.T.Fatalf("the writes do not end: hub %v, member %v", hub, member)
 	return nil, nil
 }
 

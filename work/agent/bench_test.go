@@ -41,9 +41,9 @@ func BenchmarkWork(b *testing.B) {
 
 func benchmarkWork(b *testing.B, finalizers []string) {
 	works := testkit.Size(100)
-	w := newWorld(b)
-	w.start()
-	w.ready(w.work("first", "{"+manifests(configMap("first", "{k: v}"))+"}"))
+	f := newFixture(b)
+	f.start()
+	f.ready(f.work("first", "{"+manifests(configMap("first", "{k: v}"))+"}"))
 	var agent, floor cost
 	var requests int
 	round := 0
@@ -52,22 +52,22 @@ func benchmarkWork(b *testing.B, finalizers []string) {
 		var all []*v1alpha1.Work
 		for i := range works {
 			name := fmt.Sprintf("a%d-%d", round, i)
-			work := w.spec(name, "{"+manifests(configMap(name, "{k: v}"))+"}")
+			work := f.spec(name, "{"+manifests(configMap(name, "{k: v}"))+"}")
 			work.Finalizers = finalizers
 			all = append(all, work)
 		}
-		w.awaitNoRequests()
-		agent.measure(func() time.Duration { return w.burst(all) })
-		hub, member := w.awaitNoRequests()
+		f.awaitNoRequests()
+		agent.measure(func() time.Duration { return f.burst(all) })
+		hub, member := f.awaitNoRequests()
 		requests += len(hub) + len(member)
 		for _, work := range all {
-			w.delete(work)
+			f.delete(work)
 		}
 		for _, work := range all {
-			w.gone(work)
+			f.gone(work)
 		}
-		w.awaitNoRequests()
-		floor.measure(func() time.Duration { return w.bare(works, finalizers) })
+		f.awaitNoRequests()
+		floor.measure(func() time.Duration { return f.bare(works, finalizers) })
 	}
 	each := func(d time.Duration) float64 { return d.Seconds() * 1000 / float64(round*works) }
 	b.ReportMetric(each(agent.took), "ms/work")
@@ -122,15 +122,15 @@ func cpuTime() (own, children time.Duration) {
 const creators, writers = 8, agent.DefaultWorkers
 
 // burst creates Works concurrently, and returns the time until all of them are ready.
-func (w *world) burst(works []*v1alpha1.Work) time.Duration {
-	w.t.Helper()
+func (f *fixture) burst(works []*v1alpha1.Work) time.Duration {
+	f.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
-	hub, err := client.NewWithWatch(w.options.Hub, client.Options{Scheme: scheme})
-	require.NoError(w.t, err)
+	hub, err := client.NewWithWatch(f.options.Hub, client.Options{Scheme: scheme})
+	require.NoError(f.T, err)
 	open := func() watch.Interface {
-		changes, err := hub.Watch(ctx, &v1alpha1.WorkList{}, client.InNamespace(w.options.Namespace))
-		require.NoError(w.t, err)
+		changes, err := hub.Watch(ctx, &v1alpha1.WorkList{}, client.InNamespace(f.options.Namespace))
+		require.NoError(f.T, err)
 		return changes
 	}
 	changes := open()
@@ -145,14 +145,14 @@ func (w *world) burst(works []*v1alpha1.Work) time.Duration {
 	created := make(chan error, 1)
 	go func() {
 		for _, work := range works {
-			group.Go(func() error { return w.hub.Create(ctx, work) })
+			group.Go(func() error { return f.Client.Create(ctx, work) })
 		}
 		created <- group.Wait()
 	}()
 	for len(missing) > 0 {
 		event, more := <-changes.ResultChan()
 		if !more { // The API server may end a watch at any time. The next one begins with all Works that exist.
-			require.NoError(w.t, ctx.Err(), "%d Works are not ready", len(missing))
+			require.NoError(f.T, ctx.Err(), "%d Works are not ready", len(missing))
 			changes = open()
 			continue
 		}
@@ -162,7 +162,7 @@ func (w *world) burst(works []*v1alpha1.Work) time.Duration {
 		}
 	}
 	took := time.Since(began)
-	require.NoError(w.t, <-created)
+	require.NoError(f.T, <-created)
 	return took
 }
 
@@ -174,11 +174,11 @@ func isTrue(work *v1alpha1.Work, name string) bool {
 var bares atomic.Int32
 
 // bare makes the writes of some Works, and returns the time that took.
-func (w *world) bare(works int, finalizers []string) time.Duration {
-	w.t.Helper()
+func (f *fixture) bare(works int, finalizers []string) time.Duration {
+	f.T.Helper()
 	ctx, prefix := context.Background(), fmt.Sprintf("bare%d-", bares.Add(1))
 	// No agent watches this namespace.
-	namespace := w.create(w.hub, "{apiVersion: v1, kind: Namespace, metadata: {name: "+prefix+"NS}}").GetName()
+	namespace := f.create(f.Client, "{apiVersion: v1, kind: Namespace, metadata: {name: "+prefix+"NS}}").GetName()
 	began := time.Now()
 	var group, create errgroup.Group
 	create.SetLimit(creators)
@@ -187,9 +187,9 @@ func (w *world) bare(works int, finalizers []string) time.Duration {
 		defer close(created)
 		for i := range works {
 			create.Go(func() error {
-				work := w.spec(prefix+fmt.Sprint(i), "{"+manifests(configMap("x", "{k: v}"))+"}")
+				work := f.spec(prefix+fmt.Sprint(i), "{"+manifests(configMap("x", "{k: v}"))+"}")
 				work.Namespace, work.Finalizers = namespace, bareFinalizers(finalizers)
-				if err := w.hub.Create(ctx, work); err != nil {
+				if err := f.Client.Create(ctx, work); err != nil {
 					return err
 				}
 				created <- work.Name
@@ -201,20 +201,20 @@ func (w *world) bare(works int, finalizers []string) time.Duration {
 	for range writers {
 		group.Go(func() error {
 			for name := range created {
-				if err := w.bareWrites(ctx, namespace, name, len(finalizers) == 0); err != nil {
+				if err := f.bareWrites(ctx, namespace, name, len(finalizers) == 0); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 	}
-	require.NoError(w.t, group.Wait())
+	require.NoError(f.T, group.Wait())
 	took := time.Since(began)
 	for i := range works {
 		name := prefix + fmt.Sprint(i)
 		applied := &v1alpha1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		require.NoError(w.t, w.member.Delete(ctx, applied))
-		require.NoError(w.t, w.member.Delete(ctx, w.manifest(configMap(name, "{}"))))
+		require.NoError(f.T, f.member.Delete(ctx, applied))
+		require.NoError(f.T, f.member.Delete(ctx, f.manifest(configMap(name, "{}"))))
 	}
 	return took
 }
@@ -225,27 +225,27 @@ func bareFinalizers(finalizers []string) []string {
 }
 
 // bareWrites makes the writes of one Work.
-func (w *world) bareWrites(ctx context.Context, namespace, name string, finalize bool) error {
+func (f *fixture) bareWrites(ctx context.Context, namespace, name string, finalize bool) error {
 	const finalizer, status = `{"metadata":{"finalizers":["example.com/bare"]}}`, `{"status":{"ready":"1/1"}}`
 	work := &v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	if finalize {
-		if err := w.hub.Patch(ctx, work, client.RawPatch(types.MergePatchType, []byte(finalizer))); err != nil {
+		if err := f.Client.Patch(ctx, work, client.RawPatch(types.MergePatchType, []byte(finalizer))); err != nil {
 			return err
 		}
 	}
 	applied := &v1alpha1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	applied.Spec.FieldOwner = "bare"
-	if err := w.member.Create(ctx, applied); err != nil {
+	if err := f.member.Create(ctx, applied); err != nil {
 		return err
 	}
-	object := w.manifest(configMap(name, "{k: v}"))
+	object := f.manifest(configMap(name, "{k: v}"))
 	configuration := client.ApplyConfigurationFromUnstructured(object)
-	if err := w.member.Apply(ctx, configuration, client.FieldOwner("bare")); err != nil {
+	if err := f.member.Apply(ctx, configuration, client.FieldOwner("bare")); err != nil {
 		return err
 	}
 	applied.Status.Resources = []v1alpha1.AppliedResource{{UID: object.GetUID()}}
-	if err := w.member.Update(ctx, applied); err != nil {
+	if err := f.member.Update(ctx, applied); err != nil {
 		return err
 	}
-	return w.hub.Status().Patch(ctx, work, client.RawPatch(types.MergePatchType, []byte(status)))
+	return f.Client.Status().Patch(ctx, work, client.RawPatch(types.MergePatchType, []byte(status)))
 }

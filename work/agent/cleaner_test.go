@@ -32,38 +32,38 @@ func TestCleaner(t *testing.T) {
 }
 
 func testCleaner(t *testing.T, action v1alpha1.DeleteAction) {
-	w := newWorldInMemory(t)
-	stop := w.start()
-	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"),
+	f := newMemoryFixture(t)
+	stop := f.start()
+	work := f.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"),
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: NS, finalizers: [example.com/hold]}}")+
 		", manifestOptions: [{select: {name: b}, delete: Orphan}]}")
-	w.ready(work)
+	f.ready(work)
 	stop()
-	bystander := worldOf(t, w.options.Hub, w.options.Member) // another hub of the same member
+	bystander := fixtureOf(t, f.options.Hub, f.options.Member) // another hub of the same member
 	stopOther := bystander.start()
 	other := bystander.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
 	bystander.ready(other)
 	stopOther()
 
-	cleaner, err := agent.NewCleaner(agent.Options{Member: w.options.Member, HubName: w.name})
+	cleaner, err := agent.NewCleaner(agent.Options{Member: f.options.Member, HubName: f.name})
 	require.NoError(t, err)
 	if action == v1alpha1.DeleteObject {
 		remaining, err := cleaner.Clean(t.Context(), action)
 		require.NoError(t, err)
-		require.Contains(t, strings.Join(remaining, ", "), "ConfigMap "+w.name+"/held: The object is being deleted")
-		w.patch(w.read("ConfigMap", "held"), "metadata: {finalizers: null}")
+		require.Contains(t, strings.Join(remaining, ", "), "ConfigMap "+f.name+"/held: The object is being deleted")
+		f.patch(f.read("ConfigMap", "held"), "metadata: {finalizers: null}")
 	}
-	w.eventually(func() error {
+	f.Eventually("the objects are cleaned up", func() error {
 		remaining, err := cleaner.Clean(context.Background(), action)
 		if err == nil && len(remaining) > 0 {
 			err = fmt.Errorf("remaining: %q", remaining)
 		}
 		return err
 	})
-	require.Nil(t, w.applied(work))
-	require.Equal(t, action == v1alpha1.OrphanObject, w.read("ConfigMap", "a") != nil)
-	require.Equal(t, action == v1alpha1.OrphanObject, w.read("ConfigMap", "held") != nil)
-	require.Empty(t, w.read("ConfigMap", "b").GetOwnerReferences(), "an orphaned object has no owner references")
+	require.Nil(t, f.applied(work))
+	require.Equal(t, action == v1alpha1.OrphanObject, f.read("ConfigMap", "a") != nil)
+	require.Equal(t, action == v1alpha1.OrphanObject, f.read("ConfigMap", "held") != nil)
+	require.Empty(t, f.read("ConfigMap", "b").GetOwnerReferences(), "an orphaned object has no owner references")
 	require.NotNil(t, bystander.applied(other))
 	require.Equal(t, "v", bystander.data("a", "k"))
 }
@@ -107,15 +107,15 @@ func testCleanerDefinitionMissing(t *testing.T) {
 func TestStatus_ExceedsSizeLimit(t *testing.T) { testkit.Virtual(t, testStatusExceedsSizeLimit) }
 
 func testStatusExceedsSizeLimit(t *testing.T) {
-	w := newWorldInMemory(t)
-	w.start(func(o *agent.Options) { o.StatusInterval = 2 * time.Second }) // each write has half a megabyte
+	f := newMemoryFixture(t)
+	f.start(func(o *agent.Options) { o.StatusInterval = 2 * time.Second }) // each write has half a megabyte
 	var texts []string
 	for i := range 400 {
 		texts = append(texts, configMap(fmt.Sprintf("a%d", i), "{k: "+strings.Repeat("x", 1000)+"}"))
 	}
-	work := w.work("shop", "{"+manifests(texts...)+`, manifestOptions: [{select: {kind: ConfigMap}, feedback: [
+	work := f.work("shop", "{"+manifests(texts...)+`, manifestOptions: [{select: {kind: ConfigMap}, feedback: [
 		{name: a, jsonPath: .data.k}, {name: b, jsonPath: .data.k}]}]}`)
-	w.ready(work)
+	f.ready(work)
 	text, err := json.Marshal(work.Status)
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(text), v1alpha1.MaxStatusBytes)
@@ -124,28 +124,28 @@ func testStatusExceedsSizeLimit(t *testing.T) {
 	require.Len(t, work.Status.Manifests, 400)
 
 	for i := range 60 {
-		w.patch(w.manifest(configMap(fmt.Sprintf("a%d", i), "{}")), "data: {k: edited}")
+		f.patch(f.manifest(configMap(fmt.Sprintf("a%d", i), "{}")), "data: {k: edited}")
 	}
-	w.eventually(func() error { return equal(strings.Repeat("x", 1000), w.data("a59", "k")) })
-	w.awaitNoRequests()
+	f.Eventually("ConfigMap a59 is applied", func() error { return equal(strings.Repeat("x", 1000), f.data("a59", "k")) })
+	f.awaitNoRequests()
 	var events unstructured.UnstructuredList
 	events.SetAPIVersion("events.k8s.io/v1")
 	events.SetKind("EventList")
-	require.NoError(t, w.hub.List(context.Background(), &events, client.InNamespace(work.Namespace)))
+	require.NoError(t, f.Client.List(context.Background(), &events, client.InNamespace(work.Namespace)))
 	require.Less(t, len(events.Items), 30, "few Events report all heals")
 }
 
 // TestAgent_LeaksNoGoroutines must not run in parallel with other tests: it inspects all goroutines.
 func TestAgent_LeaksNoGoroutines(t *testing.T) {
-	w := newWorld(t)
+	f := newFixture(t)
 	before := goleak.IgnoreCurrent()
-	_, err := agent.New(w.options) // this agent is never started
+	_, err := agent.New(f.options) // this agent is never started
 	require.NoError(t, err)
-	stop := w.start()
-	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), deployment)+"}")
-	w.ready(work)
-	w.delete(work)
-	w.gone(work)
+	stop := f.start()
+	work := f.work("shop", "{"+manifests(configMap("a", "{k: v}"), deployment)+"}")
+	f.ready(work)
+	f.delete(work)
+	f.gone(work)
 	stop()
 	// Idle connections are kept by client-go for all clients of a process.
 	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("net/http.(*http2ClientConn).readLoop"),

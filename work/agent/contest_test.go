@@ -21,18 +21,18 @@ import (
 func TestContested(t *testing.T) { testkit.Virtual(t, testContested) }
 
 func testContested(t *testing.T) {
-	w := newWorldInMemory(t)
-	w.start()
-	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
-	w.ready(work)
+	f := newMemoryFixture(t)
+	f.start()
+	work := f.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
+	f.ready(work)
 
-	dynamicClient, err := dynamic.NewForConfig(w.options.Member)
+	dynamicClient, err := dynamic.NewForConfig(f.options.Member)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	watcher, err := dynamicClient.Resource(resource("", "v1", "configmaps")).Namespace(w.name).Watch(ctx, list())
+	watcher, err := dynamicClient.Resource(resource("", "v1", "configmaps")).Namespace(f.name).Watch(ctx, list())
 	require.NoError(t, err)
-	object := w.manifest(configMap("a", "{k: theirs}"))
+	object := f.manifest(configMap("a", "{k: theirs}"))
 	edit := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"k":"theirs"}}`))
 	opponent := make(chan error, 1)
 	go func() {
@@ -41,7 +41,7 @@ func testContested(t *testing.T) {
 			if !ok || live.GetName() != "a" || event.Type == watch.Deleted || hasValue(live, "theirs") {
 				continue
 			}
-			if err := w.member.Patch(ctx, object.DeepCopy(), edit, client.FieldOwner("their-controller")); err != nil &&
+			if err := f.member.Patch(ctx, object.DeepCopy(), edit, client.FieldOwner("their-controller")); err != nil &&
 				ctx.Err() == nil {
 				opponent <- err
 				return
@@ -50,7 +50,7 @@ func testContested(t *testing.T) {
 		opponent <- nil
 	}()
 	contested := func() error {
-		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+		if err := f.Client.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
 			return err
 		}
 		for _, condition := range work.Status.Manifests[0].Conditions {
@@ -66,22 +66,22 @@ func testContested(t *testing.T) {
 		}
 		return fmt.Errorf("not contested: %v", work.Status.Manifests[0].Conditions)
 	}
-	w.eventually(contested)
-	w.toMember.take()
+	f.Eventually("the object is contested", contested)
+	f.toMember.take()
 	<-time.After(10 * time.Second)
-	healed := count(w.toMember.take(), "PATCH configmaps a")
+	healed := count(f.toMember.take(), "PATCH configmaps a")
 	require.LessOrEqual(t, healed, 4, "heals in 10 seconds")
 	require.NoError(t, contested(), "a heal does not hide the contest")
 	require.Equal(t, v1alpha1.ReasonContested, condition(work, v1alpha1.ConditionDegraded).Reason)
 
 	began := time.Now()
-	w.patch(w.read("ConfigMap", "b"), "data: {k: edited}")
-	w.eventually(func() error { return equal("v", w.data("b", "k")) })
+	f.patch(f.read("ConfigMap", "b"), "data: {k: edited}")
+	f.Eventually("ConfigMap b has k: v", func() error { return equal("v", f.data("b", "k")) })
 	require.Less(t, time.Since(began), 5*time.Second, "an edit of another object is healed at once")
 
-	w.change(work, "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+
+	f.change(work, "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+
 		", manifestOptions: [{select: {name: a}, ignoredFields: [.data.k]}]}")
-	w.ready(work)
+	f.ready(work)
 	cancel()
 	watcher.Stop()
 	require.NoError(t, <-opponent)
@@ -92,30 +92,30 @@ func testContested(t *testing.T) {
 // the remedy works.
 func TestContested_Autoscaler(t *testing.T) {
 	t.Parallel()
-	w := newWorldWithMember(t)
-	w.start()
+	f := newFixtureWithMember(t)
+	f.start()
 	spec := func(options string) string {
 		return "{" + manifests(strings.Replace(deployment, "replicas: 2", "replicas: 1", 1),
 			"{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: NS}, spec: "+
 				"{minReplicas: 3, maxReplicas: 5, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}") +
 			options + "}"
 	}
-	work := w.work("shop", spec(""))
-	w.awaitApplied(work, 0, "False", v1alpha1.ReasonContested, `.spec.replicas by "kube-controller-manager"`)
-	w.awaitApplied(work, 0, "False", v1alpha1.ReasonContested,
+	work := f.work("shop", spec(""))
+	f.awaitApplied(work, 0, "False", v1alpha1.ReasonContested, `.spec.replicas by "kube-controller-manager"`)
+	f.awaitApplied(work, 0, "False", v1alpha1.ReasonContested,
 		"Add .spec.replicas to ignoredFields, or stop the other field "+
 			"manager.")
 	require.Equal(t, v1alpha1.ReasonContested, condition(work, v1alpha1.ConditionDegraded).Reason)
 
-	w.change(work, spec(", manifestOptions: [{select: {kind: Deployment}, ignoredFields: [.spec.replicas]}]"))
-	w.awaitApplied(work, 0, "True", v1alpha1.ReasonApplied, "")
-	w.eventually(func() error {
-		replicas, _, _ := unstructured.NestedInt64(w.read("Deployment", "web").Object, "spec", "replicas")
+	f.change(work, spec(", manifestOptions: [{select: {kind: Deployment}, ignoredFields: [.spec.replicas]}]"))
+	f.awaitApplied(work, 0, "True", v1alpha1.ReasonApplied, "")
+	f.Eventually("the Deployment has 3 replicas", func() error {
+		replicas, _, _ := unstructured.NestedInt64(f.read("Deployment", "web").Object, "spec", "replicas")
 		return equal(int64(3), replicas)
 	})
-	w.awaitApplied(work, 0, "True", v1alpha1.ReasonApplied, "")
-	w.awaitNoWrites()
-	replicas, _, _ := unstructured.NestedInt64(w.read("Deployment", "web").Object, "spec", "replicas")
+	f.awaitApplied(work, 0, "True", v1alpha1.ReasonApplied, "")
+	f.awaitNoWrites()
+	replicas, _, _ := unstructured.NestedInt64(f.read("Deployment", "web").Object, "spec", "replicas")
 	require.Equal(t, int64(3), replicas, "the autoscaler sets the replicas")
 }
 

@@ -88,10 +88,10 @@ func TestCrash(t *testing.T) {
 // each step.
 func runLifecycle(t *testing.T, c *crash) {
 	t.Helper()
-	w := newWorldInMemory(t)
-	w.toHub.intercept(c.intercept)
-	w.toMember.intercept(c.intercept)
-	stop := w.start()
+	f := newMemoryFixture(t)
+	f.toHub.intercept(c.intercept)
+	f.toMember.intercept(c.intercept)
+	stop := f.start()
 	done := make(chan struct{})
 	successor := make(chan struct{})
 	go func() { // starts another agent after the crash
@@ -101,23 +101,23 @@ func runLifecycle(t *testing.T, c *crash) {
 		case <-c.crashed:
 			t.Logf("crashed at %s", c.write)
 			stop()
-			w.toHub.intercept(nil)
-			w.toMember.intercept(nil)
-			w.start()
+			f.toHub.intercept(nil)
+			f.toMember.intercept(nil)
+			f.start()
 		}
 	}()
 	defer func() { close(done); <-successor }()
 
-	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"), secret("s"))+"}")
-	w.ready(work)
-	w.awaitObjects(work, "ConfigMap a v", "ConfigMap b v", "Secret s")
-	w.change(work, "{"+manifests(configMap("a", "{k: w}"), configMap("c", "{k: v}"), secret("s"))+"}")
-	w.ready(work)
-	w.awaitObjects(work, "ConfigMap a w", "ConfigMap c v", "Secret s")
-	w.delete(work)
-	w.gone(work)
-	require.Nil(t, w.applied(work), "the Work is deleted after its objects on the member")
-	w.awaitObjects(work)
+	work := f.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"), secret("s"))+"}")
+	f.ready(work)
+	f.awaitObjects(work, "ConfigMap a v", "ConfigMap b v", "Secret s")
+	f.change(work, "{"+manifests(configMap("a", "{k: w}"), configMap("c", "{k: v}"), secret("s"))+"}")
+	f.ready(work)
+	f.awaitObjects(work, "ConfigMap a w", "ConfigMap c v", "Secret s")
+	f.delete(work)
+	f.gone(work)
+	require.Nil(t, f.applied(work), "the Work is deleted after its objects on the member")
+	f.awaitObjects(work)
 }
 
 func secret(name string) string {
@@ -126,13 +126,13 @@ func secret(name string) string {
 
 // awaitObjects waits until the member and the inventory of the Work have exactly these objects, as in "ConfigMap a v"
 // with the value of k, each with its UID.
-func (w *world) awaitObjects(work *v1alpha1.Work, want ...string) {
-	w.t.Helper()
-	w.eventually(func() error {
+func (f *fixture) awaitObjects(work *v1alpha1.Work, want ...string) {
+	f.T.Helper()
+	f.Eventually("the objects exist and are recorded", func() error {
 		var live, recorded []string
 		uids := map[string]bool{}
 		var configMaps corev1.ConfigMapList
-		if err := w.member.List(context.Background(), &configMaps, client.InNamespace(w.name),
+		if err := f.member.List(context.Background(), &configMaps, client.InNamespace(f.name),
 			client.MatchingLabels{v1alpha1.AppliedLabel: "true"}); err != nil {
 			return err
 		}
@@ -141,7 +141,7 @@ func (w *world) awaitObjects(work *v1alpha1.Work, want ...string) {
 			uids[string(o.UID)] = true
 		}
 		var secrets corev1.SecretList
-		if err := w.member.List(context.Background(), &secrets, client.InNamespace(w.name),
+		if err := f.member.List(context.Background(), &secrets, client.InNamespace(f.name),
 			client.MatchingLabels{v1alpha1.AppliedLabel: "true"}); err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func (w *world) awaitObjects(work *v1alpha1.Work, want ...string) {
 		if err := equal(strings.Join(want, ", "), strings.Join(live, ", ")); err != nil {
 			return err
 		}
-		applied := w.applied(work)
+		applied := f.applied(work)
 		if applied == nil {
 			return equal(len(want), 0)
 		}

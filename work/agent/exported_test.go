@@ -37,36 +37,40 @@ var exportable = []string{
 // agent stops writing, also after a restart, and fields of the source are not applied.
 func TestExported(t *testing.T) {
 	t.Parallel()
-	w := newWorldWithMember(t)
-	source := w.name + "-source"
-	w.create(w.member, "{apiVersion: v1, kind: Namespace, metadata: {name: "+source+"}}")
+	f := newFixtureWithMember(t)
+	source := f.name + "-source"
+	f.create(f.member, "{apiVersion: v1, kind: Namespace, metadata: {name: "+source+"}}")
 	var texts []string
 	ids := map[string]*unstructured.Unstructured{}
 	for _, text := range exportable {
-		object := w.create(w.member, strings.ReplaceAll(text, "namespace: NS", "namespace: "+source))
-		w.eventually(func() error { return w.exportOf(object) })
-		object.SetNamespace(w.name)
+		object := f.create(f.member, strings.ReplaceAll(text, "namespace: NS", "namespace: "+source))
+		f.Eventually("the cluster has added its fields to "+object.GetKind()+" "+object.GetName(), func() error {
+			return f.exportOf(object)
+		})
+		object.SetNamespace(f.name)
 		data, err := json.Marshal(object)
 		require.NoError(t, err)
 		texts = append(texts, string(data))
 		ids[object.GetKind()+" "+object.GetName()] = object
 	}
-	rootCA := w.manifest("{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt}}")
+	rootCA := f.manifest("{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt}}")
 	rootCA.SetNamespace(source)
-	w.eventually(func() error { return w.member.Get(context.Background(), client.ObjectKeyFromObject(rootCA), rootCA) })
-	rootCA.SetNamespace(w.name)
+	f.Eventually("the ConfigMap of the root CA exists", func() error {
+		return f.member.Get(context.Background(), client.ObjectKeyFromObject(rootCA), rootCA)
+	})
+	rootCA.SetNamespace(f.name)
 	data, err := json.Marshal(rootCA)
 	require.NoError(t, err)
 	texts = append(texts, string(data))
 
-	stop := w.start()
-	work := w.spec("exported", "{}")
+	stop := f.start()
+	work := f.spec("exported", "{}")
 	for _, text := range texts {
 		work.Spec.Manifests = append(work.Spec.Manifests, rawManifest(text))
 	}
-	require.NoError(t, w.hub.Create(t.Context(), work))
-	w.eventually(func() error {
-		if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+	require.NoError(t, f.Client.Create(t.Context(), work))
+	f.Eventually("the Work is applied", func() error {
+		if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
 			return err
 		}
 		if c := condition(work, v1alpha1.ConditionApplied); c == nil || c.Status != "True" {
@@ -83,7 +87,7 @@ func TestExported(t *testing.T) {
 		exported := ids[kind+" "+name]
 		found := &unstructured.Unstructured{}
 		found.SetGroupVersionKind(exported.GroupVersionKind())
-		require.NoError(t, w.member.Get(t.Context(), client.ObjectKeyFromObject(exported), found))
+		require.NoError(t, f.member.Get(t.Context(), client.ObjectKeyFromObject(exported), found))
 		return found
 	}
 	nested := func(u *unstructured.Unstructured, path ...string) string {
@@ -98,11 +102,11 @@ func TestExported(t *testing.T) {
 	require.Equal(t, "None", nested(live("Service", "headless"), "spec", "clusterIP"))
 	require.Empty(t, nested(live("PersistentVolumeClaim", "data"), "spec", "volumeName"))
 	require.NotContains(t, live("PersistentVolumeClaim", "data").GetAnnotations(), "pv.kubernetes.io/bind-completed")
-	w.eventually(func() error { // the agent does not revert the annotation of the deployment controller
+	f.Eventually("the agent keeps the annotation of the deployment controller", func() error {
 		return equal("1", live("Deployment", "web").GetAnnotations()["deployment.kubernetes.io/revision"])
 	})
 	token := []string{"data", "token"}
-	w.eventually(func() error { // the token of this namespace's account
+	f.Eventually("the Secret has the token of the account in this namespace", func() error {
 		if nested(live("Secret", "token"), token...) == "" {
 			return fmt.Errorf("the Secret has no token yet")
 		}
@@ -113,19 +117,21 @@ func TestExported(t *testing.T) {
 	require.Equal(t, v1alpha1.ReasonExists, root.Reason)
 	require.Contains(t, root.Message, "Kubernetes publishes this ConfigMap in every namespace")
 
-	w.awaitNoRequests()
+	f.awaitNoRequests()
 	stop()
-	w.awaitNoRequests()
-	w.start()
-	w.patch(live("Service", "web"), "spec: {selector: {a: edited}}") // proves that the agent has reconciled
-	w.eventually(func() error { return equal("b", nested(live("Service", "web"), "spec", "selector", "a")) })
-	_, member := w.awaitNoRequests()
+	f.awaitNoRequests()
+	f.start()
+	f.patch(live("Service", "web"), "spec: {selector: {a: edited}}") // proves that the agent has reconciled
+	f.Eventually("Service web is healed", func() error {
+		return equal("b", nested(live("Service", "web"), "spec", "selector", "a"))
+	})
+	_, member := f.awaitNoRequests()
 	require.Equal(t, []string{"PATCH services web"}, writes(member), "the heal is the only write after the restart")
 }
 
 // exportOf reads an object after the cluster has added its fields.
-func (w *world) exportOf(object *unstructured.Unstructured) error {
-	if err := w.member.Get(context.Background(), client.ObjectKeyFromObject(object), object); err != nil {
+func (f *fixture) exportOf(object *unstructured.Unstructured) error {
+	if err := f.member.Get(context.Background(), client.ObjectKeyFromObject(object), object); err != nil {
 		return err
 	}
 	if object.GetKind() == "Deployment" && object.GetAnnotations()["deployment.kubernetes.io/revision"] == "" {

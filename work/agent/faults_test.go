@@ -29,34 +29,34 @@ func TestAPIServersDie(t *testing.T) {
 }
 
 func testAPIServerDies(t *testing.T, victim *localplane.Plane, hub, member *rest.Config) {
-	w := worldOf(t, hub, member)
+	f := fixtureOf(t, hub, member)
 	// The objects take several seconds, so that the API server dies in the midst of them.
-	w.toMember.intercept(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+	f.toMember.intercept(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if request.Method == http.MethodPatch {
 			<-time.After(400 * time.Millisecond)
 		}
 		return next.RoundTrip(request)
 	})
-	w.start()
+	f.start()
 	var texts []string
 	const objects = 60
 	for i := range objects {
 		texts = append(texts, configMap(fmt.Sprintf("a%03d", i), "{k: v}"))
 	}
-	work := w.work("shop", "{"+manifests(texts...)+"}")
-	w.eventually(func() error { // the apply has begun
-		if w.data("a003", "k") == "" {
+	work := f.work("shop", "{"+manifests(texts...)+"}")
+	f.Eventually("the apply has begun", func() error {
+		if f.data("a003", "k") == "" {
 			return fmt.Errorf("no object is applied yet")
 		}
 		return nil
 	})
 	require.NoError(t, victim.KillAPIServer())
 	require.NoError(t, victim.StartAPIServer(context.Background()))
-	w.ready(work)
-	applied := w.applied(work)
+	f.ready(work)
+	applied := f.applied(work)
 	require.Len(t, applied.Status.Resources, objects)
 	var list corev1.ConfigMapList
-	require.NoError(t, w.member.List(context.Background(), &list, client.InNamespace(w.name),
+	require.NoError(t, f.member.List(context.Background(), &list, client.InNamespace(f.name),
 		client.MatchingLabels{v1alpha1.AppliedLabel: "true"}))
 	require.Len(t, list.Items, objects)
 	uids := map[string]string{}
@@ -66,11 +66,11 @@ func testAPIServerDies(t *testing.T, victim *localplane.Plane, hub, member *rest
 	for _, entry := range applied.Status.Resources {
 		require.Equal(t, uids[entry.Name], string(entry.UID), entry.Name)
 	}
-	w.patch(w.read("ConfigMap", "a050"), "data: {k: edited}") // the watches are established again
-	w.eventually(func() error { return equal("v", w.data("a050", "k")) })
-	w.delete(work)
-	w.gone(work)
-	w.awaitObjects(work)
+	f.patch(f.read("ConfigMap", "a050"), "data: {k: edited}") // the watches are established again
+	f.Eventually("ConfigMap a050 has k: v", func() error { return equal("v", f.data("a050", "k")) })
+	f.delete(work)
+	f.gone(work)
+	f.awaitObjects(work)
 }
 
 // TestWorkers_BlockedWorkDelaysNoOther checks small Works next to a large one that is blocked, and next to more failing
@@ -81,10 +81,10 @@ func TestWorkers_BlockedWorkDelaysNoOther(t *testing.T) {
 }
 
 func testWorkersBlockedWorkDelaysNoOther(t *testing.T) {
-	w := newWorldInMemory(t)
-	w.options.Apply.Timeout = time.Hour
+	f := newMemoryFixture(t)
+	f.options.Apply.Timeout = time.Hour
 	release, blocked := make(chan struct{}), make(chan struct{}, 1000)
-	w.toMember.intercept(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+	f.toMember.intercept(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if request.Method == http.MethodPatch && strings.Contains(request.URL.Path, "/configmaps/big") {
 			blocked <- struct{}{}
 			select {
@@ -95,32 +95,32 @@ func testWorkersBlockedWorkDelaysNoOther(t *testing.T) {
 		}
 		return next.RoundTrip(request)
 	})
-	w.start()
+	f.start()
 	var texts []string
 	for i := range 100 {
 		texts = append(texts, configMap(fmt.Sprintf("big%03d", i), "{k: v}"))
 	}
-	big := w.work("big", "{"+manifests(texts...)+"}")
+	big := f.work("big", "{"+manifests(texts...)+"}")
 	<-blocked // the large Work is being applied
 	for i := range 12 {
-		w.work(fmt.Sprintf("broken%d", i),
+		f.work(fmt.Sprintf("broken%d", i),
 			"{"+manifests("{apiVersion: example.com/v1, kind: Wheel, metadata: {name: x, namespace: NS}}",
 				"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: nowhere}}")+"}")
 	}
 	var small []*v1alpha1.Work
 	for i := range 20 {
 		name := fmt.Sprintf("small%d", i)
-		small = append(small, w.work(name, "{"+manifests(configMap(name, "{k: v}"))+"}"))
+		small = append(small, f.work(name, "{"+manifests(configMap(name, "{k: v}"))+"}"))
 	}
 	for _, work := range small {
-		w.ready(work)
+		f.ready(work)
 	}
-	require.NoError(t, w.hub.Get(t.Context(), client.ObjectKeyFromObject(big), big))
+	require.NoError(t, f.Client.Get(t.Context(), client.ObjectKeyFromObject(big), big))
 	require.NotEqual(t, "100/100", big.Status.Ready, "the large Work is still blocked")
 	close(release)
-	w.ready(big)
-	w.patch(w.read("ConfigMap", "big050"), "data: {k: edited}")
-	w.eventually(func() error { return equal("v", w.data("big050", "k")) })
+	f.ready(big)
+	f.patch(f.read("ConfigMap", "big050"), "data: {k: edited}")
+	f.Eventually("ConfigMap big050 has k: v", func() error { return equal("v", f.data("big050", "k")) })
 }
 
 // TestWorkers_RequestsWithoutResponse checks that a Work whose executor's requests get no response blocks no other
@@ -130,23 +130,23 @@ func TestWorkers_RequestsWithoutResponse(t *testing.T) {
 }
 
 func testWorkersRequestsWithoutResponse(t *testing.T) {
-	w := newWorldInMemory(t)
-	w.options.Apply.Timeout = time.Hour // a request without a response never times out
-	w.toMember.intercept(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+	f := newMemoryFixture(t)
+	f.options.Apply.Timeout = time.Hour // a request without a response never times out
+	f.toMember.intercept(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if !strings.Contains(request.URL.Path, "/namespaces/hole") {
 			return next.RoundTrip(request)
 		}
 		<-request.Context().Done()
 		return nil, request.Context().Err()
 	})
-	w.create(w.member, "{apiVersion: v1, kind: Namespace, metadata: {name: hole-NS}}")
-	w.start()
+	f.create(f.member, "{apiVersion: v1, kind: Namespace, metadata: {name: hole-NS}}")
+	f.start()
 	for i := range 3 {
-		w.work(fmt.Sprintf("hole%d", i),
+		f.work(fmt.Sprintf("hole%d", i),
 			"{"+manifests("{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: hole-NS}}")+"}")
 	}
 	for i := range 10 {
 		name := fmt.Sprintf("a%d", i)
-		w.ready(w.work(name, "{"+manifests(configMap(name, "{k: v}"))+"}"))
+		f.ready(f.work(name, "{"+manifests(configMap(name, "{k: v}"))+"}"))
 	}
 }

@@ -23,50 +23,50 @@ import (
 // resync period is an hour.
 func TestHeal(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.start(func(o *agent.Options) { o.Resync = time.Hour })
-	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), secret("s"), deployment)+"}")
-	w.ready(work)
+	f := newFixture(t)
+	f.start(func(o *agent.Options) { o.Resync = time.Hour })
+	work := f.work("shop", "{"+manifests(configMap("a", "{k: v}"), secret("s"), deployment)+"}")
+	f.ready(work)
 	for _, test := range []struct {
 		reason string
 		do     func()
 		healed func() error
 	}{
 		{
-			"an edit", func() { w.patch(w.read("ConfigMap", "a"), "data: {k: edited}") },
-			func() error { return equal("v", w.data("a", "k")) },
+			"an edit", func() { f.patch(f.read("ConfigMap", "a"), "data: {k: edited}") },
+			func() error { return equal("v", f.data("a", "k")) },
 		},
 		{
-			"a removed field", func() { w.patch(w.read("ConfigMap", "a"), "data: {k: null}") },
-			func() error { return equal("v", w.data("a", "k")) },
+			"a removed field", func() { f.patch(f.read("ConfigMap", "a"), "data: {k: null}") },
+			func() error { return equal("v", f.data("a", "k")) },
 		},
 		{
 			"the label of the watches is removed", func() {
-				w.patch(w.read("ConfigMap", "a"), "metadata: {labels: {"+v1alpha1.AppliedLabel+": null}}")
+				f.patch(f.read("ConfigMap", "a"), "metadata: {labels: {"+v1alpha1.AppliedLabel+": null}}")
 			},
-			func() error { return equal("true", w.read("ConfigMap", "a").GetLabels()[v1alpha1.AppliedLabel]) },
+			func() error { return equal("true", f.read("ConfigMap", "a").GetLabels()[v1alpha1.AppliedLabel]) },
 		},
 		{
 			"the annotation that identifies the Work is removed", func() {
-				w.patch(w.read("ConfigMap", "a"), "metadata: {annotations: null}")
+				f.patch(f.read("ConfigMap", "a"), "metadata: {annotations: null}")
 			},
-			func() error { return equal(1, len(w.marks("a"))) },
+			func() error { return equal(1, len(f.marks("a"))) },
 		},
 		{
-			"a deletion", func() { require.NoError(t, w.member.Delete(context.Background(), w.read("Deployment", "web"))) },
-			func() error { return equal(true, w.read("Deployment", "web") != nil) },
+			"a deletion", func() { require.NoError(t, f.member.Delete(context.Background(), f.read("Deployment", "web"))) },
+			func() error { return equal(true, f.read("Deployment", "web") != nil) },
 		},
 		{
-			"a Secret", func() { w.patch(w.read("Secret", "s"), "data: {password: aGFja2Vk}") },
+			"a Secret", func() { f.patch(f.read("Secret", "s"), "data: {password: aGFja2Vk}") },
 			func() error {
-				password, _, _ := unstructured.NestedString(w.read("Secret", "s").Object, "data", "password")
+				password, _, _ := unstructured.NestedString(f.read("Secret", "s").Object, "data", "password")
 				return equal("aHVudGVyMg==", password)
 			},
 		},
 	} {
 		began := time.Now()
 		test.do()
-		w.eventually(func() error {
+		f.Eventually("the objects are healed", func() error {
 			if err := test.healed(); err != nil {
 				return fmt.Errorf("%s: %w", test.reason, err)
 			}
@@ -74,10 +74,10 @@ func TestHeal(t *testing.T) {
 		})
 		t.Logf("%s: healed after %s", test.reason, time.Since(began))
 	}
-	w.ready(work)
-	w.eventually(func() error {
-		healed := w.healed()
-		want := "ConfigMap " + w.name + "/a was modified on the member and has been restored."
+	f.ready(work)
+	f.Eventually("an Event reports the heal", func() error {
+		healed := f.healed()
+		want := "ConfigMap " + f.name + "/a was modified on the member and has been restored."
 		if !slices.Contains(healed, want) {
 			return fmt.Errorf("no Event has the note %q: %q", want, healed)
 		}
@@ -86,10 +86,10 @@ func TestHeal(t *testing.T) {
 }
 
 // healed returns the notes of the Events about objects of Works that were healed.
-func (w *world) healed() (notes []string) {
-	w.t.Helper()
+func (f *fixture) healed() (notes []string) {
+	f.T.Helper()
 	var events eventsv1.EventList
-	require.NoError(w.t, w.hub.List(context.Background(), &events, client.InNamespace(w.options.Namespace)))
+	require.NoError(f.T, f.Client.List(context.Background(), &events, client.InNamespace(f.options.Namespace)))
 	for _, event := range events.Items {
 		if event.Reason == "Healed" {
 			notes = append(notes, event.Note)
@@ -106,18 +106,18 @@ func TestHeal_HubUnreachable(t *testing.T) {
 			t.Parallel()
 			hub := plane.ForTest(t).Config()
 			installed.Do(func() { install(t, newClient(t, hub)) })
-			w := worldOf(t, hub, newMemory(t).Admin())
-			proxy := newProxy(t, w.options.Hub)
-			w.options.Hub = proxy.Config(w.options.Hub)
-			w.start()
+			f := fixtureOf(t, hub, newMemory(t).Admin())
+			proxy := newProxy(t, f.options.Hub)
+			f.options.Hub = proxy.Config(f.options.Hub)
+			f.start()
 			var works []*v1alpha1.Work
 			for i := range 10 { // more than there are workers
 				name := fmt.Sprintf("a%d", i)
-				works = append(works, w.work(name, "{"+manifests(configMap(name, "{k: v}"))+
+				works = append(works, f.work(name, "{"+manifests(configMap(name, "{k: v}"))+
 					", manifestOptions: [{select: {kind: ConfigMap}, feedback: [{name: x, jsonPath: .data.x}]}]}"))
 			}
 			for _, work := range works {
-				w.ready(work)
+				f.ready(work)
 			}
 			if fault == "cut" {
 				proxy.Cut()
@@ -125,28 +125,28 @@ func TestHeal_HubUnreachable(t *testing.T) {
 				proxy.Stall()
 			}
 			for i := range works { // all Works have a status to write, which the hub does not accept
-				w.patch(w.read("ConfigMap", fmt.Sprintf("a%d", i)), "data: {x: reported}")
+				f.patch(f.read("ConfigMap", fmt.Sprintf("a%d", i)), "data: {x: reported}")
 			}
-			w.toHub.take()
+			f.toHub.take()
 			began := time.Now()
 			for range 3 {
 				for i := range works {
 					name := fmt.Sprintf("a%d", i)
-					w.patch(w.read("ConfigMap", name), "data: {k: edited}")
+					f.patch(f.read("ConfigMap", name), "data: {k: edited}")
 				}
 				for i := range works {
-					w.eventually(func() error { return equal("v", w.data(fmt.Sprintf("a%d", i), "k")) })
+					f.Eventually("the object is healed", func() error { return equal("v", f.data(fmt.Sprintf("a%d", i), "k")) })
 				}
 			}
-			took, tried := time.Since(began), len(writes(w.toHub.take()))
+			took, tried := time.Since(began), len(writes(f.toHub.take()))
 			t.Logf("30 heals after %s, with %d attempts to write to the hub", took, tried)
 			if fault == "stall" { // each worker waits for the hub once; then one attempt is made every five seconds
 				require.LessOrEqual(t, tried, agent.DefaultWorkers+int(took/(5*time.Second))+1)
 			}
 			proxy.Heal()
 			for _, work := range works {
-				w.eventually(func() error {
-					if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+				f.Eventually("the status is reported", func() error {
+					if err := f.Client.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
 						return err
 					}
 					return equal("reported", feedback(work, "x"))
@@ -170,16 +170,16 @@ func feedback(work *v1alpha1.Work, name string) string {
 // BenchmarkHeal measures the time from the response to an edit until a watch observes the corrected object. The agent
 // waits 50 ms of it for further changes; the rest are two watch events and a write.
 func BenchmarkHeal(b *testing.B) {
-	w := newWorld(b)
-	w.start()
+	f := newFixture(b)
+	f.start()
 	var texts []string
 	for i := range 100 {
 		texts = append(texts, configMap(fmt.Sprintf("a%d", i), "{k: v}"))
 	}
-	w.ready(w.work("shop", "{"+manifests(texts...)+"}"))
-	dynamicClient, err := dynamic.NewForConfig(w.options.Member)
+	f.ready(f.work("shop", "{"+manifests(texts...)+"}"))
+	dynamicClient, err := dynamic.NewForConfig(f.options.Member)
 	require.NoError(b, err)
-	configMaps := dynamicClient.Resource(resource("", "v1", "configmaps")).Namespace(w.name)
+	configMaps := dynamicClient.Resource(resource("", "v1", "configmaps")).Namespace(f.name)
 	watcher, err := configMaps.Watch(context.Background(), list())
 	require.NoError(b, err)
 	defer watcher.Stop()
@@ -199,7 +199,7 @@ func BenchmarkHeal(b *testing.B) {
 	var took []time.Duration
 	for i := 0; b.Loop(); i++ {
 		name := fmt.Sprintf("a%d", i%100)
-		w.patch(w.manifest(configMap(name, "{}")), "data: {k: edited}")
+		f.patch(f.manifest(configMap(name, "{}")), "data: {k: edited}")
 		began := time.Now()
 		for other := range healed {
 			if other == name {

@@ -18,8 +18,8 @@ import (
 // complete, also after a restart, and the Job runs again when its manifest changes.
 func TestJob_SucceededAndDeletedByTTL(t *testing.T) {
 	t.Parallel()
-	w := newWorldWithMember(t)
-	stop := w.start()
+	f := newFixtureWithMember(t)
+	stop := f.start()
 	job := func(image string) string {
 		return "{" +
 			manifests(
@@ -27,10 +27,10 @@ func TestJob_SucceededAndDeletedByTTL(t *testing.T) {
   template: {spec: {restartPolicy: Never, nodeName: nowhere, containers: [{name: c, image: `+image+`}]}}}}`,
 				configMap("a", "{k: v}")) + "}"
 	}
-	work := w.work("migration", job("one"))
-	first := w.finishJob("once", "")
+	work := f.work("migration", job("one"))
+	first := f.finishJob("once", "")
 	complete := func() error {
-		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+		if err := f.Client.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
 			return err
 		}
 		if c := condition(work, v1alpha1.ConditionComplete); c == nil || c.Status != "True" ||
@@ -40,44 +40,44 @@ func TestJob_SucceededAndDeletedByTTL(t *testing.T) {
 		return equal("2/2", work.Status.Ready)
 	}
 	gone := func() error {
-		if w.read("Job", "once") != nil {
+		if f.read("Job", "once") != nil {
 			return fmt.Errorf("the Job still exists")
 		}
 		return complete()
 	}
-	w.eventually(gone)
+	f.Eventually("the Job is deleted", gone)
 	stop()
-	stop = w.start()
-	w.patch(w.read("ConfigMap", "a"), "data: {k: edited}")
-	w.eventually(func() error { return equal("v", w.data("a", "k")) }) // so that the agent has reconciled
+	stop = f.start()
+	f.patch(f.read("ConfigMap", "a"), "data: {k: edited}")
+	f.Eventually("the agent has reconciled", func() error { return equal("v", f.data("a", "k")) })
 	require.NoError(t, gone(), "the Job does not run again")
 
-	w.change(work, job("two"))
-	second := w.finishJob("once", first)
+	f.change(work, job("two"))
+	second := f.finishJob("once", first)
 	require.NotEqual(t, first, second)
-	w.eventually(gone)
+	f.Eventually("the Job is deleted", gone)
 	stop()
 }
 
 // finishJob waits for a Job with another UID, lets it succeed as its controller would, and returns its UID.
-func (w *world) finishJob(name string, previous types.UID) (uid types.UID) {
-	w.t.Helper()
-	w.eventually(func() error {
+func (f *fixture) finishJob(name string, previous types.UID) (uid types.UID) {
+	f.T.Helper()
+	f.Eventually("Job "+name+" succeeds", func() error {
 		job := &batchv1.Job{}
-		if err := w.member.Get(context.Background(), client.ObjectKey{Namespace: w.name, Name: name}, job); err != nil {
+		if err := f.member.Get(context.Background(), client.ObjectKey{Namespace: f.name, Name: name}, job); err != nil {
 			return err
 		}
 		if job.UID == previous {
 			return fmt.Errorf("the Job is the former one")
 		}
 		pods := &corev1.PodList{}
-		if err := w.member.List(context.Background(), pods, client.InNamespace(w.name),
+		if err := f.member.List(context.Background(), pods, client.InNamespace(f.name),
 			client.MatchingLabels{"batch.kubernetes.io/controller-uid": string(job.UID)}); err != nil {
 			return err
 		}
 		for i := range pods.Items {
 			pods.Items[i].Status.Phase = corev1.PodSucceeded
-			if err := w.member.Status().Update(context.Background(), &pods.Items[i]); err != nil {
+			if err := f.member.Status().Update(context.Background(), &pods.Items[i]); err != nil {
 				return err
 			}
 		}

@@ -21,20 +21,20 @@ func TestJob_ResultSurvivesSuspension(t *testing.T) {
 }
 
 func testJobResultSurvivesSuspension(t *testing.T) {
-	w := newWorldInMemory(t)
-	stop := w.start()
-	work := w.work("migration", "{"+manifests(jobOnce)+"}")
-	w.eventually(func() error { return equal(true, w.read("Job", "once") != nil) })
-	job := w.read("Job", "once")
+	f := newMemoryFixture(t)
+	stop := f.start()
+	work := f.work("migration", "{"+manifests(jobOnce)+"}")
+	f.Holds("Job once exists", func() bool { return f.read("Job", "once") != nil })
+	job := f.read("Job", "once")
 	require.NoError(t, unstructured.SetNestedSlice(job.Object, []any{
 		map[string]any{"type": "FailureTarget", "status": "True", "reason": "BackoffLimitExceeded"},
 		map[string]any{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"},
 	}, "status", "conditions"))
 	require.NoError(t, unstructured.SetNestedField(job.Object, "2000-01-01T00:00:00Z", "status", "startTime"))
-	require.NoError(t, w.member.Status().Update(t.Context(), job))
+	require.NoError(t, f.member.Status().Update(t.Context(), job))
 	has := func(reason string) func() error {
 		return func() error {
-			if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+			if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
 				return err
 			}
 			if c := condition(work, v1alpha1.ConditionDegraded); c == nil || c.Reason != reason ||
@@ -44,26 +44,26 @@ func testJobResultSurvivesSuspension(t *testing.T) {
 			return nil
 		}
 	}
-	w.eventually(has(v1alpha1.ReasonNotReady))
-	require.NoError(t, w.member.Delete(t.Context(), job))
-	w.eventually(func() error { return equal(true, w.read("Job", "once") == nil) })
-	w.change(work, "{suspend: true, "+manifests(jobOnce)+"}")
-	w.eventually(func() error {
-		if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+	f.Eventually("the Work is not ready", has(v1alpha1.ReasonNotReady))
+	require.NoError(t, f.member.Delete(t.Context(), job))
+	f.Holds("Job once does not exist", func() bool { return f.read("Job", "once") == nil })
+	f.change(work, "{suspend: true, "+manifests(jobOnce)+"}")
+	f.Eventually("the Work is suspended", func() error {
+		if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
 			return err
 		}
 		return equal(v1alpha1.ReasonSuspended, condition(work, v1alpha1.ConditionProgressing).Reason)
 	})
 	stop()
-	w.start()
-	w.change(work, "{"+manifests(jobOnce)+"}")
-	w.eventually(has(v1alpha1.ReasonNotReady))
-	require.Nil(t, w.read("Job", "once"), "the Job does not run again")
+	f.start()
+	f.change(work, "{"+manifests(jobOnce)+"}")
+	f.Eventually("the Work is not ready", has(v1alpha1.ReasonNotReady))
+	require.Nil(t, f.read("Job", "once"), "the Job does not run again")
 
 	changed := strings.Replace(jobOnce, "backoffLimit: 0", "backoffLimit: 1", 1)
-	w.change(work, "{suspend: true, "+manifests(changed)+"}")
-	w.eventually(func() error {
-		if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+	f.change(work, "{suspend: true, "+manifests(changed)+"}")
+	f.Eventually("the changed Job is not applied", func() error {
+		if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
 			return err
 		}
 		available := meta.FindStatusCondition(work.Status.Manifests[0].Conditions, v1alpha1.ConditionAvailable)

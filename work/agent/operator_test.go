@@ -25,34 +25,34 @@ func TestNamespaceOfClusterScopedObject(t *testing.T) {
 }
 
 func testNamespaceOfClusterScopedObject(t *testing.T) {
-	w := newWorldInMemory(t)
-	w.start()
+	f := newMemoryFixture(t)
+	f.start()
 	role := func(verb string) string {
 		return "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-role, namespace: NS}, " +
 			"rules: [{apiGroups: [x], resources: [things], verbs: [" + verb + "]}]}"
 	}
-	work := w.work("role", "{"+manifests(role("get"), configMap("a", "{k: v}"))+"}")
-	w.ready(work)
+	work := f.work("role", "{"+manifests(role("get"), configMap("a", "{k: v}"))+"}")
+	f.ready(work)
 	applied := work.Status.Manifests[0].Conditions[0]
-	require.Equal(t, "metadata.namespace "+w.name+
+	require.Equal(t, "metadata.namespace "+f.name+
 		" of the manifest is ignored because ClusterRole is cluster-scoped. "+
 		"Remove the namespace from the manifest.", applied.Message)
 	live := &rbacv1.ClusterRole{}
-	key := client.ObjectKey{Name: w.name + "-role"}
-	require.NoError(t, w.member.Get(t.Context(), key, live))
-	w.patch(live, "rules: []")
-	w.eventually(func() error { // the object is watched as cluster-scoped
-		if err := w.member.Get(t.Context(), key, live); err != nil {
+	key := client.ObjectKey{Name: f.name + "-role"}
+	require.NoError(t, f.member.Get(t.Context(), key, live))
+	f.patch(live, "rules: []")
+	f.Eventually("ClusterRole "+key.Name+" has one rule", func() error { // the object is watched as cluster-scoped
+		if err := f.member.Get(t.Context(), key, live); err != nil {
 			return err
 		}
 		return equal(1, len(live.Rules))
 	})
-	inventory := w.applied(work).Status.Resources
+	inventory := f.applied(work).Status.Resources
 	require.Len(t, inventory, 2, "the inventory has each object once")
 
-	w.change(work, "{"+manifests(role("get"), strings.Replace(role("get"), ", namespace: NS", "", 1))+"}")
-	w.eventually(func() error {
-		if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+	f.change(work, "{"+manifests(role("get"), strings.Replace(role("get"), ", namespace: NS", "", 1))+"}")
+	f.Eventually("two objects are refused", func() error {
+		if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
 			return err
 		}
 		if len(work.Status.Manifests) != 2 || !strings.Contains(work.Status.Message, "remove one of them") {
@@ -60,9 +60,9 @@ func testNamespaceOfClusterScopedObject(t *testing.T) {
 		}
 		return nil
 	})
-	w.delete(work)
-	w.gone(work)
-	require.Error(t, w.member.Get(context.Background(), key, live), "the ClusterRole is deleted with the Work")
+	f.delete(work)
+	f.gone(work)
+	require.Error(t, f.member.Get(context.Background(), key, live), "the ClusterRole is deleted with the Work")
 }
 
 // TestCustomResourceDoesNotBlockItsOperator checks a Work with an operator, its definition and a custom resource that
@@ -77,9 +77,9 @@ func TestCustomResourceDoesNotBlockItsOperator(t *testing.T) {
 }
 
 func testCustomResourceDoesNotBlockItsOperator(t *testing.T, explicit bool) {
-	w := newWorldInMemory(t)
-	w.start()
-	group := w.name + ".example.com"
+	f := newMemoryFixture(t)
+	f.start()
+	group := f.name + ".example.com"
 	definition := strings.ReplaceAll(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
       metadata: {name: wheels.GROUP},
     spec: {group: GROUP, scope: Namespaced,
@@ -90,12 +90,12 @@ func testCustomResourceDoesNotBlockItsOperator(t *testing.T, explicit bool) {
 	if explicit {
 		options += ", wave: 30"
 	}
-	work := w.work("operator", "{"+manifests(definition, wheel, strings.Replace(deployment, "replicas: 2", "replicas: 0",
+	work := f.work("operator", "{"+manifests(definition, wheel, strings.Replace(deployment, "replicas: 2", "replicas: 0",
 		1))+
 		", waves: {waitForReadiness: true}, manifestOptions: ["+options+"}]}")
 	if explicit {
-		w.eventually(func() error {
-			if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+		f.Eventually("the Work waits for a wave", func() error {
+			if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
 				return err
 			}
 			if c := condition(work, v1alpha1.ConditionApplied); c == nil || c.Reason != v1alpha1.ReasonPending {
@@ -104,18 +104,18 @@ func testCustomResourceDoesNotBlockItsOperator(t *testing.T, explicit bool) {
 			return nil
 		})
 		<-time.After(time.Second)
-		require.Nil(t, w.read("Deployment", "web"))
+		require.Nil(t, f.read("Deployment", "web"))
 		return
 	}
-	w.eventually(func() error {
-		if w.read("Deployment", "web") == nil {
+	f.Eventually("the operator exists", func() error {
+		if f.read("Deployment", "web") == nil {
 			return fmt.Errorf("the operator does not exist yet")
 		}
 		return nil
 	})
-	w.rolledOut("web")
-	w.patch(w.manifest(wheel), "{status: {ready: true}}")
-	w.ready(work)
+	f.rolledOut("web")
+	f.patch(f.manifest(wheel), "{status: {ready: true}}")
+	f.ready(work)
 }
 
 // TestRejectedCustomResourceDoesNotBlockItsOperator checks a custom resource that the API server rejects, for example
@@ -125,19 +125,19 @@ func TestRejectedCustomResourceDoesNotBlockItsOperator(t *testing.T) {
 }
 
 func testRejectedCustomResourceDoesNotBlockItsOperator(t *testing.T) {
-	w := newWorldInMemory(t)
-	w.start()
-	group := w.name + ".example.com"
+	f := newMemoryFixture(t)
+	f.start()
+	group := f.name + ".example.com"
 	definition := strings.ReplaceAll(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
   metadata: {name: wheels.GROUP}, spec: {group: GROUP, scope: Namespaced, names: {plural: wheels, kind: Wheel},
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object,
     properties: {spec: {type: object, properties: {size: {type: integer, maximum: 2}}}}}}}]}}`, "GROUP", group)
 	wheel := "{apiVersion: " + group + "/v1, kind: Wheel, metadata: {name: a, namespace: NS}, spec: {size: 3}}"
 	operator := strings.Replace(deployment, "replicas: 2", "replicas: 0", 1)
-	work := w.work("operator", "{"+manifests(definition, wheel, operator)+", waves: {waitForReadiness: true}}")
-	w.awaitApplied(work, 1, "False", v1alpha1.ReasonRejected, "spec.size")
-	w.awaitApplied(work, 2, "True", v1alpha1.ReasonApplied, "")
-	require.NotNil(t, w.read("Deployment", "web"))
+	work := f.work("operator", "{"+manifests(definition, wheel, operator)+", waves: {waitForReadiness: true}}")
+	f.awaitApplied(work, 1, "False", v1alpha1.ReasonRejected, "spec.size")
+	f.awaitApplied(work, 2, "True", v1alpha1.ReasonApplied, "")
+	require.NotNil(t, f.read("Deployment", "web"))
 	require.Contains(t, condition(work, v1alpha1.ConditionDegraded).Message, "Wheel", "the Work names the rejected kind")
 }
 
@@ -146,8 +146,8 @@ func testRejectedCustomResourceDoesNotBlockItsOperator(t *testing.T) {
 func TestReadiness_Precedence(t *testing.T) { testkit.Virtual(t, testReadinessPrecedence) }
 
 func testReadinessPrecedence(t *testing.T) {
-	w := newWorldInMemory(t)
-	w.start(func(o *agent.Options) {
+	f := newMemoryFixture(t)
+	f.start(func(o *agent.Options) {
 		o.Readiness = readiness.Registry{{Kind: "ConfigMap"}: func(u *unstructured.Unstructured) (readiness.Result, error) {
 			if state, _, _ := unstructured.NestedString(u.Object, "data", "state"); state != "up" {
 				return readiness.Result{Status: readiness.Failed, Message: "data.state is " + state}, nil
@@ -155,10 +155,10 @@ func testReadinessPrecedence(t *testing.T) {
 			return readiness.Result{Status: readiness.Ready}, nil
 		}}
 	})
-	work := w.work("shop", "{"+manifests(configMap("go", "{state: down}"), configMap("cel", "{state: down}"))+
+	work := f.work("shop", "{"+manifests(configMap("go", "{state: down}"), configMap("cel", "{state: down}"))+
 		", manifestOptions: [{select: {name: cel}, readiness: {cel: 'has(object.data.checked)'}}]}")
 	evaluated := func(ordinal int, reason, message string) error {
-		if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+		if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
 			return err
 		}
 		if len(work.Status.Manifests) <= ordinal {
@@ -167,16 +167,20 @@ func testReadinessPrecedence(t *testing.T) {
 		available := findManifestCondition(work, ordinal, v1alpha1.ConditionAvailable)
 		return equal(reason+": "+message, available.Reason+": "+available.Message)
 	}
-	w.eventually(func() error { return evaluated(0, v1alpha1.ReasonNotReady, "data.state is down") })
-	w.eventually(func() error {
+	f.Eventually("the rule of the first object is evaluated", func() error {
+		return evaluated(0, v1alpha1.ReasonNotReady, "data.state is down")
+	})
+	f.Eventually("the rule of the second object is false", func() error {
 		return evaluated(1, v1alpha1.ReasonProgressing, "the readiness rule is false: has(object.data.checked)")
 	})
 	require.Contains(t, condition(work, v1alpha1.ConditionDegraded).Message, "data.state is down")
-	w.patch(w.read("ConfigMap", "cel"), "data: {checked: 'true'}")
-	w.eventually(func() error { return evaluated(1, v1alpha1.ReasonReady, "the readiness rule is true") })
-	w.change(work, "{"+manifests(configMap("go", "{state: up}"), configMap("cel", "{state: down}"))+
+	f.patch(f.read("ConfigMap", "cel"), "data: {checked: 'true'}")
+	f.Eventually("the rule of the second object is true", func() error {
+		return evaluated(1, v1alpha1.ReasonReady, "the readiness rule is true")
+	})
+	f.change(work, "{"+manifests(configMap("go", "{state: up}"), configMap("cel", "{state: down}"))+
 		", manifestOptions: [{select: {name: cel}, readiness: {cel: 'has(object.data.checked)'}}]}")
-	w.ready(work)
+	f.ready(work)
 }
 
 // TestStatusGracePeriod checks custom resources of unknown kinds. If the kind has a status, the object is not ready
@@ -184,8 +188,8 @@ func testReadinessPrecedence(t *testing.T) {
 func TestStatusGracePeriod(t *testing.T) { testkit.Virtual(t, testStatusGracePeriod) }
 
 func testStatusGracePeriod(t *testing.T) {
-	w := newWorldInMemory(t)
-	group := w.name + ".example.com"
+	f := newMemoryFixture(t)
+	group := f.name + ".example.com"
 	definition := func(plural, kind, subresources string) string {
 		return "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: " + plural + "." +
 			group + "}, spec: {group: " + group + ", scope: Namespaced, names: {plural: " + plural + ", kind: " + kind +
@@ -196,15 +200,15 @@ func testStatusGracePeriod(t *testing.T) {
 		return "{apiVersion: " + group + "/v1, kind: " + kind + ", metadata: {name: " + name + ", namespace: NS}, " +
 			"spec: {size: 3}}"
 	}
-	stop := w.start(func(o *agent.Options) { o.StatusGracePeriod = time.Hour })
-	w.ready(w.work("kinds", "{"+manifests(definition("wheels", "Wheel", "subresources: {status: {}}, "),
+	stop := f.start(func(o *agent.Options) { o.StatusGracePeriod = time.Hour })
+	f.ready(f.work("kinds", "{"+manifests(definition("wheels", "Wheel", "subresources: {status: {}}, "),
 		definition("doors", "Door", ""))+"}"))
-	w.ready(w.work("door", "{"+manifests(custom("Door", "a"))+"}"))
-	wheel := w.work("wheel", "{"+manifests(custom("Wheel", "a"))+"}")
+	f.ready(f.work("door", "{"+manifests(custom("Door", "a"))+"}"))
+	wheel := f.work("wheel", "{"+manifests(custom("Wheel", "a"))+"}")
 	awaited := func() {
 		t.Helper()
-		w.eventually(func() error {
-			if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(wheel), wheel); err != nil {
+		f.Eventually("the condition of the wheel is reported", func() error {
+			if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(wheel), wheel); err != nil {
 				return err
 			}
 			c := condition(wheel, v1alpha1.ConditionAvailable)
@@ -216,26 +220,26 @@ func testStatusGracePeriod(t *testing.T) {
 		})
 	}
 	awaited()
-	live := w.manifest(custom("Wheel", "a"))
-	w.patch(live, "metadata: {labels: {edited: 'true'}}") // the object is evaluated again, and still has no status
-	w.awaitNoWrites()
+	live := f.manifest(custom("Wheel", "a"))
+	f.patch(live, "metadata: {labels: {edited: 'true'}}") // the object is evaluated again, and still has no status
+	f.awaitNoWrites()
 	awaited()
-	require.NoError(t, w.member.Status().Patch(t.Context(), live, client.RawPatch(types.MergePatchType,
+	require.NoError(t, f.member.Status().Patch(t.Context(), live, client.RawPatch(types.MergePatchType,
 		[]byte(`{"status":{"size":3}}`))))
-	w.ready(wheel)
+	f.ready(wheel)
 
 	stop()
 	const grace = 5 * time.Second
-	w.start(func(o *agent.Options) { o.StatusGracePeriod = grace })
-	unreported := w.work("unreported", "{"+manifests(custom("Wheel", "b"))+"}")
-	w.ready(unreported)
-	live = w.manifest(custom("Wheel", "b"))
-	require.NoError(t, w.member.Get(t.Context(), client.ObjectKeyFromObject(live), live))
+	f.start(func(o *agent.Options) { o.StatusGracePeriod = grace })
+	unreported := f.work("unreported", "{"+manifests(custom("Wheel", "b"))+"}")
+	f.ready(unreported)
+	live = f.manifest(custom("Wheel", "b"))
+	require.NoError(t, f.member.Get(t.Context(), client.ObjectKeyFromObject(live), live))
 	became := condition(unreported, v1alpha1.ConditionAvailable).LastTransitionTime
 	require.GreaterOrEqual(t, became.Sub(live.GetCreationTimestamp().Time), grace)
-	w.patch(live, "metadata: {labels: {edited: 'true'}}")
-	w.awaitNoWrites()
-	w.ready(unreported)
-	require.NoError(t, w.hub.Get(t.Context(), client.ObjectKeyFromObject(unreported), unreported))
+	f.patch(live, "metadata: {labels: {edited: 'true'}}")
+	f.awaitNoWrites()
+	f.ready(unreported)
+	require.NoError(t, f.Client.Get(t.Context(), client.ObjectKeyFromObject(unreported), unreported))
 	require.True(t, isTrue(unreported, v1alpha1.ConditionAvailable), "the grace period does not start again")
 }

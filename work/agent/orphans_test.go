@@ -24,22 +24,22 @@ import (
 )
 
 // vanish makes a Work disappear without a deletion that the agent could observe. No agent may run.
-func (w *world) vanish(work *v1alpha1.Work) {
-	w.t.Helper()
+func (f *fixture) vanish(work *v1alpha1.Work) {
+	f.T.Helper()
 	now := &v1alpha1.Work{}
-	require.NoError(w.t, w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), now))
+	require.NoError(f.T, f.Client.Get(context.Background(), client.ObjectKeyFromObject(work), now))
 	now.Finalizers = nil
-	require.NoError(w.t, w.hub.Update(context.Background(), now))
-	w.delete(work)
-	w.gone(work)
+	require.NoError(f.T, f.Client.Update(context.Background(), now))
+	f.delete(work)
+	f.gone(work)
 }
 
 // orphaned waits until the condition Orphaned of a Work's inventory has a reason, and so many objects are orphaned.
-func (w *world) orphaned(work *v1alpha1.Work, reason string, objects int) *v1alpha1.AppliedWork {
-	w.t.Helper()
+func (f *fixture) orphaned(work *v1alpha1.Work, reason string, objects int) *v1alpha1.AppliedWork {
+	f.T.Helper()
 	var applied *v1alpha1.AppliedWork
-	w.eventually(func() error {
-		if applied = w.applied(work); applied == nil {
+	f.Eventually("the objects of Work "+work.Name+" are orphaned", func() error {
+		if applied = f.applied(work); applied == nil {
 			return errors.New("there is no inventory")
 		}
 		n := 0
@@ -58,32 +58,32 @@ func (w *world) orphaned(work *v1alpha1.Work, reason string, objects int) *v1alp
 }
 
 // untouched returns a function that fails the test if these ConfigMaps have changed since the call.
-func (w *world) untouched(names ...string) (requireUntouched func()) {
-	w.t.Helper()
+func (f *fixture) untouched(names ...string) (requireUntouched func()) {
+	f.T.Helper()
 	before := map[string]*unstructured.Unstructured{}
 	for _, name := range names {
-		before[name] = w.read("ConfigMap", name)
-		require.NotNil(w.t, before[name])
+		before[name] = f.read("ConfigMap", name)
+		require.NotNil(f.T, before[name])
 	}
 	return func() {
-		w.t.Helper()
+		f.T.Helper()
 		for name, object := range before {
-			live := w.read("ConfigMap", name)
-			require.NotNil(w.t, live, "ConfigMap %s was deleted", name)
-			require.Equal(w.t, object.GetUID(), live.GetUID(), "ConfigMap %s was created again", name)
-			require.Equal(w.t, object.GetResourceVersion(), live.GetResourceVersion(), "ConfigMap %s was written", name)
-			require.Nil(w.t, live.GetDeletionTimestamp(), name)
+			live := f.read("ConfigMap", name)
+			require.NotNil(f.T, live, "ConfigMap %s was deleted", name)
+			require.Equal(f.T, object.GetUID(), live.GetUID(), "ConfigMap %s was created again", name)
+			require.Equal(f.T, object.GetResourceVersion(), live.GetResourceVersion(), "ConfigMap %s was written", name)
+			require.Nil(f.T, live.GetDeletionTimestamp(), name)
 		}
 	}
 }
 
-func (w *world) event(reason string) {
-	w.t.Helper()
-	w.eventually(func() error {
+func (f *fixture) event(reason string) {
+	f.T.Helper()
+	f.Eventually("an Event has reason "+reason, func() error {
 		var events unstructured.UnstructuredList
 		events.SetAPIVersion("events.k8s.io/v1")
 		events.SetKind("EventList")
-		if err := w.hub.List(context.Background(), &events, client.InNamespace(w.options.Namespace)); err != nil {
+		if err := f.Client.List(context.Background(), &events, client.InNamespace(f.options.Namespace)); err != nil {
 			return err
 		}
 		for _, e := range events.Items {
@@ -100,14 +100,14 @@ func (w *world) event(reason string) {
 func TestOrphans_MissingWork(t *testing.T) { testkit.Virtual(t, testOrphansMissingWork) }
 
 func testOrphansMissingWork(t *testing.T) {
-	w := newWorldInMemory(t)
-	stop := w.start()
+	f := newMemoryFixture(t)
+	stop := f.start()
 	spec := "{" + manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}")) + "}"
-	work := w.work("shop", spec)
-	w.ready(work)
-	requireUntouched := w.untouched("a", "b")
+	work := f.work("shop", spec)
+	f.ready(work)
+	requireUntouched := f.untouched("a", "b")
 	stop()
-	w.vanish(work)
+	f.vanish(work)
 
 	summaries := make(chan agent.OrphanSummary, 100)
 	observe := func(o *agent.Options) { o.OnOrphans = func(s agent.OrphanSummary) { summaries <- s } }
@@ -124,39 +124,39 @@ func testOrphansMissingWork(t *testing.T) {
 			}
 		}
 	}
-	stop = w.start(observe)
-	applied := w.orphaned(work, v1alpha1.ReasonWorkNotFound, 2)
+	stop = f.start(observe)
+	applied := f.orphaned(work, v1alpha1.ReasonWorkNotFound, 2)
 	require.Contains(t, applied.Status.Conditions[0].Message, "2 objects orphaned: Work "+work.Namespace+
-		"/shop of hub "+w.name+" does not exist")
+		"/shop of hub "+f.name+" does not exist")
 	all := agent.OrphanSummary{Works: 1, Objects: 2, First: []string{"shop"}}
 	reported(all)
-	w.event("Orphaned") // Before the agent stops: an Event that is not sent yet would be lost.
+	f.event("Orphaned") // Before the agent stops: an Event that is not sent yet would be lost.
 	stop()
-	stop = w.start(observe)
+	stop = f.start(observe)
 	reported(all) // a restarted agent reports the orphaned objects that exist
 	requireUntouched()
-	_, member := w.awaitNoRequests()
-	require.Empty(t, w.toMember.take(), "%v", member)
+	_, member := f.awaitNoRequests()
+	require.Empty(t, f.toMember.take(), "%v", member)
 
-	again := w.work("shop", spec)
-	w.ready(again)
-	w.eventually(func() error {
-		now := w.applied(again)
+	again := f.work("shop", spec)
+	f.ready(again)
+	f.Eventually("the new Work adopts the inventory", func() error {
+		now := f.applied(again)
 		if now == nil || now.UID != applied.UID {
 			return fmt.Errorf("the inventory was not adopted: %v", now)
 		}
 		return equal(fmt.Sprint(again.UID, 0), fmt.Sprint(now.Spec.Work.UID, len(now.Status.Conditions)))
 	})
 	reported(agent.OrphanSummary{})
-	w.event("Adopted")
+	f.event("Adopted")
 	requireUntouched()
 
-	w.delete(again)
-	w.gone(again)
-	require.Nil(t, w.read("ConfigMap", "a"), "the object is deleted on request")
-	require.Nil(t, w.applied(again))
+	f.delete(again)
+	f.gone(again)
+	require.Nil(t, f.read("ConfigMap", "a"), "the object is deleted on request")
+	require.Nil(t, f.applied(again))
 	stop()
-	w.start(observe)
+	f.start(observe)
 	reported(agent.OrphanSummary{}) // replaces the report of an earlier run
 }
 
@@ -165,19 +165,19 @@ func testOrphansMissingWork(t *testing.T) {
 func TestOrphans_ReplacedWork(t *testing.T) { testkit.Virtual(t, testOrphansReplacedWork) }
 
 func testOrphansReplacedWork(t *testing.T) {
-	w := newWorldInMemory(t)
-	stop := w.start()
-	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
-	w.ready(work)
-	requireUntouched := w.untouched("a", "b")
+	f := newMemoryFixture(t)
+	stop := f.start()
+	work := f.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
+	f.ready(work)
+	requireUntouched := f.untouched("a", "b")
 	stop()
-	w.vanish(work)
-	again := w.work("shop", "{"+manifests(configMap("b", "{k: v}"))+"}")
-	w.start()
-	applied := w.orphaned(again, v1alpha1.ReasonWorkReplaced, 1)
-	w.ready(again)
-	w.eventually(func() error {
-		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(again), again); err != nil {
+	f.vanish(work)
+	again := f.work("shop", "{"+manifests(configMap("b", "{k: v}"))+"}")
+	f.start()
+	applied := f.orphaned(again, v1alpha1.ReasonWorkReplaced, 1)
+	f.ready(again)
+	f.Eventually("the status reports the object that the Work does not contain", func() error {
+		if err := f.Client.Get(context.Background(), client.ObjectKeyFromObject(again), again); err != nil {
 			return err
 		}
 		if !strings.Contains(again.Status.Message, "The member keeps 1 object that the Work does not contain") {
@@ -187,22 +187,22 @@ func testOrphansReplacedWork(t *testing.T) {
 	})
 	requireUntouched()
 
-	w.release(applied, "another")
-	w.awaitNoRequests()
+	f.release(applied, "another")
+	f.awaitNoRequests()
 	requireUntouched()
-	w.release(applied, string(applied.UID))
-	w.eventually(func() error { return equal(true, w.read("ConfigMap", "a") == nil) })
-	require.NotNil(t, w.read("ConfigMap", "b"), "a release deletes orphaned objects only")
-	w.eventually(func() error {
-		now := w.applied(again)
+	f.release(applied, string(applied.UID))
+	f.Holds("ConfigMap a does not exist", func() bool { return f.read("ConfigMap", "a") == nil })
+	require.NotNil(t, f.read("ConfigMap", "b"), "a release deletes orphaned objects only")
+	f.Eventually("the inventory has neither conditions nor annotations", func() error {
+		now := f.applied(again)
 		return equal("0 0", fmt.Sprint(len(now.Status.Conditions), len(now.Annotations)))
 	})
 }
 
-func (w *world) release(applied *v1alpha1.AppliedWork, value string) {
-	w.t.Helper()
+func (f *fixture) release(applied *v1alpha1.AppliedWork, value string) {
+	f.T.Helper()
 	patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}}`, v1alpha1.ReleaseAnnotation, value)
-	require.NoError(w.t, w.member.Patch(context.Background(), applied.DeepCopy(),
+	require.NoError(f.T, f.member.Patch(context.Background(), applied.DeepCopy(),
 		client.RawPatch("application/merge-patch+json", []byte(patch))))
 }
 
@@ -218,21 +218,21 @@ func TestOrphans_AreDeletedOnRequest(t *testing.T) {
 }
 
 func testOrphansAreDeletedOnRequest(t *testing.T, grace time.Duration) {
-	w := newWorldInMemory(t)
-	stop := w.start()
-	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
-	w.ready(work)
-	requireUntouched := w.untouched("a")
+	f := newMemoryFixture(t)
+	stop := f.start()
+	work := f.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
+	f.ready(work)
+	requireUntouched := f.untouched("a")
 	stop()
-	w.vanish(work)
-	w.start(func(o *agent.Options) { o.OrphanGracePeriod = grace })
-	applied := w.orphaned(work, v1alpha1.ReasonWorkNotFound, 1)
+	f.vanish(work)
+	f.start(func(o *agent.Options) { o.OrphanGracePeriod = grace })
+	applied := f.orphaned(work, v1alpha1.ReasonWorkNotFound, 1)
 	requireUntouched()
 	if grace == 0 {
-		w.release(applied, string(applied.UID))
+		f.release(applied, string(applied.UID))
 	}
-	w.eventually(func() error {
-		return equal("true", fmt.Sprint(w.read("ConfigMap", "a") == nil && w.applied(work) == nil))
+	f.Eventually("ConfigMap a and the inventory are deleted", func() error {
+		return equal("true", fmt.Sprint(f.read("ConfigMap", "a") == nil && f.applied(work) == nil))
 	})
 }
 
@@ -248,8 +248,8 @@ func TestOrphans_NamespaceIsDeleted(t *testing.T) {
 }
 
 func testOrphansNamespaceIsDeleted(t *testing.T, may bool) {
-	w := newWorldInMemory(t)
-	user := "agent-" + w.name
+	f := newMemoryFixture(t)
+	user := "agent-" + f.name
 	rules := agent.HubRules()
 	if !may {
 		for i := range rules {
@@ -258,28 +258,28 @@ func testOrphansNamespaceIsDeleted(t *testing.T, may bool) {
 			}
 		}
 	}
-	grantCluster(t, w.hub, user+"-all", user, rules) // the namespace controller removes a RoleBinding at some time
-	w.options.Hub = w.server.Config(user)
-	w.start()
-	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
-	w.ready(work)
-	requireUntouched := w.untouched("a")
-	namespace := w.manifest("{apiVersion: v1, kind: Namespace, metadata: {name: " + w.options.Namespace + "}}")
-	require.NoError(t, w.hub.Delete(t.Context(), namespace))
-	w.orphaned(work, v1alpha1.ReasonNamespaceTerminating, 1)
-	w.gone(work)
-	w.eventually(func() error {
-		err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(namespace), namespace)
+	grantCluster(t, f.Client, user+"-all", user, rules) // the namespace controller removes a RoleBinding at some time
+	f.options.Hub = f.server.Config(user)
+	f.start()
+	work := f.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
+	f.ready(work)
+	requireUntouched := f.untouched("a")
+	namespace := f.manifest("{apiVersion: v1, kind: Namespace, metadata: {name: " + f.options.Namespace + "}}")
+	require.NoError(t, f.Client.Delete(t.Context(), namespace))
+	f.orphaned(work, v1alpha1.ReasonNamespaceTerminating, 1)
+	f.gone(work)
+	f.Eventually("the namespace is deleted", func() error {
+		err := f.Client.Get(context.Background(), client.ObjectKeyFromObject(namespace), namespace)
 		return equal(true, err != nil && client.IgnoreNotFound(err) == nil)
 	})
 	requireUntouched()
-	w.create(w.hub, "{apiVersion: v1, kind: Namespace, metadata: {name: "+w.options.Namespace+"}}")
-	again := w.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
-	w.ready(again)
+	f.create(f.Client, "{apiVersion: v1, kind: Namespace, metadata: {name: "+f.options.Namespace+"}}")
+	again := f.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
+	f.ready(again)
 	requireUntouched()
-	w.delete(again)
-	w.gone(again)
-	require.Nil(t, w.read("ConfigMap", "a"))
+	f.delete(again)
+	f.gone(again)
+	require.Nil(t, f.read("ConfigMap", "a"))
 }
 
 // TestOrphans_DefinitionsAreRemoved checks that the removal of a definition, on the hub or on the member, is not a
@@ -289,44 +289,46 @@ func TestOrphans_DefinitionsAreRemoved(t *testing.T) {
 }
 
 func testOrphansDefinitionsAreRemoved(t *testing.T) {
-	w := newWorldInMemory(t)
-	c := w.hub
-	w.start()
+	f := newMemoryFixture(t)
+	c := f.Client
+	f.start()
 	spec := "{" + manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}")) + "}"
-	work := w.work("shop", spec)
-	w.ready(work)
-	requireUntouched := w.untouched("a", "b")
+	work := f.work("shop", spec)
+	f.ready(work)
+	requireUntouched := f.untouched("a", "b")
 	remove := func(name string) {
 		t.Helper()
-		definition := w.manifest("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: " +
+		definition := f.manifest("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: " +
 			name + "." + v1alpha1.GroupName + "}}")
 		require.NoError(t, c.Delete(t.Context(), definition))
-		w.eventually(func() error {
+		f.Eventually("definition "+name+" is deleted", func() error {
 			err := c.Get(context.Background(), client.ObjectKeyFromObject(definition), definition)
 			return equal(true, err != nil && client.IgnoreNotFound(err) == nil)
 		})
 	}
 
 	remove("works")
-	w.orphaned(work, v1alpha1.ReasonDefinitionRemoved, 2)
+	f.orphaned(work, v1alpha1.ReasonDefinitionRemoved, 2)
 	requireUntouched()
 	require.NoError(t, crds.InstallOnHub(t.Context(), c))
-	w.eventually(func() error {
-		work = w.spec("shop", spec)
+	f.Eventually("Works are served again", func() error {
+		work = f.spec("shop", spec)
 		return c.Create(context.Background(), work)
 	})
-	w.ready(work)
-	w.eventually(func() error { return equal(0, len(w.applied(work).Status.Conditions)) })
+	f.ready(work)
+	f.Eventually("the inventory has no conditions", func() error {
+		return equal(0, len(f.applied(work).Status.Conditions))
+	})
 	requireUntouched()
 
-	before := w.applied(work).UID
+	before := f.applied(work).UID
 	remove("appliedworks")
 	<-time.After(2 * time.Second) // the time that the garbage collector would need
 	requireUntouched()
 	require.NoError(t, crds.InstallOnMember(t.Context(), c))
-	w.eventually(func() error {
+	f.Eventually("the inventory is rebuilt", func() error {
 		now := &v1alpha1.AppliedWork{}
-		err := c.Get(context.Background(), client.ObjectKey{Name: agent.AppliedWorkName(w.name, work.Namespace, work.Name)},
+		err := c.Get(context.Background(), client.ObjectKey{Name: agent.AppliedWorkName(f.name, work.Namespace, work.Name)},
 			now)
 		if err != nil {
 			return err
@@ -337,9 +339,9 @@ func testOrphansDefinitionsAreRemoved(t *testing.T) {
 		return nil
 	})
 	requireUntouched()
-	w.delete(work)
-	w.gone(work)
-	require.Nil(t, w.read("ConfigMap", "a"))
+	f.delete(work)
+	f.gone(work)
+	require.Nil(t, f.read("ConfigMap", "a"))
 }
 
 // TestOrphans_LostInventory checks that an inventory which is lost while no agent runs is rebuilt from the marks on
@@ -347,29 +349,29 @@ func testOrphansDefinitionsAreRemoved(t *testing.T) {
 func TestOrphans_LostInventory(t *testing.T) { testkit.Virtual(t, testOrphansLostInventory) }
 
 func testOrphansLostInventory(t *testing.T) {
-	w := newWorldInMemory(t)
-	stop := w.start()
-	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
-	w.ready(work)
-	other := w.work("other", "{"+manifests(configMap("c", "{k: v}"))+"}")
-	w.ready(other)
-	requireUntouched := w.untouched("a")
+	f := newMemoryFixture(t)
+	stop := f.start()
+	work := f.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
+	f.ready(work)
+	other := f.work("other", "{"+manifests(configMap("c", "{k: v}"))+"}")
+	f.ready(other)
+	requireUntouched := f.untouched("a")
 	stop()
 	for _, lost := range []*v1alpha1.Work{work, other} {
-		require.NoError(t, w.member.Delete(t.Context(), w.applied(lost)))
+		require.NoError(t, f.member.Delete(t.Context(), f.applied(lost)))
 	}
-	w.change(work, "{"+manifests(configMap("b", "{k: v}"))+"}")
-	w.delete(other)
-	stop = w.start()
-	w.gone(other)
-	require.Nil(t, w.read("ConfigMap", "c"))
-	applied := w.orphaned(work, v1alpha1.ReasonInventoryRebuilt, 1)
+	f.change(work, "{"+manifests(configMap("b", "{k: v}"))+"}")
+	f.delete(other)
+	stop = f.start()
+	f.gone(other)
+	require.Nil(t, f.read("ConfigMap", "c"))
+	applied := f.orphaned(work, v1alpha1.ReasonInventoryRebuilt, 1)
 	require.Len(t, applied.Status.Resources, 2)
 	requireUntouched()
 	stop()
-	w.start()
-	w.release(applied, string(applied.UID))
-	w.eventually(func() error { return equal(true, w.read("ConfigMap", "a") == nil) })
+	f.start()
+	f.release(applied, string(applied.UID))
+	f.Holds("ConfigMap a does not exist", func() bool { return f.read("ConfigMap", "a") == nil })
 }
 
 // TestOrphans_GeneratedWork checks that a generated Work which a user deletes is released, and its objects are
@@ -377,31 +379,31 @@ func testOrphansLostInventory(t *testing.T) {
 func TestOrphans_GeneratedWork(t *testing.T) { testkit.Virtual(t, testOrphansGeneratedWork) }
 
 func testOrphansGeneratedWork(t *testing.T) {
-	w := newWorldInMemory(t)
-	w.start()
+	f := newMemoryFixture(t)
+	f.start()
 	generate := func() *v1alpha1.Work {
-		work := w.spec("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
+		work := f.spec("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
 		work.Annotations = map[string]string{v1alpha1.GeneratedByAnnotation: "WorkSet shop/web"}
-		require.NoError(t, w.hub.Create(t.Context(), work))
-		w.ready(work)
+		require.NoError(t, f.Client.Create(t.Context(), work))
+		f.ready(work)
 		return work
 	}
 	work := generate()
-	requireUntouched := w.untouched("a")
-	w.delete(work)
-	w.gone(work)
-	w.orphaned(work, v1alpha1.ReasonNotRequestedByGenerator, 1)
+	requireUntouched := f.untouched("a")
+	f.delete(work)
+	f.gone(work)
+	f.orphaned(work, v1alpha1.ReasonNotRequestedByGenerator, 1)
 	requireUntouched()
 	work = generate()
 	requireUntouched()
 
-	require.NoError(t, w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work))
+	require.NoError(t, f.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work))
 	work.Annotations[v1alpha1.DeletionRequestedByAnnotation] = "5d0c9b6a-0000-0000-0000-000000000000"
-	require.NoError(t, w.hub.Update(t.Context(), work))
-	w.delete(work)
-	w.gone(work)
-	require.Nil(t, w.read("ConfigMap", "a"))
-	require.Nil(t, w.applied(work))
+	require.NoError(t, f.Client.Update(t.Context(), work))
+	f.delete(work)
+	f.gone(work)
+	require.Nil(t, f.read("ConfigMap", "a"))
+	require.Nil(t, f.applied(work))
 }
 
 // TestPruneGate checks that the agent applies objects and deletes none while the gate withholds deletions, and that
@@ -409,9 +411,9 @@ func testOrphansGeneratedWork(t *testing.T) {
 func TestPruneGate(t *testing.T) { testkit.Virtual(t, testPruneGate) }
 
 func testPruneGate(t *testing.T) {
-	w := newWorldInMemory(t)
+	f := newMemoryFixture(t)
 	var shut atomic.Bool
-	w.start(func(o *agent.Options) {
+	f.start(func(o *agent.Options) {
 		o.PruneGate = func(context.Context) string {
 			if shut.Load() {
 				return "The hub was restored, and has not confirmed that it is complete."
@@ -419,26 +421,26 @@ func testPruneGate(t *testing.T) {
 			return ""
 		}
 	})
-	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
-	w.ready(work)
-	requireUntouched := w.untouched("b")
+	work := f.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
+	f.ready(work)
+	requireUntouched := f.untouched("b")
 	shut.Store(true)
-	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
-	w.awaitStatus(work, "1/1 Applied=True/Applied Available=True/Ready Progressing=True/PruneWithheld "+
+	f.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
+	f.awaitStatus(work, "1/1 Applied=True/Applied Available=True/Ready Progressing=True/PruneWithheld "+
 		"Degraded=False/AsDesired\n"+
 		"The deletion of 1 object that the Work no longer contains is withheld: The hub was restored, and has not "+
 		"confirmed that it is complete.\n"+
 		"ConfigMap NS/a: Applied=True/Applied Available=True/Ready")
-	require.Equal(t, "w", w.data("a", "k"))
+	require.Equal(t, "w", f.data("a", "k"))
 	requireUntouched()
-	w.delete(work)
-	w.awaitStatus(work, "0/0 Applied=False/CleaningUp Available=False/CleaningUp Progressing=True/PruneWithheld "+
+	f.delete(work)
+	f.awaitStatus(work, "0/0 Applied=False/CleaningUp Available=False/CleaningUp Progressing=True/PruneWithheld "+
 		"Degraded=False/AsDesired\n"+
 		"The deletion of 2 objects is withheld: The hub was restored, and has not confirmed that it is complete.")
 	requireUntouched()
 	shut.Store(false)
-	w.gone(work)
-	require.Nil(t, w.read("ConfigMap", "b"))
+	f.gone(work)
+	require.Nil(t, f.read("ConfigMap", "b"))
 }
 
 // TestPrune_ReadsTheWorkFromTheHub checks that an object is pruned only after the Work was read from the hub and not
@@ -448,26 +450,26 @@ func TestPrune_ReadsTheWorkFromTheHub(t *testing.T) {
 }
 
 func testPruneReadsTheWorkFromTheHub(t *testing.T) {
-	w := newWorldInMemory(t)
-	w.start()
-	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
-	w.ready(work)
-	requireUntouched := w.untouched("b")
+	f := newMemoryFixture(t)
+	f.start()
+	work := f.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
+	f.ready(work)
+	requireUntouched := f.untouched("b")
 	requested := make(chan struct{}, 100)
-	w.toHub.intercept(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+	f.toHub.intercept(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if describe(request) == "GET works shop" {
 			requested <- struct{}{}
 			return nil, errors.New("the network is gone")
 		}
 		return next.RoundTrip(request)
 	})
-	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
+	f.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
 	<-requested
 	<-requested
-	require.Equal(t, "w", w.data("a", "k"))
+	require.Equal(t, "w", f.data("a", "k"))
 	requireUntouched()
-	w.toHub.intercept(nil)
-	w.eventually(func() error { return equal(true, w.read("ConfigMap", "b") == nil) })
+	f.toHub.intercept(nil)
+	f.Holds("ConfigMap b does not exist", func() bool { return f.read("ConfigMap", "b") == nil })
 }
 
 // TestOrphans_EarlierGeneration checks that a Work of an earlier generation, from a restored hub, does not request
@@ -475,24 +477,24 @@ func testPruneReadsTheWorkFromTheHub(t *testing.T) {
 func TestOrphans_EarlierGeneration(t *testing.T) { testkit.Virtual(t, testOrphansEarlierGeneration) }
 
 func testOrphansEarlierGeneration(t *testing.T) {
-	w := newWorldInMemory(t)
-	stop := w.start()
-	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
-	w.ready(work)
-	requireUntouched := w.untouched("b")
+	f := newMemoryFixture(t)
+	stop := f.start()
+	work := f.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
+	f.ready(work)
+	requireUntouched := f.untouched("b")
 	stop()
-	applied := w.applied(work)
+	applied := f.applied(work)
 	applied.Spec.Work.Generation = 50
-	require.NoError(t, w.member.Update(t.Context(), applied))
-	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
-	stop = w.start()
-	w.orphaned(work, v1alpha1.ReasonHubRestored, 1)
+	require.NoError(t, f.member.Update(t.Context(), applied))
+	f.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
+	stop = f.start()
+	f.orphaned(work, v1alpha1.ReasonHubRestored, 1)
 	requireUntouched()
-	w.ready(work)
-	w.change(work, "{"+manifests(configMap("a", "{k: w}"), configMap("c", "{k: w}"))+"}")
-	w.ready(work)
-	w.change(work, "{"+manifests(configMap("c", "{k: w}"))+"}")
-	w.eventually(func() error { return equal(true, w.read("ConfigMap", "a") == nil) })
+	f.ready(work)
+	f.change(work, "{"+manifests(configMap("a", "{k: w}"), configMap("c", "{k: w}"))+"}")
+	f.ready(work)
+	f.change(work, "{"+manifests(configMap("c", "{k: w}"))+"}")
+	f.Holds("ConfigMap a does not exist", func() bool { return f.read("ConfigMap", "a") == nil })
 	requireUntouched()
 	stop()
 }
@@ -502,35 +504,35 @@ func testOrphansEarlierGeneration(t *testing.T) {
 func TestOrphans_RestoredHub(t *testing.T) { testkit.Virtual(t, testOrphansRestoredHub) }
 
 func testOrphansRestoredHub(t *testing.T) {
-	w := newWorldInMemory(t)
+	f := newMemoryFixture(t)
 	var restored atomic.Int64
 	options := func(o *agent.Options) { o.HubRestored = restored.Load }
-	stop := w.start(options)
-	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
-	w.ready(work)
-	w.awaitNoWrites() // otherwise the agent may apply the former manifests once more, after the restore
-	requireUntouched := w.untouched("b")
+	stop := f.start(options)
+	work := f.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
+	f.ready(work)
+	f.awaitNoWrites() // otherwise the agent may apply the former manifests once more, after the restore
+	requireUntouched := f.untouched("b")
 	restored.Store(5)
-	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
-	w.orphaned(work, v1alpha1.ReasonHubRestored, 1)
-	require.EqualValues(t, 5, w.applied(work).Spec.Work.HubRestored)
-	w.change(work, "{"+manifests(configMap("a", "{k: w}"), configMap("c", "{k: w}"))+"}")
-	w.ready(work)
-	w.change(work, "{"+manifests(configMap("c", "{k: w}"))+"}")
-	w.eventually(func() error { return equal(true, w.read("ConfigMap", "a") == nil) })
+	f.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
+	f.orphaned(work, v1alpha1.ReasonHubRestored, 1)
+	require.EqualValues(t, 5, f.applied(work).Spec.Work.HubRestored)
+	f.change(work, "{"+manifests(configMap("a", "{k: w}"), configMap("c", "{k: w}"))+"}")
+	f.ready(work)
+	f.change(work, "{"+manifests(configMap("c", "{k: w}"))+"}")
+	f.Holds("ConfigMap a does not exist", func() bool { return f.read("ConfigMap", "a") == nil })
 	requireUntouched()
-	w.ready(work)
-	w.eventually(func() error { // otherwise the inventory may still contain a
-		return equal(2, len(w.applied(work).Status.Resources))
+	f.ready(work)
+	f.Eventually("the inventory has 2 objects", func() error { // otherwise the inventory may still contain a
+		return equal(2, len(f.applied(work).Status.Resources))
 	})
 
 	stop()
 	restored.Store(6)
-	w.change(work, "{"+manifests(configMap("d", "{k: w}"))+"}")
-	w.delete(work)
-	w.start(options)
-	w.gone(work)
-	w.orphaned(work, v1alpha1.ReasonHubRestored, 2)
-	require.NotNil(t, w.read("ConfigMap", "c"), "the deleted Work does not contain the object")
+	f.change(work, "{"+manifests(configMap("d", "{k: w}"))+"}")
+	f.delete(work)
+	f.start(options)
+	f.gone(work)
+	f.orphaned(work, v1alpha1.ReasonHubRestored, 2)
+	require.NotNil(t, f.read("ConfigMap", "c"), "the deleted Work does not contain the object")
 	requireUntouched()
 }

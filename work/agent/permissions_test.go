@@ -64,36 +64,36 @@ var allOf = []string{"get", "list", "watch", "create", "patch", "delete"}
 // TestLeastPermissions runs an agent that has only the documented permissions.
 func TestLeastPermissions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	p, user := plane.ForTest(t), "agent-"+w.name
-	grant(t, w.member, user, "", append(fileRules(t), rule("", "configmaps", allOf...)))
-	grant(t, w.hub, user, w.options.Namespace, agent.HubRules())
-	w.options.Hub, w.options.Member = p.User(user), p.User(user)
-	w.start()
+	f := newFixture(t)
+	p, user := plane.ForTest(t), "agent-"+f.name
+	grant(t, f.member, user, "", append(fileRules(t), rule("", "configmaps", allOf...)))
+	grant(t, f.Client, user, f.options.Namespace, agent.HubRules())
+	f.options.Hub, f.options.Member = p.User(user), p.User(user)
+	f.start()
 
-	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
-	w.ready(work)
-	w.patch(w.read("ConfigMap", "a"), "data: {k: edited}")
-	w.eventually(func() error { return equal("v", w.data("a", "k")) })
-	more := w.work("more", "{"+manifests(secret("s"), configMap("b", "{k: v}"))+"}")
-	w.awaitStatus(more, "1/2 Applied=False/Forbidden Available=False/NotApplied Progressing=False/AsDesired "+
+	work := f.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
+	f.ready(work)
+	f.patch(f.read("ConfigMap", "a"), "data: {k: edited}")
+	f.Eventually("ConfigMap a has k: v", func() error { return equal("v", f.data("a", "k")) })
+	more := f.work("more", "{"+manifests(secret("s"), configMap("b", "{k: v}"))+"}")
+	f.awaitStatus(more, "1/2 Applied=False/Forbidden Available=False/NotApplied Progressing=False/AsDesired "+
 		"Degraded=True/Forbidden\n"+
 		"Secret NS/s: The member denied the request: read the metadata of the object: "+
 		"secrets \"s\" is forbidden: User \"agent-NS\" cannot "+
 		"get resource \"secrets\" in API group \"\" in the namespace \"NS\"\n"+
 		"Secret NS/s: Applied=False/Forbidden Available=False/NotApplied\nConfigMap NS/b: Applied=True/Applied "+
 		"Available=True/Ready")
-	w.delete(work)
-	w.gone(work)
-	w.delete(more)
-	w.gone(more)
-	require.Nil(t, w.read("ConfigMap", "a"))
+	f.delete(work)
+	f.gone(work)
+	f.delete(more)
+	f.gone(more)
+	require.Nil(t, f.read("ConfigMap", "a"))
 
-	asAgent := newClient(t, w.options.Hub)
+	asAgent := newClient(t, f.options.Hub)
 	for action, err := range map[string]error{
 		"list Works of another member":     asAgent.List(t.Context(), &v1alpha1.WorkList{}, client.InNamespace("member-w1")),
 		"list Works of all members":        asAgent.List(t.Context(), &v1alpha1.WorkList{}),
-		"create a Work for its own member": asAgent.Create(t.Context(), w.spec("own", "{manifests: []}")),
+		"create a Work for its own member": asAgent.Create(t.Context(), f.spec("own", "{manifests: []}")),
 		"update the spec of its Work":      asAgent.Update(t.Context(), work),
 	} {
 		require.ErrorContains(t, err, "is forbidden", action)
@@ -103,43 +103,43 @@ func TestLeastPermissions(t *testing.T) {
 // TestExecutor checks Works that are applied as a ServiceAccount, with exactly its permissions.
 func TestExecutor(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	p, user := plane.ForTest(t), "agent-"+w.name
+	f := newFixture(t)
+	p, user := plane.ForTest(t), "agent-"+f.name
 	// The agent lists and watches; all other requests are made by impersonation.
-	grant(t, w.member, user, "", append(fileRules(t), rule("", "configmaps", "list", "watch"), rule("", "serviceaccounts",
+	grant(t, f.member, user, "", append(fileRules(t), rule("", "configmaps", "list", "watch"), rule("", "serviceaccounts",
 		"impersonate")))
-	grant(t, w.hub, user, w.options.Namespace, agent.HubRules())
-	w.options.Hub, w.options.Member = p.User(user), p.User(user)
-	w.options.Executor = agent.RequireExecutor(agent.DefaultExecutorPolicy)
-	w.create(w.member, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: shop, namespace: NS}}")
-	grant(t, w.member, "system:serviceaccount:"+w.name+":shop", w.name,
+	grant(t, f.Client, user, f.options.Namespace, agent.HubRules())
+	f.options.Hub, f.options.Member = p.User(user), p.User(user)
+	f.options.Executor = agent.RequireExecutor(agent.DefaultExecutorPolicy)
+	f.create(f.member, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: shop, namespace: NS}}")
+	grant(t, f.member, "system:serviceaccount:"+f.name+":shop", f.name,
 		[]rbacv1.PolicyRule{rule("", "configmaps", "get", "create", "patch", "delete")})
-	w.start()
+	f.start()
 	const shop = ", executor: {namespace: NS, name: shop}}"
 
 	t.Run("permitted objects", func(t *testing.T) {
-		work := w.work("may", "{"+manifests(configMap("a", "{k: v}"))+shop)
-		w.ready(work)
-		require.Equal(t, "shop", w.applied(work).Spec.Executor.Name)
-		w.patch(w.read("ConfigMap", "a"), "data: {k: edited}")
-		w.eventually(func() error { return equal("v", w.data("a", "k")) })
-		w.delete(work)
-		w.gone(work)
-		require.Nil(t, w.read("ConfigMap", "a"))
+		work := f.work("may", "{"+manifests(configMap("a", "{k: v}"))+shop)
+		f.ready(work)
+		require.Equal(t, "shop", f.applied(work).Spec.Executor.Name)
+		f.patch(f.read("ConfigMap", "a"), "data: {k: edited}")
+		f.Eventually("ConfigMap a has k: v", func() error { return equal("v", f.data("a", "k")) })
+		f.delete(work)
+		f.gone(work)
+		require.Nil(t, f.read("ConfigMap", "a"))
 	})
 	t.Run("object in another namespace", func(t *testing.T) {
-		work := w.work("not", "{"+manifests(configMap("b", "{k: v}"),
+		work := f.work("not", "{"+manifests(configMap("b", "{k: v}"),
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: default}}")+shop)
-		w.eventually(func() error {
-			require.NoError(t, w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work))
-			if !strings.Contains(work.Status.Message, `User "system:serviceaccount:`+w.name+
+		f.Eventually("the missing permission is reported", func() error {
+			require.NoError(t, f.Client.Get(context.Background(), client.ObjectKeyFromObject(work), work))
+			if !strings.Contains(work.Status.Message, `User "system:serviceaccount:`+f.name+
 				`:shop" cannot get resource "configmaps" in API group "" in the namespace "default"`) {
 				return fmt.Errorf("the message is %q", work.Status.Message)
 			}
-			return equal("v", w.data("b", "k"))
+			return equal("v", f.data("b", "k"))
 		})
-		w.delete(work)
-		w.gone(work)
+		f.delete(work)
+		f.gone(work)
 	})
 	for name, test := range map[string]struct{ executor, want string }{
 		"ServiceAccount of kube-system": {"executor: {namespace: kube-system, name: namespace-controller}",
@@ -149,18 +149,18 @@ func TestExecutor(t *testing.T) {
 		"no executor": {"suspend: false", "spec.executor: is required by this member"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			work := w.work("escalates", "{"+manifests(configMap("c", "{k: v}"))+", "+test.executor+"}")
-			w.awaitStatus(work, "0/1 Applied=False/AgentForbidden Available=False/NotApplied Progressing=False/AsDesired "+
+			work := f.work("escalates", "{"+manifests(configMap("c", "{k: v}"))+", "+test.executor+"}")
+			f.awaitStatus(work, "0/1 Applied=False/AgentForbidden Available=False/NotApplied Progressing=False/AsDesired "+
 				"Degraded=True/AgentForbidden\n"+
 				"The member does not permit the Work: "+test.want+
 				"\nConfigMap NS/c: Applied=False/AgentForbidden Available=False/NotApplied")
-			require.Nil(t, w.read("ConfigMap", "c"))
-			require.Nil(t, w.applied(work))
-			w.delete(work)
-			w.gone(work)
+			require.Nil(t, f.read("ConfigMap", "c"))
+			require.Nil(t, f.applied(work))
+			f.delete(work)
+			f.gone(work)
 		})
 	}
-	text, err := json.Marshal(w.toMember.take())
+	text, err := json.Marshal(f.toMember.take())
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "namespaces/default/", "no request to namespace default")
 }

@@ -62,37 +62,35 @@ func install(t testing.TB, c client.Client) {
 
 var installed sync.Once
 
-// world is a hub and a member with separate namespaces. Both may be one plane.
-type world struct {
-	t        testing.TB
-	hub      client.Client
+// fixture is a hub and a member. Both may be one plane.
+type fixture struct {
+	*testkit.Hub
 	member   client.Client
 	server   *apiserver.Server // nil: a plane
 	options  agent.Options
 	toHub    *wire
 	toMember *wire // to the member
 
-	name string // of the hub, and of the namespace on the member; the one on the hub is member-NAME
+	name string // of the hub, and of the namespace on the member
 }
 
-var worlds atomic.Int32
+var fixtures atomic.Int32
 
-// newWorld returns a world whose hub and member are the shared plane.
-func newWorld(t testing.TB) *world {
-	t.Helper()
-	config := plane.ForTest(t).Config()
-	c := newClient(t, config)
-	installed.Do(func() { install(t, c) })
-	return worldOf(t, config, config)
-}
-
-// newWorldWithMember returns a world whose member is the shared plane and whose hub is an API server in memory, for
-// tests of objects on a member.
-func newWorldWithMember(t testing.TB) *world {
+// newFixture returns a fixture whose hub and member are the shared plane.
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	config := plane.ForTest(t).Config()
 	installed.Do(func() { install(t, newClient(t, config)) })
-	return worldOf(t, newMemory(t).Admin(), config)
+	return fixtureOf(t, config, config)
+}
+
+// newFixtureWithMember returns a fixture whose member is the shared plane and whose hub is an API server in memory, for
+// tests of objects on a member.
+func newFixtureWithMember(t testing.TB) *fixture {
+	t.Helper()
+	config := plane.ForTest(t).Config()
+	installed.Do(func() { install(t, newClient(t, config)) })
+	return fixtureOf(t, newMemory(t).Admin(), config)
 }
 
 // newMemory returns an API server in memory with the definitions of a hub and a member.
@@ -101,41 +99,40 @@ func newMemory(t testing.TB) *apiserver.Server {
 	return testkit.Memory(t, scheme, crds.InstallOnHub, crds.InstallOnMember)
 }
 
-// newWorldInMemory returns a world on an API server in memory, for tests in virtual time.
-func newWorldInMemory(t testing.TB) *world {
+// newMemoryFixture returns a fixture on an API server in memory, for tests in virtual time.
+func newMemoryFixture(t testing.TB) *fixture {
 	t.Helper()
 	server := newMemory(t)
-	w := worldOf(t, server.Admin(), server.Admin())
-	w.server = server
-	return w
+	f := fixtureOf(t, server.Admin(), server.Admin())
+	f.server = server
+	return f
 }
 
-// worldOf returns a world on two planes with the definitions.
-func worldOf(t testing.TB, hub, member *rest.Config) *world {
+// fixtureOf returns a fixture on two API servers with the definitions.
+func fixtureOf(t testing.TB, hub, member *rest.Config) *fixture {
 	t.Helper()
-	w := &world{t: t, name: fmt.Sprintf("w%d", worlds.Add(1)), toHub: &wire{}, toMember: &wire{}}
-	w.hub, w.member = newClient(t, hub), newClient(t, member)
-	w.options = agent.Options{
-		Hub: hub, Member: member, Namespace: "member-" + w.name, HubName: w.name, StatusInterval: 50 * time.Millisecond,
+	f := &fixture{Hub: testkit.NewHub(t, hub, scheme), member: newClient(t, member),
+		name: fmt.Sprintf("w%d", fixtures.Add(1)), toHub: &wire{}, toMember: &wire{}}
+	f.options = agent.Options{
+		Hub: hub, Member: member, Namespace: f.Namespace, HubName: f.name, StatusInterval: 50 * time.Millisecond,
 		StatusGracePeriod: -1, // no controller reports on the custom resources of most tests
 	}
-	w.create(w.hub, "{apiVersion: v1, kind: Namespace, metadata: {name: "+w.options.Namespace+"}}")
-	w.create(w.member, "{apiVersion: v1, kind: Namespace, metadata: {name: NS}}")
-	return w
+	f.create(f.member, "{apiVersion: v1, kind: Namespace, metadata: {name: NS}}")
+	return f
 }
 
 // start runs an agent until the test ends, or the returned function is called.
-func (w *world) start(change ...func(*agent.Options)) (stop func()) {
-	w.t.Helper()
-	options := w.options
+func (f *fixture) start(change ...func(*agent.Options)) (stop func()) {
+	f.T.Helper()
+	options := f.options
 	options.Hub, options.Member = rest.CopyConfig(options.Hub), rest.CopyConfig(options.Member)
 	for _, c := range change {
 		c(&options)
 	}
-	options.Hub.Wrap(w.toHub.wrap)
-	options.Member.Wrap(w.toMember.wrap)
+	options.Hub.Wrap(f.toHub.wrap)
+	options.Member.Wrap(f.toMember.wrap)
 	a, err := agent.New(options)
-	require.NoError(w.t, err)
+	require.NoError(f.T, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- a.Start(ctx) }()
@@ -144,29 +141,29 @@ func (w *world) start(change ...func(*agent.Options)) (stop func()) {
 		select {
 		case err := <-done:
 			if err != nil {
-				w.t.Errorf("agent: unexpected error: %v", err)
+				f.T.Errorf("agent: unexpected error: %v", err)
 			}
 		case <-time.After(deadline):
-			w.t.Error("the agent does not stop")
+			f.T.Error("the agent does not stop")
 		}
 	})
-	w.t.Cleanup(stop)
+	f.T.Cleanup(stop)
 	return stop
 }
 
-func (w *world) manifest(text string) *unstructured.Unstructured {
-	w.t.Helper()
+func (f *fixture) manifest(text string) *unstructured.Unstructured {
+	f.T.Helper()
 	u := &unstructured.Unstructured{}
-	data, err := yaml.YAMLToJSON([]byte(strings.ReplaceAll(text, "NS", w.name)))
-	require.NoError(w.t, err)
-	require.NoError(w.t, u.UnmarshalJSON(data))
+	data, err := yaml.YAMLToJSON([]byte(strings.ReplaceAll(text, "NS", f.name)))
+	require.NoError(f.T, err)
+	require.NoError(f.T, u.UnmarshalJSON(data))
 	return u
 }
 
-func (w *world) create(c client.Client, text string) *unstructured.Unstructured {
-	w.t.Helper()
-	u := w.manifest(text)
-	require.NoError(w.t, c.Create(context.Background(), u, client.FieldOwner("somebody")))
+func (f *fixture) create(c client.Client, text string) *unstructured.Unstructured {
+	f.T.Helper()
+	u := f.manifest(text)
+	require.NoError(f.T, c.Create(context.Background(), u, client.FieldOwner("somebody")))
 	return u
 }
 
@@ -179,45 +176,45 @@ func configMap(name, data string) string {
 func manifests(texts ...string) string { return "manifests: [" + strings.Join(texts, ", ") + "]" }
 
 // work creates a Work with a spec.
-func (w *world) work(name, spec string) *v1alpha1.Work {
-	w.t.Helper()
-	work := w.spec(name, spec)
-	require.NoError(w.t, w.hub.Create(context.Background(), work))
+func (f *fixture) work(name, spec string) *v1alpha1.Work {
+	f.T.Helper()
+	work := f.spec(name, spec)
+	f.Create(work)
 	return work
 }
 
-func (w *world) spec(name, spec string) *v1alpha1.Work {
-	w.t.Helper()
+func (f *fixture) spec(name, spec string) *v1alpha1.Work {
+	f.T.Helper()
 	work := &v1alpha1.Work{}
-	require.NoError(w.t, yaml.UnmarshalStrict([]byte(strings.ReplaceAll(spec, "NS", w.name)), &work.Spec))
-	work.Namespace, work.Name = w.options.Namespace, name
+	require.NoError(f.T, yaml.UnmarshalStrict([]byte(strings.ReplaceAll(spec, "NS", f.name)), &work.Spec))
+	work.Namespace, work.Name = f.options.Namespace, name
 	return work
 }
 
 // change replaces the spec of a Work.
-func (w *world) change(work *v1alpha1.Work, spec string) {
-	w.t.Helper()
-	next := w.spec(work.Name, spec)
-	w.eventually(func() error {
-		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+func (f *fixture) change(work *v1alpha1.Work, spec string) {
+	f.T.Helper()
+	next := f.spec(work.Name, spec)
+	f.Eventually("Work "+work.Name+" is changed", func() error {
+		if err := f.Client.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
 			return err
 		}
 		work.Spec = next.Spec
-		return w.hub.Update(context.Background(), work)
+		return f.Client.Update(context.Background(), work)
 	})
 }
 
 // delete starts the deletion of a Work.
-func (w *world) delete(work *v1alpha1.Work) {
-	w.t.Helper()
-	require.NoError(w.t, w.hub.Delete(context.Background(), work.DeepCopy()))
+func (f *fixture) delete(work *v1alpha1.Work) {
+	f.T.Helper()
+	require.NoError(f.T, f.Client.Delete(context.Background(), work.DeepCopy()))
 }
 
-func (w *world) gone(work *v1alpha1.Work) {
-	w.t.Helper()
-	w.eventually(func() error {
+func (f *fixture) gone(work *v1alpha1.Work) {
+	f.T.Helper()
+	f.Eventually("Work "+work.Name+" is deleted", func() error {
 		now := &v1alpha1.Work{}
-		switch err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), now); {
+		switch err := f.Client.Get(context.Background(), client.ObjectKeyFromObject(work), now); {
 		case client.IgnoreNotFound(err) != nil:
 			return err
 		case err == nil && now.UID == work.UID:
@@ -228,11 +225,11 @@ func (w *world) gone(work *v1alpha1.Work) {
 }
 
 // read returns an object of the member; nil: it does not exist.
-func (w *world) read(kind, name string) *unstructured.Unstructured {
-	w.t.Helper()
-	u := w.manifest("{" + kinds[kind] + "}")
-	err := w.member.Get(context.Background(), client.ObjectKey{Namespace: w.name, Name: name}, u)
-	require.NoError(w.t, client.IgnoreNotFound(err))
+func (f *fixture) read(kind, name string) *unstructured.Unstructured {
+	f.T.Helper()
+	u := f.manifest("{" + kinds[kind] + "}")
+	err := f.member.Get(context.Background(), client.ObjectKey{Namespace: f.name, Name: name}, u)
+	require.NoError(f.T, client.IgnoreNotFound(err))
 	if err != nil {
 		return nil
 	}
@@ -247,9 +244,9 @@ var kinds = map[string]string{
 }
 
 // data returns a field of a ConfigMap's data; "": it does not exist.
-func (w *world) data(name, field string) string {
-	w.t.Helper()
-	u := w.read("ConfigMap", name)
+func (f *fixture) data(name, field string) string {
+	f.T.Helper()
+	u := f.read("ConfigMap", name)
 	if u == nil {
 		return ""
 	}
@@ -258,12 +255,12 @@ func (w *world) data(name, field string) string {
 }
 
 // rolledOut waits for a Deployment and sets its status as its controller would after a rollout.
-func (w *world) rolledOut(name string) {
-	w.t.Helper()
-	w.eventually(func() error {
+func (f *fixture) rolledOut(name string) {
+	f.T.Helper()
+	f.Eventually("Deployment "+name+" is rolled out", func() error {
 		deployment := &appsv1.Deployment{}
-		key := client.ObjectKey{Namespace: w.name, Name: name}
-		if err := w.member.Get(w.t.Context(), key, deployment); err != nil {
+		key := client.ObjectKey{Namespace: f.name, Name: name}
+		if err := f.member.Get(f.T.Context(), key, deployment); err != nil {
 			return err
 		}
 		replicas := *deployment.Spec.Replicas
@@ -273,27 +270,27 @@ func (w *world) rolledOut(name string) {
 				{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable"},
 				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
 			}}
-		return w.member.Status().Update(w.t.Context(), deployment)
+		return f.member.Status().Update(f.T.Context(), deployment)
 	})
 }
 
 // patch edits an object of the member as a user would.
-func (w *world) patch(object client.Object, text string) {
-	w.t.Helper()
+func (f *fixture) patch(object client.Object, text string) {
+	f.T.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))
-	require.NoError(w.t, err)
+	require.NoError(f.T, err)
 	copied, _ := object.DeepCopyObject().(client.Object)
-	require.NoError(w.t, w.member.Patch(context.Background(), copied, client.RawPatch("application/merge-patch+json",
+	require.NoError(f.T, f.member.Patch(context.Background(), copied, client.RawPatch("application/merge-patch+json",
 		data), client.FieldOwner("editor")))
 }
 
 // applied returns the inventory of a Work; nil: there is none.
-func (w *world) applied(work *v1alpha1.Work) *v1alpha1.AppliedWork {
-	w.t.Helper()
+func (f *fixture) applied(work *v1alpha1.Work) *v1alpha1.AppliedWork {
+	f.T.Helper()
 	applied := &v1alpha1.AppliedWork{}
-	err := w.member.Get(context.Background(), client.ObjectKey{Name: agent.AppliedWorkName(w.options.HubName,
+	err := f.member.Get(context.Background(), client.ObjectKey{Name: agent.AppliedWorkName(f.options.HubName,
 		work.Namespace, work.Name)}, applied)
-	require.NoError(w.t, client.IgnoreNotFound(err))
+	require.NoError(f.T, client.IgnoreNotFound(err))
 	if err != nil {
 		return nil
 	}

@@ -21,43 +21,43 @@ import (
 func TestAdditions(t *testing.T) { testkit.Virtual(t, testAdditions) }
 
 func testAdditions(t *testing.T) {
-	w := newWorldInMemory(t)
-	w.start()
+	f := newMemoryFixture(t)
+	f.start()
 	spec := func(policy string) string {
 		return "{" + manifests(deployment, configMap("a", "{k: v}")) + comma(policy) + "}"
 	}
-	work := w.work("shop", spec(""))
-	w.awaitApplied(work, 1, "True", v1alpha1.ReasonApplied, "")
-	w.patch(w.read("ConfigMap", "a"), "data: {theirs: x}")
+	work := f.work("shop", spec(""))
+	f.awaitApplied(work, 1, "True", v1alpha1.ReasonApplied, "")
+	f.patch(f.read("ConfigMap", "a"), "data: {theirs: x}")
 	strategic := client.RawPatch(types.StrategicMergePatchType,
 		[]byte(`{"spec": {"template": {"spec": {"containers": [{"name": "sidecar", "image": "s"}]}}}}`))
-	require.NoError(t, w.member.Patch(t.Context(), w.read("Deployment", "web"), strategic, client.FieldOwner("editor")))
+	require.NoError(t, f.member.Patch(t.Context(), f.read("Deployment", "web"), strategic, client.FieldOwner("editor")))
 	containers := func() int {
-		list, _, _ := unstructured.NestedSlice(w.read("Deployment", "web").Object, "spec", "template", "spec", "containers")
+		list, _, _ := unstructured.NestedSlice(f.read("Deployment", "web").Object, "spec", "template", "spec", "containers")
 		return len(list)
 	}
-	w.awaitNoWrites()
-	w.awaitApplied(work, 1, "True", v1alpha1.ReasonApplied, "")
-	require.Equal(t, []any{"x", 2}, []any{w.data("a", "theirs"), containers()}, "additions are kept by default")
+	f.awaitNoWrites()
+	f.awaitApplied(work, 1, "True", v1alpha1.ReasonApplied, "")
+	require.Equal(t, []any{"x", 2}, []any{f.data("a", "theirs"), containers()}, "additions are kept by default")
 
-	w.change(work, spec("apply: {additions: Report}"))
-	w.awaitApplied(work, 1, "False", v1alpha1.ReasonDrifted, `.data.theirs is owned by "editor"`)
-	w.awaitApplied(work, 0, "False", v1alpha1.ReasonDrifted, `containers[name="sidecar"] is owned by "editor"`)
-	w.awaitApplied(work, 0, "False", v1alpha1.ReasonDrifted,
+	f.change(work, spec("apply: {additions: Report}"))
+	f.awaitApplied(work, 1, "False", v1alpha1.ReasonDrifted, `.data.theirs is owned by "editor"`)
+	f.awaitApplied(work, 0, "False", v1alpha1.ReasonDrifted, `containers[name="sidecar"] is owned by "editor"`)
+	f.awaitApplied(work, 0, "False", v1alpha1.ReasonDrifted,
 		"Set additions to Remove to remove the fields, or to Keep to accept them.")
 	require.Equal(t, v1alpha1.ReasonDrifted, condition(work, v1alpha1.ConditionDegraded).Reason)
-	require.Equal(t, []any{"x", 2}, []any{w.data("a", "theirs"), containers()}, "a report changes nothing")
+	require.Equal(t, []any{"x", 2}, []any{f.data("a", "theirs"), containers()}, "a report changes nothing")
 
-	w.change(work, spec("apply: {additions: Remove}, manifestOptions: [{select: {kind: ConfigMap}, additions: Keep}]"))
-	w.awaitApplied(work, 0, "True", v1alpha1.ReasonApplied, "")
-	w.awaitApplied(work, 1, "True", v1alpha1.ReasonApplied, "")
-	require.Equal(t, []any{"x", 1}, []any{w.data("a", "theirs"), containers()},
+	f.change(work, spec("apply: {additions: Remove}, manifestOptions: [{select: {kind: ConfigMap}, additions: Keep}]"))
+	f.awaitApplied(work, 0, "True", v1alpha1.ReasonApplied, "")
+	f.awaitApplied(work, 1, "True", v1alpha1.ReasonApplied, "")
+	require.Equal(t, []any{"x", 1}, []any{f.data("a", "theirs"), containers()},
 		"an option takes precedence over the policy")
-	w.change(work, spec("apply: {additions: Remove}"))
-	w.awaitApplied(work, 1, "True", v1alpha1.ReasonApplied, "")
-	require.Empty(t, w.data("a", "theirs"))
-	w.patch(w.read("ConfigMap", "a"), "data: {again: x}")
-	w.eventually(func() error { return equal("", w.data("a", "again")) })
+	f.change(work, spec("apply: {additions: Remove}"))
+	f.awaitApplied(work, 1, "True", v1alpha1.ReasonApplied, "")
+	require.Empty(t, f.data("a", "theirs"))
+	f.patch(f.read("ConfigMap", "a"), "data: {again: x}")
+	f.Eventually("ConfigMap a does not have again", func() error { return equal("", f.data("a", "again")) })
 }
 
 // TestPolicies checks the effect of each mode and policy on an object, and the status on the hub.
@@ -199,43 +199,45 @@ func TestPolicies(t *testing.T) {
 			return r
 		}, strings.ToLower(test.reason))
 		run := func(t *testing.T) {
-			w := newWorldInMemory(t)
-			w.start()
+			f := newMemoryFixture(t)
+			f.start()
 			named := func(text string) string { return strings.ReplaceAll(text, "NAME", name) }
 			if test.before != "" {
-				w.create(w.member, configMap(name, "{k: "+test.before+"}"))
+				f.create(f.member, configMap(name, "{k: "+test.before+"}"))
 			}
-			work := w.work(name, named("{"+manifests(configMap(name, "{k: wanted}"))+comma(test.policy)+"}"))
-			w.awaitStatus(work, named(test.want))
-			require.Equal(t, test.data, w.data(name, "k"))
+			work := f.work(name, named("{"+manifests(configMap(name, "{k: wanted}"))+comma(test.policy)+"}"))
+			f.awaitStatus(work, named(test.want))
+			require.Equal(t, test.data, f.data(name, "k"))
 			if test.edited != "" {
-				w.patch(w.read("ConfigMap", name), "data: {k: "+test.edited+"}")
+				f.patch(f.read("ConfigMap", name), "data: {k: "+test.edited+"}")
 				if test.status != "" {
-					w.awaitStatus(work, named(test.status))
+					f.awaitStatus(work, named(test.status))
 				}
-				w.eventually(func() error { return equal(test.after, w.data(name, "k")) })
-				w.awaitStatus(work, named(cmp.Or(test.status, test.want)))
+				f.Eventually("ConfigMap "+name+" has the value of the policy", func() error {
+					return equal(test.after, f.data(name, "k"))
+				})
+				f.awaitStatus(work, named(cmp.Or(test.status, test.want)))
 				if test.after == test.edited { // the edit is not reverted later
 					<-time.After(time.Second)
-					require.Equal(t, test.after, w.data(name, "k"))
+					require.Equal(t, test.after, f.data(name, "k"))
 				}
 			}
 			if strings.Contains(test.policy, "drift: Ignore") {
-				w.change(work, named("{"+manifests(configMap(name, "{k: changed}"))+comma(test.policy)+"}"))
-				w.eventually(func() error { return equal("changed", w.data(name, "k")) })
+				f.change(work, named("{"+manifests(configMap(name, "{k: changed}"))+comma(test.policy)+"}"))
+				f.Eventually("ConfigMap "+name+" is changed", func() error { return equal("changed", f.data(name, "k")) })
 			}
-			before := w.read("ConfigMap", name)
-			w.delete(work)
-			w.gone(work)
-			require.Nil(t, w.applied(work))
-			after := w.read("ConfigMap", name)
+			before := f.read("ConfigMap", name)
+			f.delete(work)
+			f.gone(work)
+			require.Nil(t, f.applied(work))
+			after := f.read("ConfigMap", name)
 			require.Equal(t, test.kept, after != nil)
 			if after != nil {
 				require.Equal(t, before.GetUID(), after.GetUID())
 				require.Empty(t, after.GetOwnerReferences())
 				require.NotContains(t, after.GetLabels(), v1alpha1.AppliedLabel)
 			}
-			require.NoError(t, client.IgnoreNotFound(w.member.Delete(context.Background(), w.manifest(configMap(name, "{}")))))
+			require.NoError(t, client.IgnoreNotFound(f.member.Delete(context.Background(), f.manifest(configMap(name, "{}")))))
 		}
 		t.Run(test.reason, func(t *testing.T) { testkit.Virtual(t, run) })
 	}

@@ -60,16 +60,16 @@ func TestRefused(t *testing.T) {
 			[]string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: NS}, daat: {}}"}, "",
 			"Rejected: The API server of the member rejected the object: failed to create typed patch object"},
 	} {
-		run := func(t *testing.T, w *world) {
-			w.start()
+		run := func(t *testing.T, f *fixture) {
+			f.start()
 			good := fmt.Sprintf("good%d", i)
 			spec := "{" + manifests(append(test.manifests, configMap(good, "{k: v}"))...)
 			if test.options != "" {
 				spec += ", manifestOptions: [" + test.options + "]"
 			}
-			work := w.work(good, spec+"}")
-			w.eventually(func() error {
-				if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+			work := f.work(good, spec+"}")
+			f.Eventually("the object is refused", func() error {
+				if err := f.Client.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
 					return err
 				}
 				last := len(work.Spec.Manifests) - 1
@@ -77,28 +77,28 @@ func TestRefused(t *testing.T) {
 					return fmt.Errorf("no status yet")
 				}
 				bad, ok := work.Status.Manifests[0].Conditions[0], work.Status.Manifests[last].Conditions[0]
-				got := strings.ReplaceAll(bad.Reason+": "+bad.Message, w.name, "NS")
+				got := strings.ReplaceAll(bad.Reason+": "+bad.Message, f.name, "NS")
 				if !strings.HasPrefix(got, test.want) || bad.Status != "False" {
 					return fmt.Errorf("want %q, got %q", test.want, got)
 				}
 				return equal("True", string(ok.Status))
 			})
-			require.Equal(t, "v", w.data(good, "k"))
+			require.Equal(t, "v", f.data(good, "k"))
 			text, err := json.Marshal(work.Status)
 			require.NoError(t, err)
 			require.NotContains(t, string(text), "hunter2")
-			w.delete(work)
-			w.gone(work)
-			require.Nil(t, w.read("ConfigMap", good))
+			f.delete(work)
+			f.gone(work)
+			require.Nil(t, f.read("ConfigMap", good))
 		}
 		t.Run(test.reason, func(t *testing.T) {
 			// The member of these cases is a plane: the messages are those of its API server.
 			if strings.HasPrefix(test.want, "Rejected: ") || strings.HasPrefix(test.want, "Failed: ") {
 				t.Parallel()
-				run(t, newWorldWithMember(t))
+				run(t, newFixtureWithMember(t))
 				return
 			}
-			testkit.Virtual(t, func(t *testing.T) { run(t, newWorldInMemory(t)) })
+			testkit.Virtual(t, func(t *testing.T) { run(t, newMemoryFixture(t)) })
 		})
 	}
 }
@@ -108,23 +108,23 @@ func TestRefused(t *testing.T) {
 func TestRefused_WorkTooLong(t *testing.T) { testkit.Virtual(t, testRefusedWorkTooLong) }
 
 func testRefusedWorkTooLong(t *testing.T) {
-	w := newWorldInMemory(t)
-	w.start()
-	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
-	w.ready(work)
-	uid := w.read("ConfigMap", "b").GetUID()
+	f := newMemoryFixture(t)
+	f.start()
+	work := f.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
+	f.ready(work)
+	uid := f.read("ConfigMap", "b").GetUID()
 	// The API server checks all limits except the limit of all manifests together.
 	long := strings.Repeat("x", 400<<10)
-	w.change(work, "{"+manifests(configMap("a", "{k: "+long+"}"), configMap("c", "{k: "+long+"}"))+"}")
-	w.awaitStatus(work, "0/0 Applied=False/Invalid Available=False/NotApplied Progressing=False/AsDesired "+
+	f.change(work, "{"+manifests(configMap("a", "{k: "+long+"}"), configMap("c", "{k: "+long+"}"))+"}")
+	f.awaitStatus(work, "0/0 Applied=False/Invalid Available=False/NotApplied Progressing=False/AsDesired "+
 		"Degraded=True/Invalid\n"+
 		"The Work is not applied: "+fmt.Sprintf("spec.manifests: Too long: must have at most 786432 bytes as JSON, got %d: "+
 		"split the Work into several", sizeOf(work)))
-	require.Equal(t, uid, w.read("ConfigMap", "b").GetUID())
-	require.Len(t, w.applied(work).Status.Resources, 2)
-	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
-	w.ready(work)
-	w.awaitObjects(work, "ConfigMap a w")
+	require.Equal(t, uid, f.read("ConfigMap", "b").GetUID())
+	require.Len(t, f.applied(work).Status.Resources, 2)
+	f.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
+	f.ready(work)
+	f.awaitObjects(work, "ConfigMap a w")
 }
 
 func sizeOf(work *v1alpha1.Work) int {
@@ -139,23 +139,23 @@ func sizeOf(work *v1alpha1.Work) int {
 func TestSecrets_AreNotInStatus(t *testing.T) { testkit.Virtual(t, testSecretsAreNotInStatus) }
 
 func testSecretsAreNotInStatus(t *testing.T) {
-	w := newWorldInMemory(t)
-	w.start()
-	work := w.work("shop", "{"+manifests(secret("s"))+`, apply: {drift: Report}, manifestOptions: [{select: {kind: Secret},
+	f := newMemoryFixture(t)
+	f.start()
+	work := f.work("shop", "{"+manifests(secret("s"))+`, apply: {drift: Report}, manifestOptions: [{select: {kind: Secret},
 		readiness: {cel: 'object.data.password == "x"'}, feedback: [{name: all, jsonPath: .metadata.labels},
 		{name: data, jsonPath: .data.password}]}]}`)
-	w.eventually(func() error {
-		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+	f.Eventually("the status has one object and a message", func() error {
+		if err := f.Client.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
 			return err
 		}
 		return equal(true, len(work.Status.Manifests) == 1 && work.Status.Message != "")
 	})
 	t.Log(render(work.Status))
-	work2 := w.work("drift", "{"+manifests(secret("t"))+", apply: {drift: Report}}")
-	w.ready(work2)
-	w.patch(w.read("Secret", "t"), "stringData: {password: swordfish}")
-	w.eventually(func() error {
-		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work2), work2); err != nil {
+	work2 := f.work("drift", "{"+manifests(secret("t"))+", apply: {drift: Report}}")
+	f.ready(work2)
+	f.patch(f.read("Secret", "t"), "stringData: {password: swordfish}")
+	f.Eventually("the status has one difference", func() error {
+		if err := f.Client.Get(context.Background(), client.ObjectKeyFromObject(work2), work2); err != nil {
 			return err
 		}
 		if len(work2.Status.Manifests) != 1 || len(work2.Status.Manifests[0].Diffs) != 1 {
@@ -166,7 +166,7 @@ func testSecretsAreNotInStatus(t *testing.T) {
 	var all unstructured.UnstructuredList
 	all.SetAPIVersion("work.muster.dev/v1alpha1")
 	all.SetKind("WorkList")
-	require.NoError(t, w.hub.List(context.Background(), &all, client.InNamespace(work.Namespace)))
+	require.NoError(t, f.Client.List(context.Background(), &all, client.InNamespace(work.Namespace)))
 	for _, each := range all.Items {
 		text, err := json.Marshal(each.Object["status"])
 		require.NoError(t, err)

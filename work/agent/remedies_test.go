@@ -16,10 +16,10 @@ import (
 )
 
 // awaitApplied waits until a manifest of a Work has a condition Applied with a status, a reason and a message.
-func (w *world) awaitApplied(work *v1alpha1.Work, ordinal int, status, reason, message string) {
-	w.t.Helper()
-	w.eventually(func() error {
-		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+func (f *fixture) awaitApplied(work *v1alpha1.Work, ordinal int, status, reason, message string) {
+	f.T.Helper()
+	f.Eventually("the status of Work "+work.Name+" has the condition", func() error {
+		if err := f.Client.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
 			return err
 		}
 		if len(work.Status.Manifests) <= ordinal || work.Status.ObservedGeneration != work.Generation {
@@ -48,29 +48,29 @@ func findManifestCondition(work *v1alpha1.Work, ordinal int, kind string) metav1
 func TestDisabled(t *testing.T) { testkit.Virtual(t, testDisabled) }
 
 func testDisabled(t *testing.T) {
-	w := newWorldInMemory(t)
-	w.start()
+	f := newMemoryFixture(t)
+	f.start()
 	spec := func(value string) string {
 		return "{" + manifests(configMap("a", "{k: "+value+"}"), configMap("b", "{k: "+value+"}")) + "}"
 	}
-	work := w.work("shop", spec("v"))
-	w.ready(work)
+	work := f.work("shop", spec("v"))
+	f.ready(work)
 	annotate := func(value string) {
-		w.patch(w.read("ConfigMap", "a"), "metadata: {annotations: {"+v1alpha1.DisabledAnnotation+": "+value+"}}")
+		f.patch(f.read("ConfigMap", "a"), "metadata: {annotations: {"+v1alpha1.DisabledAnnotation+": "+value+"}}")
 	}
 	annotate("Apply")
-	w.awaitApplied(work, 0, "False", v1alpha1.ReasonDisabled, v1alpha1.DisabledAnnotation)
-	w.change(work, spec("w"))
-	w.awaitApplied(work, 0, "False", v1alpha1.ReasonDisabled, "Remove the annotation on the member")
-	w.awaitApplied(work, 1, "True", v1alpha1.ReasonApplied, "")
-	require.Equal(t, []string{"v", "w"}, []string{w.data("a", "k"), w.data("b", "k")})
+	f.awaitApplied(work, 0, "False", v1alpha1.ReasonDisabled, v1alpha1.DisabledAnnotation)
+	f.change(work, spec("w"))
+	f.awaitApplied(work, 0, "False", v1alpha1.ReasonDisabled, "Remove the annotation on the member")
+	f.awaitApplied(work, 1, "True", v1alpha1.ReasonApplied, "")
+	require.Equal(t, []string{"v", "w"}, []string{f.data("a", "k"), f.data("b", "k")})
 	require.Equal(t, v1alpha1.ReasonDisabled, condition(work, v1alpha1.ConditionDegraded).Reason)
 	annotate("null")
-	w.ready(work)
-	require.Equal(t, "w", w.data("a", "k"))
+	f.ready(work)
+	require.Equal(t, "w", f.data("a", "k"))
 
 	reported := func() error {
-		if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+		if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
 			return err
 		}
 		if !strings.Contains(work.Status.Message, v1alpha1.DisabledAnnotation) {
@@ -79,12 +79,12 @@ func testDisabled(t *testing.T) {
 		return nil
 	}
 	annotate("Delete")
-	w.change(work, "{"+manifests(configMap("b", "{k: w}"))+"}")
-	w.eventually(reported)
-	require.Nil(t, w.read("ConfigMap", "a").GetDeletionTimestamp(),
+	f.change(work, "{"+manifests(configMap("b", "{k: w}"))+"}")
+	f.Eventually("the rejected object is reported", reported)
+	require.Nil(t, f.read("ConfigMap", "a").GetDeletionTimestamp(),
 		"the object stays although the Work no longer contains it")
-	w.delete(work)
-	w.eventually(func() error {
+	f.delete(work)
+	f.Eventually("the waiting deletion is reported", func() error {
 		if err := reported(); err != nil {
 			return err
 		}
@@ -93,11 +93,11 @@ func testDisabled(t *testing.T) {
 		}
 		return nil
 	})
-	w.eventually(func() error { return equal("", w.data("b", "k")) })
-	require.Nil(t, w.read("ConfigMap", "a").GetDeletionTimestamp())
+	f.Eventually("ConfigMap b does not have k", func() error { return equal("", f.data("b", "k")) })
+	require.Nil(t, f.read("ConfigMap", "a").GetDeletionTimestamp())
 	annotate("null")
-	w.gone(work)
-	require.Nil(t, w.read("ConfigMap", "a"))
+	f.gone(work)
+	require.Nil(t, f.read("ConfigMap", "a"))
 }
 
 // TestRecreate checks a Work that changes an immutable Secret: it is rejected, with a message that names the field,
@@ -105,37 +105,37 @@ func testDisabled(t *testing.T) {
 func TestRecreate(t *testing.T) { testkit.Virtual(t, testRecreate) }
 
 func testRecreate(t *testing.T) {
-	w := newWorldInMemory(t)
-	w.start()
+	f := newMemoryFixture(t)
+	f.start()
 	spec := func(value, options string) string {
 		secret := "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: NS}, immutable: true, " +
 			"stringData: {password: " + value + "}}"
 		return "{" + manifests(secret, configMap("a", "{k: v}")) + options + "}"
 	}
-	work := w.work("shop", spec("one", ""))
-	w.ready(work)
-	uid := w.read("Secret", "s").GetUID()
-	w.change(work, spec("two", ""))
-	w.awaitApplied(work, 0, "False", v1alpha1.ReasonRejected, "data")
-	require.Equal(t, uid, w.read("Secret", "s").GetUID())
-	w.change(work, spec("two", ", apply: {recreate: IfImmutable}"))
-	w.ready(work)
-	require.NotEqual(t, uid, w.read("Secret", "s").GetUID())
+	work := f.work("shop", spec("one", ""))
+	f.ready(work)
+	uid := f.read("Secret", "s").GetUID()
+	f.change(work, spec("two", ""))
+	f.awaitApplied(work, 0, "False", v1alpha1.ReasonRejected, "data")
+	require.Equal(t, uid, f.read("Secret", "s").GetUID())
+	f.change(work, spec("two", ", apply: {recreate: IfImmutable}"))
+	f.ready(work)
+	require.NotEqual(t, uid, f.read("Secret", "s").GetUID())
 }
 
 // TestJob_FailedAndDeletedByTTL checks a Job with a TTL that fails: it is not run again, and its Work reports the
 // failure also after the Job was deleted and after a restart.
 func TestJob_FailedAndDeletedByTTL(t *testing.T) {
 	t.Parallel()
-	w := newWorldWithMember(t)
-	stop := w.start()
-	work := w.work("migration", "{"+manifests(jobOnce, configMap("a", "{k: v}"))+"}")
-	w.eventually(w.failPods)
+	f := newFixtureWithMember(t)
+	stop := f.start()
+	work := f.work("migration", "{"+manifests(jobOnce, configMap("a", "{k: v}"))+"}")
+	f.Eventually("the Pods of the Job fail", f.failPods)
 	failed := func() error {
-		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+		if err := f.Client.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
 			return err
 		}
-		if w.read("Job", "once") != nil {
+		if f.read("Job", "once") != nil {
 			return fmt.Errorf("the Job still exists")
 		}
 		if c := condition(work, v1alpha1.ConditionDegraded); c == nil || c.Reason != v1alpha1.ReasonNotReady {
@@ -143,12 +143,12 @@ func TestJob_FailedAndDeletedByTTL(t *testing.T) {
 		}
 		return nil
 	}
-	w.eventually(failed)
+	f.Eventually("the failure is reported", failed)
 	stop()
-	w.start()
-	w.patch(w.read("ConfigMap", "a"), "data: {k: edited}")
-	w.eventually(func() error { return equal("v", w.data("a", "k")) }) // so that the agent has reconciled
-	w.awaitNoWrites()
+	f.start()
+	f.patch(f.read("ConfigMap", "a"), "data: {k: edited}")
+	f.Eventually("the agent has reconciled", func() error { return equal("v", f.data("a", "k")) })
+	f.awaitNoWrites()
 	require.NoError(t, failed())
 }
 
@@ -158,14 +158,14 @@ const jobOnce = `{apiVersion: batch/v1, kind: Job, metadata: {name: once, namesp
   template: {spec: {restartPolicy: Never, nodeName: nowhere, containers: [{name: c, image: i}]}}}}`
 
 // failPods sets all pods of the member to failed. It returns an error if there is none.
-func (w *world) failPods() error {
+func (f *fixture) failPods() error {
 	pods := &corev1.PodList{}
-	if err := w.member.List(w.t.Context(), pods, client.InNamespace(w.name)); err != nil {
+	if err := f.member.List(f.T.Context(), pods, client.InNamespace(f.name)); err != nil {
 		return err
 	}
 	for i := range pods.Items {
 		pods.Items[i].Status.Phase = corev1.PodFailed
-		if err := w.member.Status().Update(w.t.Context(), &pods.Items[i]); err != nil {
+		if err := f.member.Status().Update(f.T.Context(), &pods.Items[i]); err != nil {
 			return err
 		}
 	}
@@ -179,11 +179,11 @@ func (w *world) failPods() error {
 // reported as successful, and that a Job which a user deletes while it runs has failed.
 func TestJob_EndedWhileAgentIsStopped(t *testing.T) {
 	t.Parallel()
-	w := newWorldWithMember(t)
-	stop := w.start()
+	f := newFixtureWithMember(t)
+	stop := f.start()
 	hasAvailable := func(work *v1alpha1.Work, status metav1.ConditionStatus, message string) func() error {
 		return func() error {
-			if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+			if err := f.Client.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
 				return err
 			}
 			complete := condition(work, v1alpha1.ConditionComplete)
@@ -197,21 +197,21 @@ func TestJob_EndedWhileAgentIsStopped(t *testing.T) {
 			return nil
 		}
 	}
-	work := w.work("migration", "{"+manifests(jobOnce)+"}")
-	w.eventually(hasAvailable(work, "False", ""))
-	w.eventually(func() error { return equal(true, w.read("Job", "once") != nil) })
+	work := f.work("migration", "{"+manifests(jobOnce)+"}")
+	f.Eventually("the Work is not available", hasAvailable(work, "False", ""))
+	f.Holds("Job once exists", func() bool { return f.read("Job", "once") != nil })
 	stop()
-	w.eventually(w.failPods)
-	w.eventually(func() error { return equal(true, w.read("Job", "once") == nil) })
-	stop = w.start()
-	w.eventually(hasAvailable(work, "Unknown", "Increase ttlSecondsAfterFinished"))
+	f.Eventually("the Pods of the Job fail", f.failPods)
+	f.Holds("Job once does not exist", func() bool { return f.read("Job", "once") == nil })
+	stop = f.start()
+	f.Eventually("the result of the Job is unknown", hasAvailable(work, "Unknown", "Increase ttlSecondsAfterFinished"))
 	stop()
-	w.start()
-	w.change(work, "{"+manifests(strings.Replace(jobOnce, "image: i", "image: other", 1))+"}")
-	w.eventually(func() error { return equal(true, w.read("Job", "once") != nil) })
-	require.NoError(t, w.member.Delete(t.Context(), w.read("Job", "once"),
+	f.start()
+	f.change(work, "{"+manifests(strings.Replace(jobOnce, "image: i", "image: other", 1))+"}")
+	f.Holds("Job once exists", func() bool { return f.read("Job", "once") != nil })
+	require.NoError(t, f.member.Delete(t.Context(), f.read("Job", "once"),
 		client.PropagationPolicy(metav1.DeletePropagationBackground)))
-	w.eventually(hasAvailable(work, "False", "before it finished"))
+	f.Eventually("the deletion of the unfinished Job is reported", hasAvailable(work, "False", "before it finished"))
 }
 
 // TestRejected_IsNotSentAgainWhenOtherObjectsChange checks that a rejected manifest is not sent again each time another
@@ -221,23 +221,23 @@ func TestRejected_IsNotSentAgainWhenOtherObjectsChange(t *testing.T) {
 }
 
 func testRejectedIsNotSentAgainWhenOtherObjectsChange(t *testing.T) {
-	w := newWorldInMemory(t)
-	w.start()
+	f := newMemoryFixture(t)
+	f.start()
 	const bad = "{apiVersion: v1, kind: Service, metadata: {name: bad, namespace: NS}, spec: {ports: [{port: 99999}]}}"
-	work := w.work("shop", "{"+manifests(bad, configMap("busy", "{k: v}"))+
+	work := f.work("shop", "{"+manifests(bad, configMap("busy", "{k: v}"))+
 		", manifestOptions: [{select: {name: busy}, feedback: [{name: seen, jsonPath: .data.seen}]}]}")
-	w.awaitApplied(work, 0, "False", v1alpha1.ReasonRejected, "99999")
-	w.toMember.take()
+	f.awaitApplied(work, 0, "False", v1alpha1.ReasonRejected, "99999")
+	f.toMember.take()
 	for i := range 20 { // each change is reconciled
 		value := fmt.Sprint("v", i)
-		w.patch(w.read("ConfigMap", "busy"), "data: {seen: "+value+"}")
-		w.eventually(func() error {
-			if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+		f.patch(f.read("ConfigMap", "busy"), "data: {seen: "+value+"}")
+		f.Eventually("the status has the new value", func() error {
+			if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
 				return err
 			}
 			return equal(value, feedback(work, "seen"))
 		})
 	}
-	sent := count(w.toMember.take(), "PATCH services bad")
+	sent := count(f.toMember.take(), "PATCH services bad")
 	require.LessOrEqual(t, sent, 8, "the backoff begins at one second and doubles after each rejection")
 }

@@ -17,35 +17,35 @@ const deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web
     spec: {containers: [{name: web, image: nginx}]}}}}`
 
 // awaitNoRequests waits until there was no request for a while, and returns the requests until then.
-func (w *world) awaitNoRequests() (hub, member []string) {
-	w.t.Helper()
+func (f *fixture) awaitNoRequests() (hub, member []string) {
+	f.T.Helper()
 	const window = 500 * time.Millisecond
 	for end := time.Now().Add(deadline); time.Now().Before(end); {
 		<-time.After(window)
-		h, m := w.toHub.take(), w.toMember.take()
+		h, m := f.toHub.take(), f.toMember.take()
 		if len(h)+len(m) == 0 {
 			return hub, member
 		}
 		hub, member = append(hub, h...), append(member, m...)
 	}
-	w.t.Fatalf("the requests do not end: hub %v, member %v", hub, member)
+	f.T.Fatalf("the requests do not end: hub %v, member %v", hub, member)
 	return nil, nil
 }
 
 // TestRequests checks the number of requests that a Work costs.
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.create(w.member, configMap("theirs", "{k: v}"))
-	stop := w.start(func(o *agent.Options) { o.Resync = 100 * time.Millisecond })
+	f := newFixture(t)
+	f.create(f.member, configMap("theirs", "{k: v}"))
+	stop := f.start(func(o *agent.Options) { o.Resync = 100 * time.Millisecond })
 	spec := func(value string) string {
 		return "{" + manifests(configMap("a", "{k: "+value+"}"), secret("s"), deployment, configMap("theirs", "{k: v}")) +
 			", manifestOptions: [{select: {name: theirs}, mode: Observe}, {select: {kind: Deployment}, feedbackWellKnown: " +
 			"true}]}"
 	}
-	work := w.work("shop", spec("v"))
-	w.ready(work)
-	hub, member := w.awaitNoRequests()
+	work := f.work("shop", spec("v"))
+	f.ready(work)
+	hub, member := f.awaitNoRequests()
 	t.Logf("first apply: hub %v, member %v", hub, member)
 	require.Equal(t, 1, count(member, "POST appliedworks"))
 	require.Equal(t, 1, count(member, "PUT appliedworks"))
@@ -55,20 +55,20 @@ func TestRequests(t *testing.T) {
 
 	t.Run("no change during many resyncs", func(t *testing.T) {
 		<-time.After(2 * time.Second)
-		require.Empty(t, w.toHub.take())
-		require.Empty(t, w.toMember.take())
+		require.Empty(t, f.toHub.take())
+		require.Empty(t, f.toMember.take())
 	})
 	t.Run("one field changes", func(t *testing.T) {
-		w.change(work, spec("w"))
-		w.ready(work)
-		hub, member := w.awaitNoRequests()
+		f.change(work, spec("w"))
+		f.ready(work)
+		hub, member := f.awaitNoRequests()
 		require.Equal(t, []string{"PATCH configmaps a"}, member, "one write, and no read of unchanged objects")
 		require.Equal(t, []string{"PATCH works shop status"}, hub)
 	})
 	t.Run("a Deployment changes", func(t *testing.T) {
-		w.change(work, strings.Replace(spec("w"), "nginx", "nginx:2", 1))
-		w.ready(work)
-		hub, member := w.awaitNoRequests()
+		f.change(work, strings.Replace(spec("w"), "nginx", "nginx:2", 1))
+		f.ready(work)
+		hub, member := f.awaitNoRequests()
 		t.Logf("hub %v, member %v", hub, member)
 		require.Equal(t, []string{"PATCH deployments web"}, writes(member))
 		require.Empty(t, slices.DeleteFunc(member[1:], func(r string) bool { return r == "GET deployments web" }),
@@ -77,17 +77,17 @@ func TestRequests(t *testing.T) {
 	})
 	t.Run("a restart", func(t *testing.T) {
 		stop()
-		w.awaitNoRequests()
-		w.start(func(o *agent.Options) { o.Resync = 100 * time.Millisecond })
-		w.eventually(func() error {
-			w.toMember.mu.Lock()
-			defer w.toMember.mu.Unlock()
-			if !slices.Contains(w.toMember.requests, "GET deployments web") {
-				return fmt.Errorf("the agent has not reconciled yet: %v", w.toMember.requests)
+		f.awaitNoRequests()
+		f.start(func(o *agent.Options) { o.Resync = 100 * time.Millisecond })
+		f.Eventually("the agent has reconciled", func() error {
+			f.toMember.mu.Lock()
+			defer f.toMember.mu.Unlock()
+			if !slices.Contains(f.toMember.requests, "GET deployments web") {
+				return fmt.Errorf("the agent has not reconciled yet: %v", f.toMember.requests)
 			}
 			return nil
 		})
-		hub, member := w.awaitNoRequests()
+		hub, member := f.awaitNoRequests()
 		require.Empty(t, hub)
 		slices.Sort(member)
 		require.Equal(t, []string{"GET deployments web"}, member, "the status of the Deployment determines its readiness")

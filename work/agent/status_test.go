@@ -10,25 +10,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/readycondition"
-	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// eventually calls a function until it returns no error.
-func (w *world) eventually(try func() error) {
-	w.t.Helper()
-	mustertest.Eventually(w.t, deadline, "the condition is met", try)
-}
-
 // awaitStatus waits until the rendered status of a Work equals a text; see render.
-func (w *world) awaitStatus(work *v1alpha1.Work, want string) {
-	w.t.Helper()
+func (f *fixture) awaitStatus(work *v1alpha1.Work, want string) {
+	f.T.Helper()
 	want = strings.TrimSpace(want)
-	w.eventually(func() error {
-		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+	f.Eventually("the status of Work "+work.Name+" is as expected", func() error {
+		if err := f.Client.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
 			return err
 		}
-		got := strings.ReplaceAll(render(work.Status), w.name, "NS")
+		got := strings.ReplaceAll(render(work.Status), f.name, "NS")
 		if work.Status.ObservedGeneration != work.Generation {
 			return fmt.Errorf("want a status of generation %[2]d, got generation %[1]d:\n%[3]s", work.Status.ObservedGeneration,
 				work.Generation,
@@ -42,10 +35,10 @@ func (w *world) awaitStatus(work *v1alpha1.Work, want string) {
 }
 
 // ready waits until a Work is applied and available.
-func (w *world) ready(work *v1alpha1.Work) {
-	w.t.Helper()
-	w.eventually(func() error {
-		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+func (f *fixture) ready(work *v1alpha1.Work) {
+	f.T.Helper()
+	f.Eventually("Work "+work.Name+" is ready", func() error {
+		if err := f.Client.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
 			return err
 		}
 		for _, name := range []string{v1alpha1.ConditionApplied, v1alpha1.ConditionAvailable} {

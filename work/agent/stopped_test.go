@@ -13,15 +13,15 @@ import (
 // leaves no goroutine: the end of the bubble fails otherwise. A hub of push members starts and stops many agents.
 func TestAgent_StoppedBeforeItsCacheIsSynced(t *testing.T) {
 	testkit.Virtual(t, func(t *testing.T) {
-		w := newWorldInMemory(t)
-		w.toHub.intercept(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+		f := newMemoryFixture(t)
+		f.toHub.intercept(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 			if request.Method == http.MethodGet && strings.HasSuffix(request.URL.Path, "/works") {
 				<-request.Context().Done()
 				return nil, request.Context().Err()
 			}
 			return next.RoundTrip(request)
 		})
-		stop := w.start()
+		stop := f.start()
 		synctest.Wait()
 		stop()
 	})
