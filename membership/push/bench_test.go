@@ -37,7 +37,7 @@ var benchMembers = flag.Int("members", 20, "how many push members BenchmarkBlack
 // until the hub has observed that it is applied: while all members respond, which is the floor, and while every fifth
 // member accepts requests and never responds.
 func BenchmarkBlackHoles(b *testing.B) {
-	w := newWorld(b)
+	h := newHub(b)
 	hole, err := localplane.NewProxy(plane.ForTest(b).Config().Host)
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, hole.Close()) })
@@ -49,7 +49,7 @@ func BenchmarkBlackHoles(b *testing.B) {
 		running.Wait()
 	})
 	for i := range testkit.Size(*benchMembers) {
-		name, config := fmt.Sprintf("bench-%03d", i), rest.CopyConfig(w.config)
+		name, config := fmt.Sprintf("bench-%03d", i), rest.CopyConfig(h.memberConfig)
 		if i%5 == 0 {
 			config = hole.Config(plane.ForTest(b).Config())
 			holes = append(holes, name)
@@ -57,16 +57,16 @@ func BenchmarkBlackHoles(b *testing.B) {
 			good = append(good, name)
 		}
 		config.Wrap(named(name))
-		cluster := w.newMember(name,
+		cluster := h.newMember(name,
 			func(s *v1alpha1.MemberClusterSpec) { s.Accepted, s.HeartbeatPeriodSeconds = new(true), 10 })
 		running.Go(func() {
 			for ctx.Err() == nil {
-				_ = w.runner.Run(ctx, fleet.Connected{Cluster: cluster, Config: config}) // the fleet also calls it again
+				_ = h.runner.Run(ctx, fleet.Connected{Cluster: cluster, Config: config}) // the fleet also calls it again
 			}
 		})
 	}
 	for _, name := range slices.Concat(good, holes) {
-		w.waitForPhase(name, v1alpha1.PhaseJoined)
+		h.waitForPhase(name, v1alpha1.PhaseJoined)
 	}
 
 	var before, beside time.Duration
@@ -74,7 +74,7 @@ func BenchmarkBlackHoles(b *testing.B) {
 	round := func() (took time.Duration) {
 		rounds++
 		for _, name := range good {
-			took += w.roundTrip(name, fmt.Sprintf("%s-%d", name, rounds))
+			took += h.roundTrip(name, fmt.Sprintf("%s-%d", name, rounds))
 		}
 		return took
 	}
@@ -83,12 +83,12 @@ func BenchmarkBlackHoles(b *testing.B) {
 		before += round()
 		hole.Stall()
 		for _, name := range holes {
-			w.waitForHealthy(name, metav1.ConditionFalse)
+			h.waitForHealthy(name, metav1.ConditionFalse)
 		}
 		beside += round()
 		hole.Heal()
 		for _, name := range holes {
-			w.waitForHealthy(name, metav1.ConditionTrue)
+			h.waitForHealthy(name, metav1.ConditionTrue)
 		}
 	}
 	perWork := float64(b.N*len(good)) * float64(time.Millisecond)
@@ -99,31 +99,31 @@ func BenchmarkBlackHoles(b *testing.B) {
 
 	for _, name := range slices.Concat(good, holes) {
 		require.NoError(b,
-			w.hub.Delete(context.Background(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+			h.Client.Delete(context.Background(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
-	w.waitUntilClean()
+	h.waitUntilClean()
 }
 
 // roundTrip returns the time until the hub has observed that a new Work of a member is applied.
-func (w *world) roundTrip(member, name string) time.Duration {
-	w.t.Helper()
+func (h *testHub) roundTrip(member, name string) time.Duration {
+	h.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	c, err := client.NewWithWatch(plane.ForTest(w.t).Config(), client.Options{Scheme: scheme})
-	require.NoError(w.t, err)
+	c, err := client.NewWithWatch(plane.ForTest(h.T).Config(), client.Options{Scheme: scheme})
+	require.NoError(h.T, err)
 	watcher, err := c.Watch(ctx, &workv1alpha1.WorkList{}, client.InNamespace("member-"+member),
 		client.MatchingFields{"metadata.name": name})
-	require.NoError(w.t, err)
+	require.NoError(h.T, err)
 	defer watcher.Stop()
 	began := time.Now()
-	w.send(member, name)
+	h.send(member, name)
 	for event := range watcher.ResultChan() {
 		if work, is := event.Object.(*workv1alpha1.Work); is &&
 			meta.IsStatusConditionTrue(work.Status.Conditions, workv1alpha1.ConditionApplied) {
 			return time.Since(began)
 		}
 	}
-	w.t.Fatalf("Work %s of %s was not applied within %s", name, member, timeout)
+	h.T.Fatalf("Work %s of %s was not applied within %s", name, member, timeout)
 	return 0
 }
 

@@ -37,35 +37,35 @@ func TestRunner_Lifecycle(t *testing.T) {
 }
 
 func testRunnerLifecycle(t *testing.T) {
-	w := newWorldInMemory(t)
+	h := newMemoryHub(t)
 	const name = "east"
 	ctx := t.Context()
 
 	// No administrator has decided, and the hub's policy keeps the member pending: the runner creates no objects.
-	sent := w.wire.log()
-	cluster := w.newMember(name, nil)
-	f := w.run(cluster)
-	require.Contains(t, messages(w.waitForPhase(name, v1alpha1.PhasePending).Status.Conditions),
+	sent := h.wire.log()
+	cluster := h.newMember(name, nil)
+	f := h.run(cluster)
+	require.Contains(t, messages(h.waitForPhase(name, v1alpha1.PhasePending).Status.Conditions),
 		"set spec.accepted to true to accept the cluster, or to false to deny it. "+
 			"The hub's policy says: The label site is not set.")
-	requests := w.waitUntilIdle(sent)
-	w.setSite(name, "theirs")
-	require.Contains(t, messages(w.waitForPhase(name, v1alpha1.PhaseDenied).Status.Conditions), "The site is denied.")
-	requests = append(requests, w.waitUntilIdle(sent)...)
+	requests := h.waitUntilIdle(sent)
+	h.setSite(name, "theirs")
+	require.Contains(t, messages(h.waitForPhase(name, v1alpha1.PhaseDenied).Status.Conditions), "The site is denied.")
+	requests = append(requests, h.waitUntilIdle(sent)...)
 	for _, request := range requests {
 		require.NotRegexp(t, "^(POST|PUT|PATCH)", request)
 	}
-	require.Empty(t, w.remaining())
-	requireNoNewObjects := w.sweep()
+	require.Empty(t, h.remaining())
+	requireNoNewObjects := h.sweep()
 
 	// The policy accepts the member.
-	w.setSite(name, "ours")
-	cluster = w.waitForPhase(name, v1alpha1.PhaseJoined)
+	h.setSite(name, "ours")
+	cluster = h.waitForPhase(name, v1alpha1.PhaseJoined)
 	require.True(t, *cluster.Spec.Accepted)
-	require.Equal(t, w.eastID(), cluster.Spec.ClusterID)
-	w.waitForHealthy(name, metav1.ConditionTrue)
+	require.Equal(t, h.eastID(), cluster.Spec.ClusterID)
+	h.waitForHealthy(name, metav1.ConditionTrue)
 	mustertest.Eventually(t, timeout, "no objects of the join remain", func() error {
-		for _, object := range w.remaining() {
+		for _, object := range h.remaining() {
 			if strings.Contains(object, membership.RegistrationNamespace) {
 				return errors.New(object)
 			}
@@ -74,64 +74,64 @@ func testRunnerLifecycle(t *testing.T) {
 	})
 	store := &corev1.Secret{}
 	require.NoError(t,
-		w.hub.Get(ctx, client.ObjectKey{Namespace: membership.ConnectionNamespace, Name: "agent-" + string(cluster.UID)},
+		h.Client.Get(ctx, client.ObjectKey{Namespace: membership.ConnectionNamespace, Name: "agent-" + string(cluster.UID)},
 			store))
 	require.Equal(t, cluster.UID, store.OwnerReferences[0].UID)
 	require.Equal(t, name, store.Labels[membership.MemberLabel])
 
 	// The companion applies the Works of the hub.
-	w.send(name, "greeting")
-	w.waitUntilApplied("greeting")
+	h.send(name, "greeting")
+	h.waitUntilApplied("greeting")
 
 	// The companion accesses the hub as the member.
-	c, err := client.New(w.hubConfig.Load(), client.Options{})
+	c, err := client.New(h.hubConfig.Load(), client.Options{})
 	require.NoError(t, err)
 	review := &authenticationv1.SelfSubjectReview{}
 	require.NoError(t, c.Create(ctx, review))
 	require.Equal(t, "system:serviceaccount:member-east:"+membership.AgentName, review.Status.UserInfo.Username)
 
 	// In steady state, the runner sends only heartbeats.
-	before := w.beats(name)
+	before := h.beats(name)
 	mustertest.Eventually(t, timeout, "three heartbeats without other requests", func() error {
 		if requests := sent(); slices.ContainsFunc(requests,
 			func(r string) bool { return !strings.HasSuffix(r, "/leases/"+membership.LeaseName) }) {
-			before = w.beats(name)
+			before = h.beats(name)
 			return fmt.Errorf("requests: %v", requests)
 		}
-		return orError(w.beats(name) >= before+3, "%d heartbeats", w.beats(name)-before)
+		return orError(h.beats(name) >= before+3, "%d heartbeats", h.beats(name)-before)
 	})
 
 	// The member does not respond, and the hub is restarted.
-	w.proxy.Stall()
+	h.proxy.Stall()
 	f.stop()
-	f = w.run(cluster)
-	require.Contains(t, w.waitForHealthy(name, metav1.ConditionFalse).Message, "does not respond")
-	before = w.beats(name)
+	f = h.run(cluster)
+	require.Contains(t, h.waitForHealthy(name, metav1.ConditionFalse).Message, "does not respond")
+	before = h.beats(name)
 	mustertest.Eventually(t, timeout, "heartbeats continue",
-		func() error { return orError(w.beats(name) >= before+2, "no heartbeats") })
-	w.proxy.Heal()
-	w.waitForHealthy(name, metav1.ConditionTrue)
+		func() error { return orError(h.beats(name) >= before+2, "no heartbeats") })
+	h.proxy.Heal()
+	h.waitForHealthy(name, metav1.ConditionTrue)
 	claim := cluster.Spec.Claim
 
 	// The acceptance is withdrawn and given again: the agent is the same.
 	sent()
-	w.change(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(false) })
-	w.waitForPhase(name, v1alpha1.PhaseDenied)
-	w.waitUntilIdle(sent)
-	before = w.beats(name)
-	w.change(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true) })
-	cluster = w.waitForPhase(name, v1alpha1.PhaseJoined)
+	h.change(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(false) })
+	h.waitForPhase(name, v1alpha1.PhaseDenied)
+	h.waitUntilIdle(sent)
+	before = h.beats(name)
+	h.change(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true) })
+	cluster = h.waitForPhase(name, v1alpha1.PhaseJoined)
 	require.Equal(t, claim, cluster.Spec.Claim)
 	mustertest.Eventually(t, timeout, "heartbeats start again",
-		func() error { return orError(w.beats(name) > before, "no heartbeats") })
+		func() error { return orError(h.beats(name) > before, "no heartbeats") })
 
 	// The member leaves, and its MemberCluster stays: no objects remain on both sides, and the agent has not sent a
 	// JoinRequest.
 	sent()
-	w.change(name, func(s *v1alpha1.MemberClusterSpec) { s.State = v1alpha1.StateLeave })
-	w.waitForPhase(name, v1alpha1.PhaseLeft)
-	w.waitUntilClean()
-	w.requireCleanMember()
+	h.change(name, func(s *v1alpha1.MemberClusterSpec) { s.State = v1alpha1.StateLeave })
+	h.waitForPhase(name, v1alpha1.PhaseLeft)
+	h.waitUntilClean()
+	h.requireCleanMember()
 	for _, request := range sent() {
 		require.NotContains(t, request, "joinrequests")
 		require.NotRegexp(t, "^POST .*jointokens", request)
@@ -143,15 +143,15 @@ func testRunnerLifecycle(t *testing.T) {
 	}
 
 	// The member joins again with another claim, and is deleted.
-	w.change(name, func(s *v1alpha1.MemberClusterSpec) { s.State = v1alpha1.StateJoin })
-	cluster = w.waitForPhase(name, v1alpha1.PhaseJoined)
+	h.change(name, func(s *v1alpha1.MemberClusterSpec) { s.State = v1alpha1.StateJoin })
+	cluster = h.waitForPhase(name, v1alpha1.PhaseJoined)
 	require.NotEqual(t, claim, cluster.Spec.Claim)
-	w.send(name, "greeting-again")
-	w.waitUntilApplied("greeting-again")
-	w.remove(name)
+	h.send(name, "greeting-again")
+	h.waitUntilApplied("greeting-again")
+	h.remove(name)
 	<-f.ended // without stop
-	w.waitUntilClean()
-	w.requireCleanMember()
+	h.waitUntilClean()
+	h.requireCleanMember()
 	requireNoNewObjects()
 	require.NoError(t, f.err())
 }
@@ -163,22 +163,22 @@ func TestRunner_UnreachableMemberLeaves(t *testing.T) {
 }
 
 func testRunnerUnreachableMemberLeaves(t *testing.T) {
-	w := newWorldInMemory(t)
+	h := newMemoryHub(t)
 	const name = "dead"
-	cluster := w.newMember(name, func(s *v1alpha1.MemberClusterSpec) {
+	cluster := h.newMember(name, func(s *v1alpha1.MemberClusterSpec) {
 		s.Accepted, s.Leave.DeadlineSeconds = new(true), 2
 	})
-	f := w.run(cluster)
-	w.waitForPhase(name, v1alpha1.PhaseJoined)
-	w.send(name, "abandoned")
-	w.waitUntilApplied("abandoned")
-	w.proxy.Cut()
-	w.remove(name)
+	f := h.run(cluster)
+	h.waitForPhase(name, v1alpha1.PhaseJoined)
+	h.send(name, "abandoned")
+	h.waitUntilApplied("abandoned")
+	h.proxy.Cut()
+	h.remove(name)
 	<-f.ended
-	w.waitUntilClean()
+	h.waitUntilClean()
 
-	w.proxy.Heal()
-	w.clearMember("abandoned")
+	h.proxy.Heal()
+	h.clearMember("abandoned")
 }
 
 // TestRunner_KilledAfterEachRequest kills the hub after each of its requests, and checks that the next hub continues:
@@ -188,34 +188,34 @@ func TestRunner_KilledAfterEachRequest(t *testing.T) {
 }
 
 func testRunnerKilledAfterEachRequest(t *testing.T) {
-	w := newWorldInMemory(t)
+	h := newMemoryHub(t)
 	const name = "killed"
-	cluster := w.newMember(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true) })
+	cluster := h.newMember(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true) })
 
 	requests := map[string]bool{}
-	kills := w.killAfterEach(cluster, func() bool {
+	kills := h.killAfterEach(cluster, func() bool {
 		var list v1alpha1.JoinRequestList
-		require.NoError(t, w.hub.List(t.Context(), &list))
+		require.NoError(t, h.Client.List(t.Context(), &list))
 		for i := range list.Items {
 			requests[list.Items[i].Name] = true
 		}
-		return w.phase(name) == v1alpha1.PhaseJoined
+		return h.phase(name) == v1alpha1.PhaseJoined
 	})
 	require.Greater(t, kills, 5)
 	require.Len(t, requests, 1)
-	require.Equal(t, cluster.UID, w.waitForPhase(name, v1alpha1.PhaseJoined).UID)
+	require.Equal(t, cluster.UID, h.waitForPhase(name, v1alpha1.PhaseJoined).UID)
 
-	w.send(name, "survivor")
-	f := w.run(cluster)
-	w.waitUntilApplied("survivor")
+	h.send(name, "survivor")
+	f := h.run(cluster)
+	h.waitUntilApplied("survivor")
 	f.stop()
-	require.NoError(t, w.hub.Delete(t.Context(), cluster.DeepCopy()))
-	require.Positive(t, w.killAfterEach(cluster, func() bool { return w.phase(name) == "" }))
-	w.run(cluster).stop()
-	w.waitUntilClean()
-	w.requireCleanMember()
+	require.NoError(t, h.Client.Delete(t.Context(), cluster.DeepCopy()))
+	require.Positive(t, h.killAfterEach(cluster, func() bool { return h.phase(name) == "" }))
+	h.run(cluster).stop()
+	h.waitUntilClean()
+	h.requireCleanMember()
 	var clusters v1alpha1.MemberClusterList
-	require.NoError(t, w.hub.List(t.Context(), &clusters))
+	require.NoError(t, h.Client.List(t.Context(), &clusters))
 	require.Empty(t, clusters.Items, "the join must not create another MemberCluster")
 }
 
@@ -228,87 +228,87 @@ func orError(ok bool, format string, args ...any) error {
 
 // waitUntilIdle waits until the runner sends no more requests, of which the last deletes the JoinToken, and returns the
 // requests.
-func (w *world) waitUntilIdle(sent func() []string) (all []string) {
-	w.t.Helper()
-	mustertest.Eventually(w.t, timeout, "the runner is idle", func() error {
+func (h *testHub) waitUntilIdle(sent func() []string) (all []string) {
+	h.T.Helper()
+	mustertest.Eventually(h.T, timeout, "the runner is idle", func() error {
 		all = append(all, sent()...)
 		return orError(len(all) > 0 && strings.HasPrefix(all[len(all)-1], "DELETE"), "requests: %v", all)
 	})
 	return all
 }
 
-func (w *world) eastID() string {
-	w.t.Helper()
+func (h *testHub) eastID() string {
+	h.T.Helper()
 	namespace := &corev1.Namespace{}
-	require.NoError(w.t, w.east.Get(w.t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, namespace))
+	require.NoError(h.T, h.east.Get(h.T.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, namespace))
 	return string(namespace.UID)
 }
 
-func (w *world) phase(name string) v1alpha1.Phase {
+func (h *testHub) phase(name string) v1alpha1.Phase {
 	cluster := &v1alpha1.MemberCluster{}
-	require.NoError(w.t, client.IgnoreNotFound(w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster)))
+	require.NoError(h.T, client.IgnoreNotFound(h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, cluster)))
 	return cluster.Status.Phase
 }
 
 // beats returns how often the member's Lease has been renewed.
-func (w *world) beats(name string) int64 {
-	w.t.Helper()
+func (h *testHub) beats(name string) int64 {
+	h.T.Helper()
 	lease := &coordinationv1.Lease{}
-	require.NoError(w.t,
-		w.hub.Get(w.t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.LeaseName}, lease))
-	if seen := w.lease.Swap(new(lease.ResourceVersion)); seen == nil || *seen != lease.ResourceVersion {
-		w.renewals.Add(1)
+	require.NoError(h.T,
+		h.Client.Get(h.T.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.LeaseName}, lease))
+	if seen := h.lease.Swap(new(lease.ResourceVersion)); seen == nil || *seen != lease.ResourceVersion {
+		h.renewals.Add(1)
 	}
-	return w.renewals.Load()
+	return h.renewals.Load()
 }
 
 // send creates a Work with one ConfigMap for the member.
-func (w *world) send(member, name string) {
-	w.t.Helper()
+func (h *testHub) send(member, name string) {
+	h.T.Helper()
 	manifest := runtime.RawExtension{
 		Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"` + name + `"}}`)}
-	require.NoError(w.t, w.hub.Create(w.t.Context(), &workv1alpha1.Work{
+	h.Create(&workv1alpha1.Work{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + member, Name: name},
 		Spec:       workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{{RawExtension: manifest}}},
-	}))
+	})
 }
 
-func (w *world) waitUntilApplied(name string) {
-	w.t.Helper()
-	mustertest.Eventually(w.t, timeout, name+" is on the member", func() error {
-		return w.east.Get(w.t.Context(), client.ObjectKey{Namespace: "default", Name: name}, &corev1.ConfigMap{})
+func (h *testHub) waitUntilApplied(name string) {
+	h.T.Helper()
+	mustertest.Eventually(h.T, timeout, name+" is on the member", func() error {
+		return h.east.Get(h.T.Context(), client.ObjectKey{Namespace: "default", Name: name}, &corev1.ConfigMap{})
 	})
 }
 
 // requireCleanMember checks that no objects of Works and agents are left on the member.
-func (w *world) requireCleanMember() {
-	w.t.Helper()
+func (h *testHub) requireCleanMember() {
+	h.T.Helper()
 	var maps corev1.ConfigMapList
-	require.NoError(w.t, w.east.List(w.t.Context(), &maps, client.InNamespace("default")))
+	require.NoError(h.T, h.east.List(h.T.Context(), &maps, client.InNamespace("default")))
 	for _, each := range maps.Items {
-		require.Equal(w.t, "kube-root-ca.crt", each.Name)
+		require.Equal(h.T, "kube-root-ca.crt", each.Name)
 	}
 	var applied workv1alpha1.AppliedWorkList
-	require.NoError(w.t, w.east.List(w.t.Context(), &applied))
-	require.Empty(w.t, applied.Items)
-	err := w.east.Get(w.t.Context(), client.ObjectKey{Name: "muster-system"}, &corev1.Namespace{})
-	require.True(w.t, apierrors.IsNotFound(err), "want no namespace muster-system, got %v", err)
+	require.NoError(h.T, h.east.List(h.T.Context(), &applied))
+	require.Empty(h.T, applied.Items)
+	err := h.east.Get(h.T.Context(), client.ObjectKey{Name: "muster-system"}, &corev1.Namespace{})
+	require.True(h.T, apierrors.IsNotFound(err), "want no namespace muster-system, got %v", err)
 }
 
 // sweep lists all objects on both sides, and returns a function that waits until no others exist.
-func (w *world) sweep() (requireNoNewObjects func()) {
-	w.t.Helper()
+func (h *testHub) sweep() (requireNoNewObjects func()) {
+	h.T.Helper()
 	before := map[string]sets.Set[string]{}
-	for name, config := range w.admins {
+	for name, config := range h.admins {
 		var err error
-		before[name], err = localplane.Sweep(w.t.Context(), config)
-		require.NoError(w.t, err)
+		before[name], err = localplane.Sweep(h.T.Context(), config)
+		require.NoError(h.T, err)
 	}
 	return func() {
-		w.t.Helper()
-		for name, config := range w.admins {
-			mustertest.Eventually(w.t, timeout, "no new objects on the "+name, func() error {
-				after, err := localplane.Sweep(w.t.Context(), config)
+		h.T.Helper()
+		for name, config := range h.admins {
+			mustertest.Eventually(h.T, timeout, "no new objects on the "+name, func() error {
+				after, err := localplane.Sweep(h.T.Context(), config)
 				added := after.Difference(before[name])
 				return errors.Join(err, orError(added.Len() == 0, "new objects: %q", sets.List(added)))
 			})
@@ -317,10 +317,10 @@ func (w *world) sweep() (requireNoNewObjects func()) {
 }
 
 // clearMember removes the objects that are left on a member that did not respond during its leave.
-func (w *world) clearMember(name string) {
-	w.t.Helper()
-	require.NoError(w.t,
-		w.east.Delete(context.Background(),
+func (h *testHub) clearMember(name string) {
+	h.T.Helper()
+	require.NoError(h.T,
+		h.east.Delete(context.Background(),
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}))
-	require.NoError(w.t, w.east.DeleteAllOf(context.Background(), &workv1alpha1.AppliedWork{}))
+	require.NoError(h.T, h.east.DeleteAllOf(context.Background(), &workv1alpha1.AppliedWork{}))
 }

@@ -57,18 +57,17 @@ const (
 	interval = 25 * time.Millisecond
 )
 
-// world is a hub with all components of a product except package fleet, which the test replaces.
-type world struct {
-	t      testing.TB
-	admins map[string]*rest.Config // of the hub and of the member
-	hub    client.Client           // as an administrator
-	east   client.Client
-	config *rest.Config // of the member, through the proxy
-	proxy  network
-	runner *push.Runner
-	wire   *requestHooks
-	user   func(name string, groups ...string) *rest.Config // of a user of the hub
-	settle func()                                           // waits before a manager stops
+// testHub is a hub with all components of a product except package fleet, which the test replaces.
+type testHub struct {
+	*testkit.Hub
+	admins       map[string]*rest.Config // of the hub and of the member
+	east         client.Client
+	memberConfig *rest.Config // through the proxy
+	proxy        network
+	runner       *push.Runner
+	wire         *requestHooks
+	user         func(name string, groups ...string) *rest.Config // of a user of the hub
+	settle       func()                                           // waits before a manager stops
 
 	hubConfig atomic.Pointer[rest.Config] // of the companion
 	lease     atomic.Pointer[string]      // last observed resourceVersion
@@ -82,23 +81,24 @@ type network interface {
 	Heal()
 }
 
-// newWorld starts a hub for one test, on the plane.
-func newWorld(t testing.TB) *world {
+// newHub starts a hub for one test, on the plane.
+func newHub(t testing.TB) *testHub {
 	t.Helper()
 	p := plane.ForTest(t)
 	proxy, err := localplane.NewProxy(p.Config().Host)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
-	w := &world{t: t, config: proxy.Config(p.Config()), proxy: proxy, user: p.User, settle: func() {}}
-	w.start(p.Config(), p.Config(), hub.Options{})
-	return w
+	h := &testHub{Hub: testkit.NewHub(t, p.Config(), scheme), memberConfig: proxy.Config(p.Config()), proxy: proxy,
+		user: p.User, settle: func() {}}
+	h.start(p.Config(), hub.Options{})
+	return h
 }
 
-// newWorldInMemory starts a hub for one test in virtual time. The hub and the member are API servers in memory.
+// newMemoryHub starts a hub for one test in virtual time. The hub and the member are API servers in memory.
 //
 // The managers of the hub stop after they have processed all events: a watch of metadata of controller-runtime never
 // ends if it stops while an event is pending, and a test in virtual time fails if a goroutine is left.
-func newWorldInMemory(t testing.TB) *world {
+func newMemoryHub(t testing.TB) *testHub {
 	t.Helper()
 	server := testkit.Memory(t, scheme, crds.Install, workcrds.InstallOnHub)
 	east, err := apiserver.New(apiserver.Options{Name: "east"}) // its namespaces have other UIDs than those of the hub
@@ -106,18 +106,19 @@ func newWorldInMemory(t testing.TB) *world {
 	t.Cleanup(east.Close)
 	mustertest.Client(t, east.Admin(), scheme, workcrds.InstallOnMember)
 	link := &memoryNetwork{}
-	w := &world{t: t, config: east.Admin(), proxy: link, settle: func() {
-		<-time.After(5 * time.Second) // for the requests that the hub sends after the end of the test
-		synctest.Wait()
-	}}
-	w.config.Wrap(link.wrap)
-	w.user = func(name string, groups ...string) *rest.Config { // The agents of the runner use its connections.
+	h := &testHub{Hub: testkit.NewHub(t, server.Admin(), scheme), memberConfig: east.Admin(), proxy: link,
+		settle: func() {
+			<-time.After(5 * time.Second) // for the requests that the hub sends after the end of the test
+			synctest.Wait()
+		}}
+	h.memberConfig.Wrap(link.wrap)
+	h.user = func(name string, groups ...string) *rest.Config { // The agents of the runner use its connections.
 		config, err := server.ConfigTLS(name, groups...)
 		require.NoError(t, err)
 		return config
 	}
-	w.start(server.Admin(), east.Admin(), hub.Options{Server: server.URL(), CA: server.CertificateAuthority()})
-	return w
+	h.start(east.Admin(), hub.Options{Server: server.URL(), CA: server.CertificateAuthority()})
+	return h
 }
 
 // memoryNetwork is a network to an API server in memory. Its faults affect new requests. Open watches continue. While
@@ -158,24 +159,24 @@ func (n *memoryNetwork) Heal() {
 }
 
 // start runs the managers of the hub and of the runner. The runner's user has only the roles in the folder rbac.
-func (w *world) start(hubConfig, eastConfig *rest.Config, options hub.Options) {
-	t := w.t
+func (h *testHub) start(eastConfig *rest.Config, options hub.Options) {
+	t := h.T
 	t.Helper()
-	w.wire = &requestHooks{}
-	w.admins = map[string]*rest.Config{"hub": hubConfig, "member": eastConfig}
-	w.hub, w.east = mustertest.Client(t, hubConfig, scheme), mustertest.Client(t, eastConfig, scheme)
+	h.wire = &requestHooks{}
+	h.admins = map[string]*rest.Config{"hub": h.Config, "member": eastConfig}
+	h.east = mustertest.Client(t, eastConfig, scheme)
 	for _, name := range []string{membership.RegistrationNamespace, membership.ConnectionNamespace} {
-		require.NoError(t,
-			client.IgnoreAlreadyExists(w.hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		require.NoError(t, client.IgnoreAlreadyExists(h.Client.Create(t.Context(), namespace)))
 	}
 	options.Acceptor, options.AgentRules = bySite, workagent.HubRules()
-	options.Gates = []membership.LeaveGate{leave.Gate(w.hub)}
-	w.startManager(hubConfig, func(mgr manager.Manager) error { return hub.SetupWithManager(mgr, options) })
+	options.Gates = []membership.LeaveGate{leave.Gate(h.Client)}
+	h.startManager(h.Config, func(mgr manager.Manager) error { return hub.SetupWithManager(mgr, options) })
 
-	config := w.pushUser()
-	config.WrapTransport = w.wire.wrap
-	w.startManager(config, func(mgr manager.Manager) (err error) {
-		w.runner, err = push.New(mgr, push.Options{Agent: w.agent})
+	config := h.pushUser()
+	config.WrapTransport = h.wire.wrap
+	h.startManager(config, func(mgr manager.Manager) (err error) {
+		h.runner, err = push.New(mgr, push.Options{Agent: h.agent})
 		return err
 	})
 }
@@ -194,11 +195,11 @@ var bySite = membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.J
 })
 
 // agent returns the agent options of a product that sends Works.
-func (w *world) agent(member fleet.Connected) agent.Options {
+func (h *testHub) agent(member fleet.Connected) agent.Options {
 	return agent.Options{
-		ProbeInterval: 200 * time.Millisecond, HubConfig: func(config *rest.Config) { config.WrapTransport = w.wire.wrap },
+		ProbeInterval: 200 * time.Millisecond, HubConfig: func(config *rest.Config) { config.WrapTransport = h.wire.wrap },
 		Companions: []agent.Companion{agent.CompanionFunc("works", func(ctx context.Context, hub agent.Hub) error {
-			w.hubConfig.Store(rest.CopyConfig(hub.Config))
+			h.hubConfig.Store(rest.CopyConfig(hub.Config))
 			a, err := workagent.New(workagent.Options{Hub: hub.Config, Namespace: hub.Member.Namespace, Member: member.Config})
 			if err != nil {
 				return err
@@ -209,24 +210,25 @@ func (w *world) agent(member fleet.Connected) agent.Options {
 }
 
 // startManager runs a manager until the test ends.
-func (w *world) startManager(config *rest.Config, setup func(manager.Manager) error) {
-	w.t.Helper()
+func (h *testHub) startManager(config *rest.Config, setup func(manager.Manager) error) {
+	h.T.Helper()
+	config = rest.CopyConfig(config)
 	config.QPS = -1
-	mustertest.StartManager(w.t, config, manager.Options{Scheme: scheme, Logger: logr.Discard()}, setup)
-	w.t.Cleanup(w.settle)
+	mustertest.StartManager(h.T, config, manager.Options{Scheme: scheme, Logger: logr.Discard()}, setup)
+	h.T.Cleanup(h.settle)
 }
 
 // pushUser returns the config of a user who has only the generated roles.
-func (w *world) pushUser() *rest.Config {
-	w.t.Helper()
+func (h *testHub) pushUser() *rest.Config {
+	h.T.Helper()
 	const user = "muster-push"
-	require.NoError(w.t, mustertest.GrantFiles(w.t.Context(), w.hub, user, "rbac/role.yaml"))
-	return w.user(user)
+	require.NoError(h.T, mustertest.GrantFiles(h.T.Context(), h.Client, user, "rbac/role.yaml"))
+	return h.user(user)
 }
 
 // newMember creates a MemberCluster like an administrator.
-func (w *world) newMember(name string, change func(*v1alpha1.MemberClusterSpec)) *v1alpha1.MemberCluster {
-	w.t.Helper()
+func (h *testHub) newMember(name string, change func(*v1alpha1.MemberClusterSpec)) *v1alpha1.MemberCluster {
+	h.T.Helper()
 	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemberClusterSpec{
 		JoinMode: v1alpha1.JoinPush, KubeConfigSecretRef: &v1alpha1.KubeConfigSecretRef{Name: name},
 		HeartbeatPeriodSeconds: 1,
@@ -234,7 +236,7 @@ func (w *world) newMember(name string, change func(*v1alpha1.MemberClusterSpec))
 	if change != nil {
 		change(&cluster.Spec)
 	}
-	require.NoError(w.t, w.hub.Create(w.t.Context(), cluster))
+	h.Create(cluster)
 	return cluster
 }
 
@@ -248,13 +250,13 @@ type fleetOf struct {
 	last error
 }
 
-func (w *world) run(cluster *v1alpha1.MemberCluster) *fleetOf {
+func (h *testHub) run(cluster *v1alpha1.MemberCluster) *fleetOf {
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &fleetOf{ended: make(chan struct{})}
 	go func() {
 		defer close(f.ended)
 		for {
-			err := w.runner.Run(ctx, fleet.Connected{Cluster: cluster, Config: rest.CopyConfig(w.config)})
+			err := h.runner.Run(ctx, fleet.Connected{Cluster: cluster, Config: rest.CopyConfig(h.memberConfig)})
 			if err == nil {
 				return
 			}
@@ -272,23 +274,23 @@ func (w *world) run(cluster *v1alpha1.MemberCluster) *fleetOf {
 		cancel()
 		<-f.ended
 	}
-	w.t.Cleanup(f.stop)
+	h.T.Cleanup(f.stop)
 	return f
 }
 
 // killAfterEach kills the runner at its first request, the next one at its second, and so on until done.
-func (w *world) killAfterEach(cluster *v1alpha1.MemberCluster, done func() bool) (kills int) {
-	w.t.Helper()
+func (h *testHub) killAfterEach(cluster *v1alpha1.MemberCluster, done func() bool) (kills int) {
+	h.T.Helper()
 	for !done() {
 		kills++
-		w.killAfter(cluster, kills, done)
+		h.killAfter(cluster, kills, done)
 	}
 	return kills
 }
 
 // killAfter calls the runner, and ends it after the response to its n-th request, or when done returns true.
-func (w *world) killAfter(cluster *v1alpha1.MemberCluster, n int, done func() bool) {
-	w.t.Helper()
+func (h *testHub) killAfter(cluster *v1alpha1.MemberCluster, n int, done func() bool) {
+	h.T.Helper()
 	ctx, kill := context.WithCancel(context.Background())
 	defer kill()
 	var mu sync.Mutex
@@ -301,13 +303,13 @@ func (w *world) killAfter(cluster *v1alpha1.MemberCluster, n int, done func() bo
 			}
 		}
 	}
-	w.wire.after.Store(&afterResponse)
-	defer w.wire.after.Store(nil)
+	h.wire.after.Store(&afterResponse)
+	defer h.wire.after.Store(nil)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for ctx.Err() == nil {
-			if w.runner.Run(ctx, fleet.Connected{Cluster: cluster, Config: rest.CopyConfig(w.config)}) == nil {
+			if h.runner.Run(ctx, fleet.Connected{Cluster: cluster, Config: rest.CopyConfig(h.memberConfig)}) == nil {
 				return
 			}
 			<-time.After(interval) // Without a wait, virtual time would not advance.
@@ -319,7 +321,7 @@ func (w *world) killAfter(cluster *v1alpha1.MemberCluster, n int, done func() bo
 		case <-ended:
 			return
 		case <-deadline:
-			w.t.Fatalf("want more requests of the runner within %s", timeout)
+			h.T.Fatalf("want more requests of the runner within %s", timeout)
 		case <-time.After(interval):
 			if done() {
 				kill()
@@ -340,13 +342,13 @@ type requestHooks struct {
 	after  atomic.Pointer[func(*http.Request)] // called with each request after its response
 }
 
-func (w *requestHooks) wrap(next http.RoundTripper) http.RoundTripper {
+func (h *requestHooks) wrap(next http.RoundTripper) http.RoundTripper {
 	return mustertest.RoundTripper(func(request *http.Request) (*http.Response, error) {
-		if before := w.before.Load(); before != nil {
+		if before := h.before.Load(); before != nil {
 			(*before)(request)
 		}
 		response, err := next.RoundTrip(request)
-		if after := w.after.Load(); after != nil {
+		if after := h.after.Load(); after != nil {
 			(*after)(request)
 		}
 		return response, err
@@ -354,7 +356,7 @@ func (w *requestHooks) wrap(next http.RoundTripper) http.RoundTripper {
 }
 
 // log returns a function that returns the requests since its last call, without watches.
-func (w *requestHooks) log() (sent func() []string) {
+func (h *requestHooks) log() (sent func() []string) {
 	var mu sync.Mutex
 	var all []string
 	record := func(request *http.Request) {
@@ -364,7 +366,7 @@ func (w *requestHooks) log() (sent func() []string) {
 			all = append(all, request.Method+" "+request.URL.Path)
 		}
 	}
-	w.before.Store(&record)
+	h.before.Store(&record)
 	return func() []string {
 		mu.Lock()
 		defer mu.Unlock()
@@ -375,35 +377,35 @@ func (w *requestHooks) log() (sent func() []string) {
 }
 
 // change changes a MemberCluster like an administrator.
-func (w *world) change(name string, change func(*v1alpha1.MemberClusterSpec)) {
-	w.t.Helper()
-	w.update(name, func(cluster *v1alpha1.MemberCluster) { change(&cluster.Spec) })
+func (h *testHub) change(name string, change func(*v1alpha1.MemberClusterSpec)) {
+	h.T.Helper()
+	h.update(name, func(cluster *v1alpha1.MemberCluster) { change(&cluster.Spec) })
 }
 
 // setSite labels a MemberCluster like an administrator.
-func (w *world) setSite(name, site string) {
-	w.t.Helper()
-	w.update(name, func(cluster *v1alpha1.MemberCluster) { cluster.Labels = map[string]string{"site": site} })
+func (h *testHub) setSite(name, site string) {
+	h.T.Helper()
+	h.update(name, func(cluster *v1alpha1.MemberCluster) { cluster.Labels = map[string]string{"site": site} })
 }
 
-func (w *world) update(name string, change func(*v1alpha1.MemberCluster)) {
-	w.t.Helper()
-	mustertest.Eventually(w.t, timeout, "MemberCluster "+name+" can be changed", func() error {
+func (h *testHub) update(name string, change func(*v1alpha1.MemberCluster)) {
+	h.T.Helper()
+	mustertest.Eventually(h.T, timeout, "MemberCluster "+name+" can be changed", func() error {
 		cluster := &v1alpha1.MemberCluster{}
-		if err := w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+		if err := h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
 			return err
 		}
 		change(cluster)
-		return w.hub.Update(w.t.Context(), cluster)
+		return h.Client.Update(h.T.Context(), cluster)
 	})
 }
 
 // waitForPhase waits for a phase and returns the MemberCluster in it.
-func (w *world) waitForPhase(name string, phase v1alpha1.Phase) *v1alpha1.MemberCluster {
-	w.t.Helper()
+func (h *testHub) waitForPhase(name string, phase v1alpha1.Phase) *v1alpha1.MemberCluster {
+	h.T.Helper()
 	cluster := &v1alpha1.MemberCluster{}
-	mustertest.Eventually(w.t, timeout, fmt.Sprintf("member %s is %s", name, phase), func() error {
-		if err := w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+	mustertest.Eventually(h.T, timeout, fmt.Sprintf("member %s is %s", name, phase), func() error {
+		if err := h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
 			return err
 		}
 		if cluster.Status.Phase != phase {
@@ -415,12 +417,12 @@ func (w *world) waitForPhase(name string, phase v1alpha1.Phase) *v1alpha1.Member
 }
 
 // waitForHealthy waits for a status of the condition Healthy and returns that.
-func (w *world) waitForHealthy(name string, status metav1.ConditionStatus) metav1.Condition {
-	w.t.Helper()
+func (h *testHub) waitForHealthy(name string, status metav1.ConditionStatus) metav1.Condition {
+	h.T.Helper()
 	var healthy *metav1.Condition
-	mustertest.Eventually(w.t, timeout, fmt.Sprintf("member %s has Healthy=%s", name, status), func() error {
+	mustertest.Eventually(h.T, timeout, fmt.Sprintf("member %s has Healthy=%s", name, status), func() error {
 		cluster := &v1alpha1.MemberCluster{}
-		if err := w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+		if err := h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
 			return err
 		}
 		if healthy = meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy); healthy == nil ||
@@ -441,14 +443,14 @@ func messages(conditions []metav1.Condition) string {
 }
 
 // remove deletes a MemberCluster and waits until it is gone.
-func (w *world) remove(name string) {
-	w.t.Helper()
-	require.NoError(w.t,
-		client.IgnoreNotFound(w.hub.Delete(w.t.Context(),
+func (h *testHub) remove(name string) {
+	h.T.Helper()
+	require.NoError(h.T,
+		client.IgnoreNotFound(h.Client.Delete(h.T.Context(),
 			&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})))
-	mustertest.Eventually(w.t, timeout, "MemberCluster "+name+" is deleted", func() error {
+	mustertest.Eventually(h.T, timeout, "MemberCluster "+name+" is deleted", func() error {
 		cluster := &v1alpha1.MemberCluster{}
-		err := w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster)
+		err := h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, cluster)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -457,8 +459,8 @@ func (w *world) remove(name string) {
 }
 
 // remaining lists the objects of members on the hub, without their MemberClusters.
-func (w *world) remaining() []string {
-	w.t.Helper()
+func (h *testHub) remaining() []string {
+	h.T.Helper()
 	ofMembers := client.HasLabels{membership.MemberLabel}
 	var out []string
 	for _, query := range []struct {
@@ -476,8 +478,8 @@ func (w *world) remaining() []string {
 		{&corev1.NamespaceList{}, []client.ListOption{ofMembers}},
 		{&rbacv1.ClusterRoleBindingList{}, []client.ListOption{ofMembers}},
 	} {
-		require.NoError(w.t, w.hub.List(w.t.Context(), query.list, query.options...))
-		require.NoError(w.t, meta.EachListItem(query.list, func(object runtime.Object) error {
+		require.NoError(h.T, h.Client.List(h.T.Context(), query.list, query.options...))
+		require.NoError(h.T, meta.EachListItem(query.list, func(object runtime.Object) error {
 			o := object.(client.Object)
 			// without the ServiceAccount of every namespace and the binding of the test
 			if o.GetName() != "default" && o.GetName() != "muster-push-muster-push" {
@@ -490,10 +492,10 @@ func (w *world) remaining() []string {
 }
 
 // waitUntilClean waits until no objects of members exist, including those that the garbage collector deletes.
-func (w *world) waitUntilClean() {
-	w.t.Helper()
-	mustertest.Eventually(w.t, timeout, "no objects of members remain on the hub", func() error {
-		if remaining := w.remaining(); len(remaining) > 0 {
+func (h *testHub) waitUntilClean() {
+	h.T.Helper()
+	mustertest.Eventually(h.T, timeout, "no objects of members remain on the hub", func() error {
+		if remaining := h.remaining(); len(remaining) > 0 {
 			return fmt.Errorf("remaining objects: %s", strings.Join(remaining, ", "))
 		}
 		return nil

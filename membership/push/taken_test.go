@@ -24,38 +24,38 @@ import (
 func TestRunner_OtherCluster(t *testing.T) {
 	for _, test := range []struct {
 		name, reason string
-		prepare      func(*world, *v1alpha1.MemberClusterSpec)
+		prepare      func(*testHub, *v1alpha1.MemberClusterSpec)
 		want         string // ID is the ID of the cluster
 	}{
 		{"reserved", "the name belongs to another cluster",
-			func(_ *world, s *v1alpha1.MemberClusterSpec) { s.ClusterID = "another" },
+			func(_ *testHub, s *v1alpha1.MemberClusterSpec) { s.ClusterID = "another" },
 			"member reserved is cluster another, and its kubeconfig connects to cluster ID"},
-		{"second", "the cluster is already a member in pull mode", func(w *world, _ *v1alpha1.MemberClusterSpec) {
-			first := w.newMember("first", func(s *v1alpha1.MemberClusterSpec) {
-				s.ClusterID, s.JoinMode, s.KubeConfigSecretRef = w.eastID(), v1alpha1.JoinPull, nil
+		{"second", "the cluster is already a member in pull mode", func(h *testHub, _ *v1alpha1.MemberClusterSpec) {
+			first := h.newMember("first", func(s *v1alpha1.MemberClusterSpec) {
+				s.ClusterID, s.JoinMode, s.KubeConfigSecretRef = h.eastID(), v1alpha1.JoinPull, nil
 			})
-			w.t.Cleanup(func() { _ = w.hub.Delete(context.Background(), first) })
+			h.T.Cleanup(func() { _ = h.Client.Delete(context.Background(), first) })
 		}, "which MemberCluster first has already"},
-		{"silent", "the identity of the cluster is unknown", func(w *world, _ *v1alpha1.MemberClusterSpec) {
-			w.proxy.Cut()
-			w.t.Cleanup(w.proxy.Heal)
+		{"silent", "the identity of the cluster is unknown", func(h *testHub, _ *v1alpha1.MemberClusterSpec) {
+			h.proxy.Cut()
+			h.T.Cleanup(h.proxy.Heal)
 		}, "determine the identity of member silent"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			testkit.Virtual(t, func(t *testing.T) {
-				w := newWorldInMemory(t)
-				want := strings.ReplaceAll(test.want, "ID", w.eastID())
-				cluster := w.newMember(test.name,
-					func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true); test.prepare(w, s) })
-				f := w.run(cluster)
+				h := newMemoryHub(t)
+				want := strings.ReplaceAll(test.want, "ID", h.eastID())
+				cluster := h.newMember(test.name,
+					func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true); test.prepare(h, s) })
+				f := h.run(cluster)
 				defer f.stop()
 				mustertest.Eventually(t, timeout, test.reason, func() error {
 					err := f.err()
 					return orError(err != nil && strings.Contains(err.Error(), want), "the error of the runner is %v", err)
 				})
-				w.remove(test.name)
+				h.remove(test.name)
 				<-f.ended
-				w.waitUntilClean()
+				h.waitUntilClean()
 			})
 		})
 	}
@@ -64,8 +64,8 @@ func TestRunner_OtherCluster(t *testing.T) {
 // TestPermissions checks that the roles contain no more permissions than necessary. All other tests show that they are
 // sufficient.
 func TestPermissions(t *testing.T) {
-	w := newWorld(t)
-	c, err := client.New(w.pushUser(), client.Options{Scheme: scheme, Mapper: w.hub.RESTMapper()})
+	h := newHub(t)
+	c, err := client.New(h.pushUser(), client.Options{Scheme: scheme, Mapper: h.Client.RESTMapper()})
 	require.NoError(t, err)
 	in := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
