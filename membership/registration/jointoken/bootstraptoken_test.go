@@ -44,7 +44,7 @@ func (h *hub) kubeadmToken(id, secret string) *corev1.Secret {
 			"auth-extra-groups": []byte("system:bootstrappers:kubeadm:default-node-token"),
 		},
 	}
-	regtest.Create(h.t, h, object)
+	regtest.Create(h.T, h.Client, object)
 	return object
 }
 
@@ -77,15 +77,13 @@ func TestBootstrapToken_CreationToDeletion(t *testing.T) {
 
 	request, err := h.createRequest(bootstrap, "east-id")
 	require.NoError(t, err, "the bootstrap in the Secret creates a JoinRequest")
-	_, err = Check(t.Context(), h, request)
+	_, err = Check(t.Context(), h.Client, request)
 	require.NoError(t, err)
 	h.requireIdle()
 
-	require.NoError(t, h.Delete(t.Context(), token))
-	mustertest.Holds(h.t, time.Minute, "the token is deleted with the JoinToken",
-		func() bool { return h.systemSecret(token) == nil })
-	mustertest.Holds(h.t, time.Minute, "copies of the credential stop working",
-		func() bool { return !h.credentialWorks(bootstrap) })
+	require.NoError(t, h.Client.Delete(t.Context(), token))
+	h.Holds("the token is deleted with the JoinToken", func() bool { return h.systemSecret(token) == nil })
+	h.Holds("copies of the credential stop working", func() bool { return !h.credentialWorks(bootstrap) })
 }
 
 // TestBootstrapToken_IsProlonged checks that a token keeps its secret and is prolonged while a hub is running.
@@ -98,7 +96,7 @@ func testBootstrapTokenIsProlonged(t *testing.T) {
 	}), v1alpha1.ReasonReady)
 	first := h.bootstrap(token)
 	h.advance(token, time.Hour)
-	mustertest.Holds(h.t, time.Minute, "the token is prolonged after half of its lifetime", func() bool {
+	h.Holds("the token is prolonged after half of its lifetime", func() bool {
 		return h.bootstrap(token).ExpirationTime.After(first.ExpirationTime)
 	})
 	require.Equal(t, first.Token, h.bootstrap(token).Token)
@@ -126,21 +124,21 @@ func testBootstrapTokenExpires(t *testing.T) {
 	require.Nil(t, bootstrapIn(h.secret(token)), "the Secret no longer contains the credential")
 	require.NotContains(t, h.systemSecret(token).Data, "usage-bootstrap-signing", "the token no longer signs cluster-info")
 	require.True(t, h.credentialWorks(bootstrap), "an earlier request can get its response")
-	_, err = Check(t.Context(), h, request)
+	_, err = Check(t.Context(), h.Client, request)
 	require.NoError(t, err, "a request before the expiration is valid")
 	h.requireIdle()
 
 	h.advance(token, answerGrace+time.Second)
-	mustertest.Holds(h.t, time.Minute, "copies of the credential stop working", func() bool {
+	h.Holds("copies of the credential stop working", func() bool {
 		return h.systemSecret(token) == nil && !h.credentialWorks(bootstrap)
 	})
 	require.Equal(t, []string{"Secret/" + token.Name}, h.ownedBy(token))
-	_, err = Check(t.Context(), h, request)
+	_, err = Check(t.Context(), h.Client, request)
 	require.NoError(t, err, "the request is valid as long as the JoinToken exists")
 
 	before := token.DeepCopy()
 	token.Spec.TTLSeconds = nil
-	require.NoError(t, h.Patch(t.Context(), token, client.MergeFrom(before)))
+	require.NoError(t, h.Client.Patch(t.Context(), token, client.MergeFrom(before)))
 	h.waitFor(token, v1alpha1.ReasonReady)
 	require.NotEqual(t, bootstrap.Token, h.bootstrap(token).Token, "a prolonged JoinToken has a new token")
 	require.True(t, h.credentialWorks(h.bootstrap(token)))
@@ -156,9 +154,9 @@ func testBootstrapTokenUsedUp(t *testing.T) {
 	bootstrap := h.bootstrap(token)
 	east, err := h.createRequest(bootstrap, "east-id")
 	require.NoError(t, err)
-	checked, err := Check(t.Context(), h, east)
+	checked, err := Check(t.Context(), h.Client, east)
 	require.NoError(t, err)
-	require.NoError(t, Count(t.Context(), h, checked, "east-id"))
+	require.NoError(t, Count(t.Context(), h.Client, checked, "east-id"))
 	h.waitFor(token, v1alpha1.ReasonUsedUp)
 	system := h.systemSecret(token)
 	require.NotContains(t, system.Data, "usage-bootstrap-signing")
@@ -167,7 +165,7 @@ func testBootstrapTokenUsedUp(t *testing.T) {
 		"the API server ends the credential if no hub runs")
 	require.True(t, h.credentialWorks(bootstrap), "the cluster can get its response")
 	h.advance(token, answerGrace+time.Second)
-	mustertest.Holds(h.t, time.Minute, "copies of the credential stop working", func() bool {
+	h.Holds("copies of the credential stop working", func() bool {
 		return h.systemSecret(token) == nil && !h.credentialWorks(bootstrap)
 	})
 }
@@ -181,7 +179,7 @@ func testBootstrapTokenRepair(t *testing.T) {
 		return func() {
 			system := h.systemSecret(token)
 			change(system)
-			require.NoError(t, h.Update(t.Context(), system))
+			require.NoError(t, h.Client.Update(t.Context(), system))
 		}
 	}
 	for _, test := range []struct {
@@ -199,18 +197,18 @@ func testBootstrapTokenRepair(t *testing.T) {
 			change(func(s *corev1.Secret) { s.Data["expiration"] = []byte("2999-01-01T00:00:00Z") }), true},
 		{"an invalid token is replaced", change(func(s *corev1.Secret) { s.Data["token-secret"] = []byte("x") }), false},
 		{"a deleted RoleBinding is created again", func() {
-			require.NoError(t, h.Delete(t.Context(), h.binding(token)))
+			require.NoError(t, h.Client.Delete(t.Context(), h.binding(token)))
 		}, true},
 		{"a deleted Secret of the JoinToken is created again", func() {
-			require.NoError(t, h.Delete(t.Context(), h.secret(token)))
+			require.NoError(t, h.Client.Delete(t.Context(), h.secret(token)))
 		}, true},
 		{"a deleted token is replaced", func() {
-			require.NoError(t, h.Delete(t.Context(), h.systemSecret(token)))
+			require.NoError(t, h.Client.Delete(t.Context(), h.systemSecret(token)))
 		}, false},
 	} {
 		before := h.bootstrap(token)
 		test.damage()
-		mustertest.Holds(h.t, time.Minute, test.reason, func() bool {
+		h.Holds(test.reason, func() bool {
 			bootstrap, system := bootstrapIn(secretIfAny(h, token)), h.systemSecret(token)
 			return bootstrap != nil && system != nil && len(system.Data) == 7 &&
 				string(system.Data["auth-extra-groups"]) == "system:bootstrappers:muster" &&
@@ -240,14 +238,13 @@ func testBootstrapTokenAdoptedTokenIsNotModified(t *testing.T) {
 		"permissions are granted to the user, not to its groups")
 	request, err := h.createRequest(bootstrap, "east-id")
 	require.NoError(t, err)
-	_, err = Check(t.Context(), h, request)
+	_, err = Check(t.Context(), h.Client, request)
 	require.NoError(t, err)
 
 	h.advance(token, time.Hour+answerGrace+time.Minute)
 	h.waitFor(token, v1alpha1.ReasonExpired)
-	mustertest.Holds(h.t, time.Minute, "the credential stops working",
-		func() bool { return !h.credentialWorks(bootstrap) })
-	require.NoError(t, h.Delete(t.Context(), token))
+	h.Holds("the credential stops working", func() bool { return !h.credentialWorks(bootstrap) })
+	require.NoError(t, h.Client.Delete(t.Context(), token))
 	h.requireIdle()
 	require.Equal(t, own.ResourceVersion, h.systemSecret(token).ResourceVersion,
 		"the controller must not modify the adopted token")
@@ -255,7 +252,7 @@ func testBootstrapTokenAdoptedTokenIsNotModified(t *testing.T) {
 
 func (h *hub) boundTo(token *v1alpha1.JoinToken) []rbacv1.Subject {
 	binding := h.binding(token)
-	require.NoError(h.t, h.Get(h.t.Context(), client.ObjectKeyFromObject(binding), binding))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(binding), binding))
 	return binding.Subjects
 }
 
@@ -277,18 +274,18 @@ func testBootstrapTokenUnusableAdoptedToken(t *testing.T) {
 		good := own.Data
 		own.Data = maps.Clone(good)
 		own.Data[test.key] = []byte(test.value)
-		require.NoError(t, h.Update(t.Context(), own))
+		require.NoError(t, h.Client.Update(t.Context(), own))
 		h.waitFor(token, v1alpha1.ReasonBootstrapTokenUnusable)
 		require.Contains(t, token.Status.Conditions[0].Message, test.message, test.reason)
 		require.NotContains(t, token.Status.Conditions[0].Message, "hush")
 		require.Nil(t, bootstrapIn(h.secret(token)), test.reason)
 		require.Equal(t, []string{"Secret/" + token.Name}, h.ownedBy(token), test.reason)
 		own.Data = good
-		require.NoError(t, h.Update(t.Context(), own))
+		require.NoError(t, h.Client.Update(t.Context(), own))
 		h.waitFor(token, v1alpha1.ReasonReady)
 	}
 
-	require.NoError(t, h.Delete(t.Context(), own))
+	require.NoError(t, h.Client.Delete(t.Context(), own))
 	h.waitFor(token, v1alpha1.ReasonBootstrapTokenUnusable)
 	require.Contains(t, token.Status.Conditions[0].Message, "was deleted: create it again, or delete this JoinToken")
 	h.requireIdle()
@@ -308,7 +305,7 @@ func testBootstrapTokenAdoptedTokenExpires(t *testing.T) {
 	own := h.kubeadmToken("adopt4", "0123456789abcdef")
 	end := h.clock.Now().Add(time.Hour)
 	own.Data["expiration"] = []byte(end.UTC().Format(time.RFC3339))
-	require.NoError(t, h.Update(t.Context(), own))
+	require.NoError(t, h.Client.Update(t.Context(), own))
 	token := h.waitFor(h.bootstrapToken("adopt4"), v1alpha1.ReasonReady, func(token *v1alpha1.JoinToken) bool {
 		return token.Status.CredentialExpirationTime != nil
 	})
@@ -328,12 +325,12 @@ func testBootstrapTokenOfAnotherNamespaceIsNotModified(t *testing.T) {
 	token := h.waitFor(h.bootstrapToken("other1"), v1alpha1.ReasonReady)
 	system := h.systemSecret(token)
 	system.Annotations["membership.muster.dev/join-token-namespace"] = "another-fleet"
-	require.NoError(t, h.Update(t.Context(), system))
-	t.Cleanup(func() { require.NoError(t, h.Delete(context.Background(), system)) })
+	require.NoError(t, h.Client.Update(t.Context(), system))
+	t.Cleanup(func() { require.NoError(t, h.Client.Delete(context.Background(), system)) })
 	h.waitFor(token, v1alpha1.ReasonBootstrapTokenUnusable)
 	require.Contains(t, token.Status.Conditions[0].Message,
 		`belongs to a JoinToken in namespace "another-fleet": use another ID`)
-	require.NoError(t, h.Delete(t.Context(), token))
+	require.NoError(t, h.Client.Delete(t.Context(), token))
 	h.requireIdle()
 	require.NotNil(t, h.systemSecret(token))
 }
@@ -349,16 +346,14 @@ func testBootstrapTokenDeletedWhileHubIsDown(t *testing.T) {
 	first := h.bootstrap(again)
 	h.stop()
 	for _, token := range []*v1alpha1.JoinToken{gone, again} {
-		require.NoError(t, h.Delete(t.Context(), token))
+		require.NoError(t, h.Client.Delete(t.Context(), token))
 	}
 	again = h.bootstrapToken("again1")
 	h.start(h.server.User("hub"), Options{Clock: h.clock, BootstrapTokens: true})
-	mustertest.Holds(h.t, time.Minute, "the token of the deleted JoinToken is removed",
-		func() bool { return h.systemSecret(gone) == nil })
+	h.Holds("the token of the deleted JoinToken is removed", func() bool { return h.systemSecret(gone) == nil })
 	h.waitFor(again, v1alpha1.ReasonReady)
 	require.NotEqual(t, first.Token, h.bootstrap(again).Token, "a JoinToken that was created again has another token")
-	mustertest.Holds(h.t, time.Minute, "copies of the first credential stop working",
-		func() bool { return !h.credentialWorks(first) })
+	h.Holds("copies of the first credential stop working", func() bool { return !h.credentialWorks(first) })
 }
 
 func TestBootstrapToken_RequiresOption(t *testing.T) {
@@ -367,7 +362,7 @@ func TestBootstrapToken_RequiresOption(t *testing.T) {
 
 func testBootstrapTokenRequiresOption(t *testing.T) {
 	h := newHubWithoutController(t, inMemory(t))
-	regtest.Grant(t, h, "hub") // without the Role in kube-system
+	regtest.Grant(t, h.Client, "hub") // without the Role in kube-system
 	h.start(h.server.User("hub"), Options{Clock: h.clock})
 	token := h.waitFor(h.bootstrapToken("option"), v1alpha1.ReasonNotEnabled)
 	require.Contains(t, token.Status.Conditions[0].Message, "create a JoinToken of type ServiceAccount")

@@ -23,9 +23,7 @@ import (
 	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/registration"
-	"github.com/muster-sdk/muster/membership/registration/internal/regtest"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
-	"github.com/muster-sdk/muster/mustertest"
 )
 
 var errKilled = errors.New("killed")
@@ -71,14 +69,11 @@ func TestReconcile_RestartAfterEachWrite(t *testing.T) {
 
 func testReconcileRestartAfterEachWrite(t *testing.T) {
 	h := newHubWithoutController(t, inMemory(t))
-	cfg := h.server.Config()
-	inner, err := client.NewWithWatch(cfg, client.Options{Scheme: regtest.Scheme()})
-	require.NoError(t, err)
-	shared, err := HubFor(cfg, Options{Namespace: namespace})
+	shared, err := HubFor(h.Config, Options{Namespace: namespace})
 	require.NoError(t, err)
 	recorder := events.NewFakeRecorder(1000)
 	reconcile := func(c client.Client, token *v1alpha1.JoinToken) error {
-		r := &reconciler{reader: inner, client: c, recorder: recorder, clock: h.clock, random: rand.Reader, hub: shared,
+		r := &reconciler{reader: h.Client, client: c, recorder: recorder, clock: h.clock, random: rand.Reader, hub: shared,
 			bootstrapTokens: true}
 		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)})
 		return err
@@ -88,17 +83,17 @@ func testReconcileRestartAfterEachWrite(t *testing.T) {
 		t.Helper()
 		for writes := 1; ; writes++ {
 			require.Less(t, writes, 10, operation)
-			if err := reconcile(killedAfter(inner, writes), token); err == nil {
+			if err := reconcile(killedAfter(h.Client, writes), token); err == nil {
 				return
 			}
 		}
 	}
 	for writes := 1; writes <= 6; writes++ {
 		token := h.token(fmt.Sprintf("killed-%d", writes), v1alpha1.JoinTokenSpec{TTLSeconds: ptr.To[int64](3600)})
-		err := reconcile(killedAfter(inner, writes), token)
+		err := reconcile(killedAfter(h.Client, writes), token)
 		require.Equal(t, writes <= 5, err != nil, "want five writes (ServiceAccount, RoleBinding, token, Secret, status): %v",
 			err)
-		require.NoError(t, reconcile(inner, token))
+		require.NoError(t, reconcile(h.Client, token))
 		h.waitFor(token, v1alpha1.ReasonReady)
 		require.Len(t, h.ownedBy(token), 3)
 		require.True(t, h.credentialWorks(h.bootstrap(token)))
@@ -108,10 +103,10 @@ func testReconcileRestartAfterEachWrite(t *testing.T) {
 	killed("issue", token)
 	h.waitFor(token, v1alpha1.ReasonReady)
 
-	require.NoError(t, h.Delete(t.Context(), h.account(token)))
-	require.Error(t, reconcile(killedAfter(inner, 1), token),
+	require.NoError(t, h.Client.Delete(t.Context(), h.account(token)))
+	require.Error(t, reconcile(killedAfter(h.Client, 1), token),
 		"the ServiceAccount is new, and the credential belongs to the old one")
-	require.NoError(t, reconcile(inner, token))
+	require.NoError(t, reconcile(h.Client, token))
 	bootstrap := h.bootstrap(token)
 	require.True(t, h.credentialWorks(bootstrap))
 
@@ -131,15 +126,12 @@ func TestReconcile_RestartAfterEachWriteOfBootstrapToken(t *testing.T) {
 
 func testReconcileRestartAfterEachWriteOfBootstrapToken(t *testing.T) {
 	h := newHubWithoutController(t, inMemory(t))
-	cfg := h.server.Config()
-	inner, err := client.NewWithWatch(cfg, client.Options{Scheme: regtest.Scheme()})
-	require.NoError(t, err)
-	shared, err := HubFor(cfg, Options{Namespace: namespace})
+	shared, err := HubFor(h.Config, Options{Namespace: namespace})
 	require.NoError(t, err)
 	reconcile := func(c client.Client, token *v1alpha1.JoinToken) error {
 		r := &reconciler{
-			reader: inner, client: c, recorder: events.NewFakeRecorder(1000), clock: h.clock, random: rand.Reader, hub: shared,
-			bootstrapTokens: true,
+			reader: h.Client, client: c, recorder: events.NewFakeRecorder(1000), clock: h.clock, random: rand.Reader,
+			hub: shared, bootstrapTokens: true,
 		}
 		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)})
 		return err
@@ -147,9 +139,9 @@ func testReconcileRestartAfterEachWriteOfBootstrapToken(t *testing.T) {
 	// killed kills the controller after a number of writes, and reconciles again.
 	killed := func(operation string, token *v1alpha1.JoinToken, writes int) {
 		t.Helper()
-		err := reconcile(killedAfter(inner, writes), token)
+		err := reconcile(killedAfter(h.Client, writes), token)
 		require.ErrorIs(t, err, errKilled, operation)
-		require.NoError(t, reconcile(inner, token), operation)
+		require.NoError(t, reconcile(h.Client, token), operation)
 	}
 	for writes := range 4 { // binding, token, Secret, status
 		token := h.bootstrapToken(fmt.Sprintf("kill0%d", writes), expiresAfter(time.Hour))
@@ -164,14 +156,14 @@ func testReconcileRestartAfterEachWriteOfBootstrapToken(t *testing.T) {
 		if writes < 3 { // Secret, token, status
 			killed("withdraw", token, writes)
 		}
-		require.NoError(t, reconcile(inner, token))
+		require.NoError(t, reconcile(h.Client, token))
 		h.waitFor(token, v1alpha1.ReasonExpired)
 		require.True(t, h.credentialWorks(bootstrap))
 		h.clock.SetTime(token.Status.ExpirationTime.Add(answerGrace))
 		if writes < 2 { // token, binding
 			killed("remove", token, writes)
 		}
-		require.NoError(t, reconcile(inner, token))
+		require.NoError(t, reconcile(h.Client, token))
 		require.Nil(t, h.systemSecret(token))
 		require.Equal(t, []string{"Secret/" + token.Name}, h.ownedBy(token))
 		h.clock.SetTime(start)
@@ -186,13 +178,10 @@ func TestReconcile_FailureDoesNotProlongUsedUpToken(t *testing.T) {
 
 func testReconcileFailureDoesNotProlongUsedUpToken(t *testing.T) {
 	h := newHubWithoutController(t, inMemory(t))
-	cfg := h.server.Config()
-	inner, err := client.NewWithWatch(cfg, client.Options{Scheme: regtest.Scheme()})
-	require.NoError(t, err)
-	shared, err := HubFor(cfg, Options{Namespace: namespace})
+	shared, err := HubFor(h.Config, Options{Namespace: namespace})
 	require.NoError(t, err)
 	var broken bool
-	c := interceptor.NewClient(inner, interceptor.Funcs{
+	c := interceptor.NewClient(h.Client, interceptor.Funcs{
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 			if broken {
 				return errors.New("the API server is not available")
@@ -200,16 +189,16 @@ func testReconcileFailureDoesNotProlongUsedUpToken(t *testing.T) {
 			return c.Update(ctx, o, opts...)
 		},
 	})
-	r := &reconciler{reader: inner, client: c, recorder: events.NewFakeRecorder(10), clock: h.clock, random: rand.Reader,
-		hub: shared}
+	r := &reconciler{reader: h.Client, client: c, recorder: events.NewFakeRecorder(10), clock: h.clock,
+		random: rand.Reader, hub: shared}
 	token := h.token("hiccups", v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](1)})
 	reconcile := func() error {
 		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)})
 		return err
 	}
 	require.NoError(t, reconcile())
-	require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(token), token))
-	require.NoError(t, Count(t.Context(), h, token, "east-id"))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(token), token))
+	require.NoError(t, Count(t.Context(), h.Client, token, "east-id"))
 
 	start := h.clock.Now()
 	broken = true // from the first reconcile on
@@ -228,13 +217,10 @@ func TestReconcile_ReportsFailures(t *testing.T) { testkit.Virtual(t, testReconc
 
 func testReconcileReportsFailures(t *testing.T) {
 	h := newHubWithoutController(t, inMemory(t))
-	cfg := h.server.Config()
-	inner, err := client.NewWithWatch(cfg, client.Options{Scheme: regtest.Scheme()})
-	require.NoError(t, err)
-	shared, err := HubFor(cfg, Options{Namespace: namespace})
+	shared, err := HubFor(h.Config, Options{Namespace: namespace})
 	require.NoError(t, err)
 	broken := true
-	c := interceptor.NewClient(inner, interceptor.Funcs{
+	c := interceptor.NewClient(h.Client, interceptor.Funcs{
 		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, s client.Object,
 			opts ...client.SubResourceCreateOption) error {
 			if broken {
@@ -244,7 +230,7 @@ func testReconcileReportsFailures(t *testing.T) {
 		},
 	})
 	recorder := events.NewFakeRecorder(10)
-	r := &reconciler{reader: inner, client: c, recorder: recorder, clock: h.clock, random: rand.Reader, hub: shared}
+	r := &reconciler{reader: h.Client, client: c, recorder: recorder, clock: h.clock, random: rand.Reader, hub: shared}
 	token := h.token("unlucky", v1alpha1.JoinTokenSpec{})
 	for range 3 {
 		_, err = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)})
@@ -275,9 +261,9 @@ func TestMaxUsesIsNeverExceeded(t *testing.T) {
 		for range 2 { // Like two replicas of a hub without leader election.
 			all.Go(func() {
 				for {
-					token, err := Check(t.Context(), h, request)
+					token, err := Check(t.Context(), h.Client, request)
 					if err == nil {
-						err = Count(t.Context(), h, token, request.Spec.ClusterID)
+						err = Count(t.Context(), h.Client, token, request.Spec.ClusterID)
 					}
 					if apierrors.IsConflict(err) {
 						continue
@@ -331,19 +317,19 @@ func testCheckInvalidProofs(t *testing.T) {
 		test.change(&changed)
 		request, err := h.createRequest(&changed, "east-id")
 		require.NoError(t, err, "the API server does not verify the proof")
-		_, err = Check(t.Context(), h, request)
+		_, err = Check(t.Context(), h.Client, request)
 		invalid := new(membership.InvalidError)
 		require.ErrorAsf(t, err, &invalid, "%s: %v", test.reason, err)
 		require.Equal(t, test.field, invalid.Field, test.reason)
 	}
-	_, err := Check(t.Context(), h, &v1alpha1.JoinRequest{})
+	_, err := Check(t.Context(), h.Client, &v1alpha1.JoinRequest{})
 	require.ErrorContains(t, err, "spec.token: ")
 
 	// A JoinToken that was deleted and created again is another one, even while the Secret of its predecessor exists.
 	request, err := h.createRequest(bootstrap, "east-id")
 	require.NoError(t, err)
 	old := h.secret(token)
-	reader := interceptor.NewClient(h.withWatch(), interceptor.Funcs{
+	reader := interceptor.NewClient(h.Client, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
 			opts ...client.GetOption) error {
 			err := c.Get(ctx, key, o, opts...)
@@ -376,14 +362,14 @@ func testAcceptor(t *testing.T) {
 	} {
 		request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{Token: test.token}}
 		request.Namespace = namespace
-		acceptance, err := Acceptor{Reader: h}.Accept(t.Context(), request)
+		acceptance, err := Acceptor{Reader: h.Client}.Accept(t.Context(), request)
 		require.NoError(t, err, test.reason)
 		require.Equal(t, test.want, acceptance.Decision, test.reason)
 		// The hub reports that a request waits for an administrator. No additional reason is needed.
 		require.Equal(t, test.want == membership.Accept, acceptance.Reason != "", test.reason)
 	}
 	request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{Token: &v1alpha1.TokenProof{Name: "gone"}}}
-	acceptance, err := Acceptor{Reader: h}.Accept(t.Context(), request)
+	acceptance, err := Acceptor{Reader: h.Client}.Accept(t.Context(), request)
 	require.Error(t, err)
 	require.Equal(t, membership.Hold, acceptance.Decision, "an error must not accept a member")
 }
@@ -399,7 +385,7 @@ func testReconcileSecretHasNewAddressOfHub(t *testing.T) {
 	before := h.bootstrap(token)
 	h.stop()
 	h.start(h.server.User("hub"), Options{Clock: h.clock, Server: "https://hub.example.com"})
-	mustertest.Holds(h.t, time.Minute, "the Secret has the new address", func() bool {
+	h.Holds("the Secret has the new address", func() bool {
 		return h.bootstrap(token).Server == "https://hub.example.com"
 	})
 	require.Equal(t, before.Key, h.bootstrap(token).Key)

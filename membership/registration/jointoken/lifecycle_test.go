@@ -17,7 +17,6 @@ import (
 	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
-	"github.com/muster-sdk/muster/mustertest"
 )
 
 func TestToken_CreationToDeletion(t *testing.T) {
@@ -32,13 +31,13 @@ func TestToken_CreationToDeletion(t *testing.T) {
 
 	request, err := h.createRequest(bootstrap, "east-id")
 	require.NoError(t, err, "the bootstrap in the Secret creates a JoinRequest")
-	checked, err := Check(t.Context(), h, request)
+	checked, err := Check(t.Context(), h.Client, request)
 	require.NoError(t, err)
 	require.Equal(t, token.UID, checked.UID)
 
-	mustertest.Holds(h.t, time.Minute, "an Event for the issued credential", func() bool {
+	h.Holds("an Event for the issued credential", func() bool {
 		var events eventsv1.EventList
-		require.NoError(t, h.List(t.Context(), &events, client.InNamespace(namespace)))
+		require.NoError(t, h.Client.List(t.Context(), &events, client.InNamespace(namespace)))
 		for _, event := range events.Items {
 			if event.Regarding.UID == token.UID && event.Reason == "CredentialIssued" {
 				return true
@@ -50,25 +49,23 @@ func TestToken_CreationToDeletion(t *testing.T) {
 
 	again := token.DeepCopy()
 	again.UID = "another"
-	_, err = Read(t.Context(), h, again)
+	_, err = Read(t.Context(), h.Client, again)
 	require.ErrorIs(t, err, membership.ErrPending, "the Secret belongs to another JoinToken")
-	require.NoError(t, h.Delete(t.Context(), token))
-	mustertest.Holds(h.t, time.Minute, "all objects of the JoinToken are deleted",
-		func() bool { return len(h.ownedBy(token)) == 0 })
-	_, err = Read(t.Context(), h, token)
+	require.NoError(t, h.Client.Delete(t.Context(), token))
+	h.Holds("all objects of the JoinToken are deleted", func() bool { return len(h.ownedBy(token)) == 0 })
+	_, err = Read(t.Context(), h.Client, token)
 	require.ErrorIs(t, err, membership.ErrPending, "the Secret is deleted")
-	mustertest.Holds(h.t, time.Minute, "copies of the credential stop working",
-		func() bool { return !h.credentialWorks(bootstrap) })
-	_, err = Check(t.Context(), h, request)
+	h.Holds("copies of the credential stop working", func() bool { return !h.credentialWorks(bootstrap) })
+	_, err = Check(t.Context(), h.Client, request)
 	require.ErrorContains(t, err, `JoinToken "life" does not exist`)
 }
 
 // requireIdle checks that there are no requests while nothing changes.
 func (h *hub) requireIdle() {
-	h.t.Helper()
+	h.T.Helper()
 	const still = 2 * time.Second
 	last, since := h.requests.Load(), time.Now()
-	mustertest.Holds(h.t, time.Minute, "no requests of the controller for two seconds", func() bool {
+	h.Holds("no requests of the controller for two seconds", func() bool {
 		if now := h.requests.Load(); now != last {
 			last, since = now, time.Now()
 		}
@@ -87,7 +84,7 @@ func testTokenCredentialRotation(t *testing.T) {
 	h.requireIdle()
 	require.Equal(t, first.Token, h.bootstrap(token).Token, "no rotation before half of the lifetime")
 	h.advance(token, 10*time.Second)
-	mustertest.Holds(h.t, time.Minute, "the credential is replaced after half of its lifetime", func() bool {
+	h.Holds("the credential is replaced after half of its lifetime", func() bool {
 		return h.bootstrap(token).Token != first.Token
 	})
 	second := h.bootstrap(token)
@@ -96,7 +93,7 @@ func testTokenCredentialRotation(t *testing.T) {
 		"copies of the first credential work until they expire")
 	request, err := h.createRequest(first, "east-id")
 	require.NoError(t, err)
-	_, err = Check(t.Context(), h, request)
+	_, err = Check(t.Context(), h.Client, request)
 	require.NoError(t, err)
 	h.requireIdle()
 }
@@ -110,33 +107,33 @@ func testTokenRepair(t *testing.T) {
 		reason string
 		damage func()
 	}{
-		{"a deleted Secret is created again", func() { require.NoError(t, h.Delete(t.Context(), h.secret(token))) }},
+		{"a deleted Secret is created again", func() { require.NoError(t, h.Client.Delete(t.Context(), h.secret(token))) }},
 		{"a changed Secret is written again", func() {
 			secret := h.secret(token)
 			secret.Data = map[string][]byte{"join.yaml": []byte("hello")}
-			require.NoError(t, h.Update(t.Context(), secret))
+			require.NoError(t, h.Client.Update(t.Context(), secret))
 		}},
 		{"the credential of a deleted ServiceAccount is replaced", func() {
-			require.NoError(t, h.Delete(t.Context(), h.account(token)))
+			require.NoError(t, h.Client.Delete(t.Context(), h.account(token)))
 		}},
 		{"a deleted RoleBinding is created again", func() {
-			require.NoError(t, h.Delete(t.Context(), h.binding(token)))
+			require.NoError(t, h.Client.Delete(t.Context(), h.binding(token)))
 		}},
 		{"a changed RoleBinding is restored", func() {
 			binding := h.binding(token)
-			require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
+			require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
 			binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:authenticated"}}
-			require.NoError(t, h.Update(t.Context(), binding))
+			require.NoError(t, h.Client.Update(t.Context(), binding))
 		}},
 	} {
 		before := h.bootstrap(token)
 		test.damage()
-		mustertest.Holds(h.t, time.Minute, test.reason, func() bool {
+		h.Holds(test.reason, func() bool {
 			bootstrap := bootstrapIn(secretIfAny(h, token))
 			return bootstrap != nil && bootstrap.Token != before.Token && h.credentialWorks(bootstrap)
 		})
 		binding := h.binding(token)
-		require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(binding), binding), test.reason)
+		require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(binding), binding), test.reason)
 		require.Equal(t, "join-repair", binding.Subjects[0].Name, test.reason)
 	}
 	h.requireIdle()
@@ -144,8 +141,8 @@ func testTokenRepair(t *testing.T) {
 
 func secretIfAny(h *hub, token *v1alpha1.JoinToken) *corev1.Secret {
 	secret := &corev1.Secret{}
-	if err := h.Get(h.t.Context(), client.ObjectKeyFromObject(token), secret); err != nil {
-		require.True(h.t, apierrors.IsNotFound(err), err)
+	if err := h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(token), secret); err != nil {
+		require.True(h.T, apierrors.IsNotFound(err), err)
 		return nil
 	}
 	return secret
@@ -161,7 +158,7 @@ func testTokenExpiry(t *testing.T) {
 		time.Minute,
 		"the API server ends the credential if the controller does not run")
 	bootstrap := h.bootstrap(token)
-	read, err := Read(t.Context(), h, token)
+	read, err := Read(t.Context(), h.Client, token)
 	require.NoError(t, err)
 	require.Equal(t, bootstrap, read)
 	request, err := h.createRequest(bootstrap, "east-id")
@@ -171,29 +168,28 @@ func testTokenExpiry(t *testing.T) {
 		time.Hour+time.Minute) // the clock does not advance, and may be earlier than the creation of the token
 	ready := token.DeepCopy()
 	h.waitFor(token, v1alpha1.ReasonExpired)
-	_, err = Read(t.Context(), h, token)
+	_, err = Read(t.Context(), h.Client, token)
 	require.ErrorIs(t, err, ErrEnded)
-	_, err = Read(t.Context(), h, ready)
+	_, err = Read(t.Context(), h.Client, ready)
 	require.ErrorIs(t, err, membership.ErrPending, "a Read with an outdated status returns no partial credential")
 	require.Empty(t, token.Status.SecretName)
 	require.Nil(t, token.Status.CredentialExpirationTime)
 	require.Nil(t, bootstrapIn(h.secret(token)), "the Secret no longer contains the credential")
 	require.True(t, h.credentialWorks(bootstrap), "an earlier request can get its response")
-	_, err = Check(t.Context(), h, request)
+	_, err = Check(t.Context(), h.Client, request)
 	require.NoError(t, err, "a request before the expiration is valid")
 	h.requireIdle()
 
 	h.advance(token, answerGrace+time.Second)
-	mustertest.Holds(h.t, time.Minute, "copies of the credential stop working",
-		func() bool { return !h.credentialWorks(bootstrap) })
+	h.Holds("copies of the credential stop working", func() bool { return !h.credentialWorks(bootstrap) })
 	require.Equal(t, []string{"Secret/expiry"}, h.ownedBy(token))
-	_, err = Check(t.Context(), h, request)
+	_, err = Check(t.Context(), h.Client, request)
 	require.NoError(t, err, "the request is valid as long as the JoinToken exists")
 	h.requireIdle()
 
 	before := token.DeepCopy()
 	token.Spec.TTLSeconds = nil
-	require.NoError(t, h.Patch(t.Context(), token, client.MergeFrom(before)))
+	require.NoError(t, h.Client.Patch(t.Context(), token, client.MergeFrom(before)))
 	h.waitFor(token, v1alpha1.ReasonReady)
 	require.Equal(t, bootstrap.Key, h.bootstrap(token).Key)
 	require.True(t, h.credentialWorks(h.bootstrap(token)), "a prolonged token works again")
@@ -210,24 +206,24 @@ func testTokenUsedUp(t *testing.T) {
 	west, err := h.createRequest(bootstrap, "west-id")
 	require.NoError(t, err)
 
-	checked, err := Check(t.Context(), h, east)
+	checked, err := Check(t.Context(), h.Client, east)
 	require.NoError(t, err)
 	stale := checked.DeepCopy()
-	require.NoError(t, Count(t.Context(), h, checked, "east-id"))
-	require.True(t, apierrors.IsConflict(Count(t.Context(), h, stale, "west-id")), "the checked JoinToken has changed")
-	_, err = Check(t.Context(), h, west)
+	require.NoError(t, Count(t.Context(), h.Client, checked, "east-id"))
+	require.True(t, apierrors.IsConflict(Count(t.Context(), h.Client, stale, "west-id")),
+		"the checked JoinToken has changed")
+	_, err = Check(t.Context(), h.Client, west)
 	require.ErrorContains(t, err, "used up")
-	checked, err = Check(t.Context(), h, east)
+	checked, err = Check(t.Context(), h.Client, east)
 	require.NoError(t, err, "a counted cluster is admitted after a restart of the hub")
-	require.NoError(t, Count(t.Context(), h, checked, "east-id"))
+	require.NoError(t, Count(t.Context(), h.Client, checked, "east-id"))
 
 	h.waitFor(token, v1alpha1.ReasonUsedUp)
 	require.EqualValues(t, 1, token.Status.Uses, "the cluster is counted once")
 	require.Nil(t, bootstrapIn(h.secret(token)))
 	require.True(t, h.credentialWorks(bootstrap), "the cluster can get its response")
 	h.advance(token, answerGrace+time.Second)
-	mustertest.Holds(h.t, time.Minute, "copies of the credential stop working",
-		func() bool { return !h.credentialWorks(bootstrap) })
+	h.Holds("copies of the credential stop working", func() bool { return !h.credentialWorks(bootstrap) })
 	require.Equal(t, []string{"Secret/once"}, h.ownedBy(token))
 	h.requireIdle()
 }
@@ -240,8 +236,8 @@ func testTokenReportsConflicts(t *testing.T) {
 		Data: map[string][]byte{"a": []byte("b")}}
 	existing := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "join-mighty", Namespace: namespace}}
 	for _, object := range []client.Object{foreign, existing} {
-		require.NoError(t, h.Create(t.Context(), object))
-		t.Cleanup(func() { _ = h.Delete(context.Background(), object) })
+		require.NoError(t, h.Client.Create(t.Context(), object))
+		t.Cleanup(func() { _ = h.Client.Delete(context.Background(), object) })
 	}
 	for _, test := range []struct {
 		reason  string
@@ -254,12 +250,12 @@ func testTokenReportsConflicts(t *testing.T) {
 			"Secret muster-registration/taken does not belong to this JoinToken", func(*v1alpha1.JoinToken) {
 				unchanged := h.secret(&v1alpha1.JoinToken{ObjectMeta: foreign.ObjectMeta})
 				require.Equal(t, foreign.Data, unchanged.Data)
-				require.NoError(t, h.Delete(t.Context(), foreign))
+				require.NoError(t, h.Client.Delete(t.Context(), foreign))
 			}},
 		{"a ServiceAccount of another owner", h.token("mighty", v1alpha1.JoinTokenSpec{}),
 			v1alpha1.ReasonFailed,
 			"ServiceAccount muster-registration/join-mighty does not belong to this JoinToken", func(*v1alpha1.JoinToken) {
-				require.NoError(t, h.Delete(t.Context(), existing))
+				require.NoError(t, h.Client.Delete(t.Context(), existing))
 			}},
 		{"a reserved label", h.token("label",
 			v1alpha1.JoinTokenSpec{Labels: map[string]string{"kubernetes.io/os": "x"}}), v1alpha1.ReasonInvalidLabel,
@@ -267,7 +263,7 @@ func testTokenReportsConflicts(t *testing.T) {
 				require.Empty(t, h.ownedBy(token))
 				before := token.DeepCopy()
 				token.Spec.Labels = map[string]string{"os": "x"}
-				require.NoError(t, h.Patch(t.Context(), token, client.MergeFrom(before)))
+				require.NoError(t, h.Client.Patch(t.Context(), token, client.MergeFrom(before)))
 			}},
 	} {
 		h.waitFor(test.token, test.want)

@@ -54,18 +54,18 @@ type apiServer interface {
 
 type planeServer struct{ *localplane.Plane }
 
-func onPlane(t *testing.T) apiServer                         { return planeServer{plane.ForTest(t)} }
+func onPlane(t testing.TB) apiServer                         { return planeServer{plane.ForTest(t)} }
 func (planeServer) Address(options Options) Options          { return options }
 func (planeServer) Connect(config *rest.Config) *rest.Config { return config }
 func (planeServer) Settle()                                  {}
 
 // memoryServer is an API server in memory, for tests in virtual time.
 type memoryServer struct {
-	t      *testing.T
+	t      testing.TB
 	server *apiserver.Server
 }
 
-func inMemory(t *testing.T) apiServer {
+func inMemory(t testing.TB) apiServer {
 	t.Helper()
 	return memoryServer{t, testkit.Memory(t, regtest.Scheme(), crds.Install)}
 }
@@ -104,26 +104,27 @@ func (memoryServer) Settle() {
 
 // hub is a hub with a running controller, whose user has exactly the permissions of the RBAC markers.
 type hub struct {
-	client.Client // of an administrator
-	t             *testing.T
-	server        apiServer
-	clock         *clocktesting.FakePassiveClock
-	requests      atomic.Int64 // of the controller
-	stop          func()
+	*testkit.Hub
+	server   apiServer
+	clock    *clocktesting.FakePassiveClock
+	requests atomic.Int64 // of the controller
+	stop     func()
 }
 
-func newHubWithoutController(t *testing.T, server apiServer) *hub {
-	h := &hub{t: t, server: server, Client: regtest.Client(t, server.Config()),
+func newHubWithoutController(t testing.TB, server apiServer) *hub {
+	t.Helper()
+	h := &hub{Hub: testkit.NewHub(t, server.Config(), regtest.Scheme()), server: server,
 		clock: clocktesting.NewFakePassiveClock(time.Now())}
-	err := h.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	err := h.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	require.NoError(t, client.IgnoreAlreadyExists(err))
-	regtest.Create(t, h, registration.BootstrapRole())
+	regtest.Create(t, h.Client, registration.BootstrapRole())
 	return h
 }
 
-func newHub(t *testing.T, server apiServer) *hub {
+func newHub(t testing.TB, server apiServer) *hub {
+	t.Helper()
 	h := newHubWithoutController(t, server)
-	regtest.Grant(t, h, "hub")
+	regtest.Grant(t, h.Client, "hub")
 	h.grantBootstrapTokens("hub")
 	cfg := server.User("hub")
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -138,7 +139,7 @@ func newHub(t *testing.T, server apiServer) *hub {
 
 // grantBootstrapTokens grants a user the generated Role for bootstrap tokens.
 func (h *hub) grantBootstrapTokens(user string) {
-	require.NoError(h.t, mustertest.GrantFiles(h.t.Context(), h, user, "../../hub/rbac/bootstrap-tokens.yaml"))
+	require.NoError(h.T, mustertest.GrantFiles(h.T.Context(), h.Client, user, "../../hub/rbac/bootstrap-tokens.yaml"))
 }
 
 func managerOptions() ctrl.Options {
@@ -146,34 +147,28 @@ func managerOptions() ctrl.Options {
 }
 
 func (h *hub) start(cfg *rest.Config, options Options) {
-	stop := mustertest.StartManager(h.t, cfg, managerOptions(),
+	stop := mustertest.StartManager(h.T, cfg, managerOptions(),
 		func(mgr ctrl.Manager) error { return SetupWithManager(mgr, h.server.Address(options)) })
-	h.t.Cleanup(h.server.Settle)
+	h.T.Cleanup(h.server.Settle)
 	h.stop = func() {
 		h.server.Settle()
 		stop()
 	}
 }
 
-func (h *hub) withWatch() client.WithWatch {
-	c, err := client.NewWithWatch(h.server.Config(), client.Options{Scheme: regtest.Scheme()})
-	require.NoError(h.t, err)
-	return c
-}
-
 // token creates a JoinToken, and deletes it at the end of the test.
 func (h *hub) token(name string, spec v1alpha1.JoinTokenSpec) *v1alpha1.JoinToken {
 	token := &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: spec}
-	regtest.Create(h.t, h, token)
+	regtest.Create(h.T, h.Client, token)
 	return token
 }
 
 // waitFor waits until a token has a reason, and returns it.
 func (h *hub) waitFor(token *v1alpha1.JoinToken, reason string,
 	is ...func(*v1alpha1.JoinToken) bool) *v1alpha1.JoinToken {
-	h.t.Helper()
-	mustertest.Holds(h.t, time.Minute, reason, func() bool {
-		require.NoError(h.t, h.Get(h.t.Context(), client.ObjectKeyFromObject(token), token))
+	h.T.Helper()
+	h.Holds(reason, func() bool {
+		require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(token), token))
 		ready := meta.FindStatusCondition(token.Status.Conditions, v1alpha1.ConditionReady)
 		ok := ready != nil && ready.Reason == reason && ready.ObservedGeneration == token.Generation
 		for _, is := range is {
@@ -186,67 +181,67 @@ func (h *hub) waitFor(token *v1alpha1.JoinToken, reason string,
 
 // advance sets the clock forward and triggers a reconcile of the token.
 func (h *hub) advance(token *v1alpha1.JoinToken, d time.Duration) {
-	h.t.Helper()
+	h.T.Helper()
 	h.clock.SetTime(h.clock.Now().Add(d))
 	before := token.DeepCopy()
 	metav1.SetMetaDataAnnotation(&token.ObjectMeta, "example.com/now", h.clock.Now().Format(time.RFC3339Nano))
-	require.NoError(h.t, h.Patch(h.t.Context(), token, client.MergeFrom(before)))
+	require.NoError(h.T, h.Client.Patch(h.T.Context(), token, client.MergeFrom(before)))
 }
 
 func (h *hub) secret(token *v1alpha1.JoinToken) *corev1.Secret {
-	h.t.Helper()
+	h.T.Helper()
 	secret := &corev1.Secret{}
-	require.NoError(h.t, h.Get(h.t.Context(), client.ObjectKeyFromObject(token), secret))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(token), secret))
 	return secret
 }
 
 // bootstrap returns the bootstrap in a token's Secret.
 func (h *hub) bootstrap(token *v1alpha1.JoinToken) *registration.Bootstrap {
-	h.t.Helper()
+	h.T.Helper()
 	secret := h.secret(token)
-	require.Len(h.t, secret.Data, 2, "join.yaml and values")
+	require.Len(h.T, secret.Data, 2, "join.yaml and values")
 	bootstrap, err := registration.ParseBootstrap(secret.Data["join.yaml"])
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	return bootstrap
 }
 
-// config returns the config with a bootstrap credential.
-func (h *hub) config(bootstrap *registration.Bootstrap) *rest.Config {
+// configWith returns the config with a bootstrap credential.
+func (h *hub) configWith(bootstrap *registration.Bootstrap) *rest.Config {
 	return h.server.Connect(bootstrap.RESTConfig())
 }
 
 // createRequest creates a JoinRequest with a bootstrap credential.
 func (h *hub) createRequest(bootstrap *registration.Bootstrap, clusterID string) (*v1alpha1.JoinRequest, error) {
-	h.t.Helper()
+	h.T.Helper()
 	claim, err := registration.NewClaimKey()
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{
 		ClusterID: clusterID, Name: "east", Credential: v1alpha1.CredentialRequest{Type: v1alpha1.CredentialIdentity},
 	}}
-	require.NoError(h.t, registration.Sign(request, claim, bootstrap))
-	err = regtest.Client(h.t, h.config(bootstrap)).Create(h.t.Context(), request)
+	require.NoError(h.T, registration.Sign(request, claim, bootstrap))
+	err = regtest.Client(h.T, h.configWith(bootstrap)).Create(h.T.Context(), request)
 	if err == nil {
-		h.t.Cleanup(func() { require.NoError(h.t, client.IgnoreNotFound(h.Delete(context.Background(), request))) })
+		h.T.Cleanup(func() { require.NoError(h.T, client.IgnoreNotFound(h.Client.Delete(context.Background(), request))) })
 	}
 	return request, err
 }
 
 // credentialWorks reports whether a bootstrap credential can still get JoinRequests.
 func (h *hub) credentialWorks(bootstrap *registration.Bootstrap) bool {
-	h.t.Helper()
-	err := regtest.Client(h.t, h.config(bootstrap)).Get(h.t.Context(),
+	h.T.Helper()
+	err := regtest.Client(h.T, h.configWith(bootstrap)).Get(h.T.Context(),
 		client.ObjectKey{Namespace: namespace, Name: "join-none"}, &v1alpha1.JoinRequest{})
 	return client.IgnoreNotFound(err) == nil
 }
 
 // ownedBy returns the names of the objects of a token.
 func (h *hub) ownedBy(token *v1alpha1.JoinToken) []string {
-	h.t.Helper()
+	h.T.Helper()
 	var names []string
 	for _, kind := range owned() {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersionKind())
-		require.NoError(h.t, h.List(h.t.Context(), list, client.InNamespace(namespace),
+		require.NoError(h.T, h.Client.List(h.T.Context(), list, client.InNamespace(namespace),
 			client.MatchingLabels{membership.JoinTokenLabel: token.Name}))
 		for _, item := range list.Items {
 			names = append(names, kind.Kind+"/"+item.Name)
@@ -257,13 +252,13 @@ func (h *hub) ownedBy(token *v1alpha1.JoinToken) []string {
 
 // systemSecret returns the Secret of a bootstrap token, or nil.
 func (h *hub) systemSecret(token *v1alpha1.JoinToken) *corev1.Secret {
-	h.t.Helper()
+	h.T.Helper()
 	secret := &corev1.Secret{}
-	err := h.Get(h.t.Context(), client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: token.Name}, secret)
+	err := h.Client.Get(h.T.Context(), client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: token.Name}, secret)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	return secret
 }
 

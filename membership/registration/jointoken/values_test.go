@@ -14,7 +14,6 @@ import (
 	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
-	"github.com/muster-sdk/muster/mustertest"
 )
 
 // TestValues_SameAsBootstrap checks that the values contain every field of a Bootstrap.
@@ -58,7 +57,7 @@ func testValuesKeptInSecret(t *testing.T) {
 	token := h.waitFor(h.token("values", v1alpha1.JoinTokenSpec{}), v1alpha1.ReasonReady)
 	complete := func(reason, clusterID string, before *corev1.Secret) {
 		t.Helper()
-		mustertest.Holds(t, time.Minute, reason, func() bool {
+		h.Holds(reason, func() bool {
 			secret := h.secret(token)
 			want, err := valuesFor(bootstrapIn(secret), clusterID)
 			require.NoError(t, err)
@@ -72,17 +71,17 @@ func testValuesKeptInSecret(t *testing.T) {
 	}
 	complete("values are written with the credential", "", nil)
 	issued := h.secret(token)
-	read, err := ReadValues(t.Context(), h, token)
+	read, err := ReadValues(t.Context(), h.Client, token)
 	require.NoError(t, err)
 	require.Equal(t, string(issued.Data[registration.ValuesKey]), string(read))
 
 	earlier := issued.DeepCopy()
 	delete(earlier.Data, registration.ValuesKey)
-	require.NoError(t, h.Update(t.Context(), earlier))
+	require.NoError(t, h.Client.Update(t.Context(), earlier))
 	complete("the Secret of an earlier version is completed", "", issued)
 	changed := h.secret(token)
 	changed.Data[registration.ValuesKey] = []byte("token: other\n")
-	require.NoError(t, h.Update(t.Context(), changed))
+	require.NoError(t, h.Client.Update(t.Context(), changed))
 	complete("changed values are restored", "", issued)
 	h.requireIdle()
 	version := h.secret(token).ResourceVersion
@@ -92,17 +91,17 @@ func testValuesKeptInSecret(t *testing.T) {
 
 	old := token.DeepCopy()
 	token.Spec.ClusterID = "east-id"
-	if err := h.Patch(t.Context(), token, client.MergeFrom(old)); err == nil {
+	if err := h.Client.Patch(t.Context(), token, client.MergeFrom(old)); err == nil {
 		complete("the values follow spec.clusterID", "east-id", issued)
 	}
 
-	require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(token), token))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(token), token))
 	old = token.DeepCopy()
 	token.Spec.TTLSeconds = new(int64(1))
-	require.NoError(t, h.Patch(t.Context(), token, client.MergeFrom(old)))
+	require.NoError(t, h.Client.Patch(t.Context(), token, client.MergeFrom(old)))
 	h.advance(token, time.Hour)
 	h.waitFor(token, v1alpha1.ReasonExpired)
 	require.NotContains(t, h.secret(token).Data, registration.ValuesKey, "the Secret of an expired token has no values")
-	_, err = ReadValues(t.Context(), h, token)
+	_, err = ReadValues(t.Context(), h.Client, token)
 	require.ErrorIs(t, err, ErrEnded)
 }
