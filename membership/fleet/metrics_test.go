@@ -14,7 +14,6 @@ import (
 
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
-	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
@@ -67,7 +66,7 @@ func TestMetrics(t *testing.T) {
 			"KubeConfigInvalid": 0, "OtherCluster": 0,
 		}
 		maps.Copy(all, want)
-		mustertest.Eventually(t, maxFailures, "members are counted", func() error {
+		h.Eventually("members are counted", func() error {
 			got := measured(t, "muster_fleet_members")
 			return orError(maps.Equal(all, got), "want %v, got %v", all, got)
 		})
@@ -86,7 +85,7 @@ func TestMetrics(t *testing.T) {
 	h.member("metrics-missing", nil)
 	h.member("metrics-broken", f.data())
 	requireMembers(map[string]int{"Reachable": 2, "Unreachable": 1, "KubeConfigMissing": 1})
-	mustertest.Eventually(t, maxFailures, "the runner is counted by its current state", func() error {
+	h.Eventually("the runner is counted by its current state", func() error {
 		failed, got := measured(t, "muster_fleet_runner_failures_total")["recorder"], runners(t, "recorder")
 		now := map[string]int{"recorder Running": 2, "recorder Failing": 1, "recorder Overdue": 0}
 		return orError(failed >= 2 && maps.Equal(now, got), "%v after %d failures", got, failed)
@@ -102,7 +101,7 @@ func TestMetrics(t *testing.T) {
 	f.token.Store("another")
 	requireMembers(map[string]int{"Unauthorized": 3, "KubeConfigMissing": 1})
 	h.change("metrics-good", func(m *v1alpha1.MemberCluster) { m.Spec.KubeConfigSecretRef = nil })
-	require.NoError(t, h.admin.Delete(t.Context(), h.get("metrics-stalled")))
+	require.NoError(t, h.Client.Delete(t.Context(), h.get("metrics-stalled")))
 	requireMembers(map[string]int{"Unauthorized": 1, "KubeConfigMissing": 1})
 
 	problems, err := testutil.GatherAndLint(ctrlmetrics.Registry,

@@ -82,11 +82,9 @@ func prepare(ctx context.Context, admin client.Client) error {
 
 // hub is a fleet that runs on an API server, with helpers for its tests.
 type hub struct {
-	t      testing.TB
-	fleet  *fleet.Fleet
-	admin  client.Client
-	config *rest.Config
-	stop   func()
+	*testkit.Hub
+	fleet *fleet.Fleet
+	stop  func()
 	// elected is closed when the replica becomes the leader.
 	elected <-chan struct{}
 	// requests are the requests of the fleet to the hub. A watch is added once.
@@ -100,8 +98,7 @@ func startHub(t testing.TB, p apiServer, options fleet.Options) *hub {
 
 func startReplica(t testing.TB, p apiServer, options fleet.Options, o manager.Options) *hub {
 	t.Helper()
-	admin := mustertest.Client(t, p.Config(), scheme())
-	h := &hub{t: t, admin: admin, config: p.Config(), requests: &requests{}}
+	h := &hub{Hub: testkit.NewHub(t, p.Config(), scheme()), requests: &requests{}}
 	config := p.User(hubUser)
 	config.Wrap(h.requests.count)
 	logger := logr.Discard()
@@ -159,7 +156,7 @@ func orError(ok bool, format string, args ...any) error {
 // member creates a MemberCluster, and a Secret of the same name with this data; nil: none.
 func (h *hub) member(name string, data map[string]string,
 	changes ...func(*v1alpha1.MemberCluster)) *v1alpha1.MemberCluster {
-	h.t.Helper()
+	h.T.Helper()
 	if data != nil {
 		h.secret(name, data)
 	}
@@ -168,10 +165,10 @@ func (h *hub) member(name string, data map[string]string,
 	for _, change := range changes {
 		change(cluster)
 	}
-	require.NoError(h.t, h.admin.Create(h.t.Context(), cluster))
-	h.t.Cleanup(func() {
-		_ = h.admin.Delete(context.Background(), cluster)
-		_ = h.admin.Delete(context.Background(), secretOf(name))
+	h.Create(cluster)
+	h.T.Cleanup(func() {
+		_ = h.Client.Delete(context.Background(), cluster)
+		_ = h.Client.Delete(context.Background(), secretOf(name))
 	})
 	return cluster
 }
@@ -182,30 +179,30 @@ func secretOf(name string) *corev1.Secret {
 
 // secret replaces the data of a Secret.
 func (h *hub) secret(name string, data map[string]string) {
-	h.t.Helper()
+	h.T.Helper()
 	secret := secretOf(name)
 	secret.StringData = data
-	err := h.admin.Create(h.t.Context(), secret)
+	err := h.Client.Create(h.T.Context(), secret)
 	if err != nil {
-		require.NoError(h.t, h.admin.Get(h.t.Context(), client.ObjectKeyFromObject(secret), secret))
+		require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(secret), secret))
 		secret.Data, secret.StringData = nil, data
-		err = h.admin.Update(h.t.Context(), secret)
+		err = h.Client.Update(h.T.Context(), secret)
 	}
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 }
 
 func (h *hub) get(name string) *v1alpha1.MemberCluster {
-	h.t.Helper()
+	h.T.Helper()
 	cluster := &v1alpha1.MemberCluster{}
-	require.NoError(h.t, h.admin.Get(h.t.Context(), client.ObjectKey{Name: name}, cluster))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, cluster))
 	return cluster
 }
 
 // reachable waits until the condition has the reason, and returns it.
 func (h *hub) reachable(name, reason string) metav1.Condition {
-	h.t.Helper()
+	h.T.Helper()
 	var got metav1.Condition
-	mustertest.Eventually(h.t, maxFailures, name+" is "+reason, func() error {
+	h.Eventually(name+" is "+reason, func() error {
 		condition := meta.FindStatusCondition(h.get(name).Status.Conditions, v1alpha1.ConditionReachable)
 		if condition == nil {
 			return fmt.Errorf("no condition Reachable")
@@ -217,31 +214,31 @@ func (h *hub) reachable(name, reason string) metav1.Condition {
 	if reason == v1alpha1.ReasonReachable {
 		want = metav1.ConditionTrue
 	}
-	require.Equal(h.t, want, got.Status)
+	require.Equal(h.T, want, got.Status)
 	return got
 }
 
 // change changes a member's spec, and status its status.
 func (h *hub) change(name string, change func(*v1alpha1.MemberCluster)) {
-	h.t.Helper()
-	mustertest.Eventually(h.t, maxFailures, name+" is changed", func() error {
+	h.T.Helper()
+	h.Eventually(name+" is changed", func() error {
 		cluster := h.get(name)
 		change(cluster)
-		return h.admin.Update(h.t.Context(), cluster)
+		return h.Client.Update(h.T.Context(), cluster)
 	})
 }
 
 func (h *hub) status(name string, change func(*v1alpha1.MemberCluster)) {
-	h.t.Helper()
-	mustertest.Eventually(h.t, maxFailures, "the status of "+name+" is changed", func() error {
+	h.T.Helper()
+	h.Eventually("the status of "+name+" is changed", func() error {
 		cluster := h.get(name)
 		change(cluster)
-		return h.admin.Status().Update(h.t.Context(), cluster)
+		return h.Client.Status().Update(h.T.Context(), cluster)
 	})
 }
 
 func (h *hub) joined(name string, status metav1.ConditionStatus) {
-	h.t.Helper()
+	h.T.Helper()
 	h.status(name, func(cluster *v1alpha1.MemberCluster) {
 		meta.SetStatusCondition(&cluster.Status.Conditions,
 			metav1.Condition{Type: v1alpha1.ConditionJoined, Status: status, Reason: "Test"})

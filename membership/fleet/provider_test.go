@@ -18,7 +18,6 @@ import (
 
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
-	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
@@ -79,31 +78,31 @@ func (m *managerOfMany) Engage(ctx context.Context, name clusterName, live clust
 
 // tokenOf returns a token of a new ServiceAccount of the plane that has all permissions.
 func (h *hub) tokenOf(name string) string {
-	h.t.Helper()
-	ctx := h.t.Context()
+	h.T.Helper()
+	ctx := h.T.Context()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-	require.NoError(h.t, h.admin.Create(ctx, account))
+	h.Create(account)
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: name}},
 	}
-	require.NoError(h.t, h.admin.Create(ctx, binding))
-	h.t.Cleanup(func() {
-		_ = h.admin.Delete(context.Background(), account)
-		_ = h.admin.Delete(context.Background(), binding)
+	h.Create(binding)
+	h.T.Cleanup(func() {
+		_ = h.Client.Delete(context.Background(), account)
+		_ = h.Client.Delete(context.Background(), binding)
 	})
 	var request authenticationv1.TokenRequest
-	require.NoError(h.t, h.admin.SubResource("token").Create(ctx, account, &request))
+	require.NoError(h.T, h.Client.SubResource("token").Create(ctx, account, &request))
 	return request.Status.Token
 }
 
 // planeData returns the data of a Secret for the plane.
 func (h *hub) planeData(server, token string) map[string]string {
 	kubeconfig, err := localplane.Kubeconfig(&rest.Config{
-		Host: server, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: h.config.CAData},
+		Host: server, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: h.Config.CAData},
 	})
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	return map[string]string{"value": string(kubeconfig)}
 }
 
@@ -119,7 +118,7 @@ func TestProvider_CredentialRotation(t *testing.T) {
 	go func() { ended <- p.Start(ctx, many) }()
 
 	first := h.tokenOf("rotation-1")
-	h.member("rotation", h.planeData(h.config.Host, first))
+	h.member("rotation", h.planeData(h.Config.Host, first))
 	h.reachable("rotation", v1alpha1.ReasonReachable)
 	c := runner.called(t)
 	_, err := p.Get(ctx, "rotation")
@@ -147,21 +146,21 @@ func TestProvider_CredentialRotation(t *testing.T) {
 		t.Helper()
 		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "rotation-" + wave,
 			Labels: map[string]string{"wave": wave}}}
-		require.NoError(t, h.admin.Create(ctx, object))
-		t.Cleanup(func() { _ = h.admin.Delete(context.Background(), object) })
-		mustertest.Eventually(t, maxFailures, "the cache has the object of wave "+wave, func() error { return cached(wave) })
+		h.Create(object)
+		t.Cleanup(func() { _ = h.Client.Delete(context.Background(), object) })
+		h.Eventually("the cache has the object of wave "+wave, func() error { return cached(wave) })
 	}
 	createCached("one")
 
 	// The Secret gets the next credential, and the first one is revoked.
 	second := h.tokenOf("rotation-2")
-	h.secret("rotation", h.planeData(h.config.Host, second))
+	h.secret("rotation", h.planeData(h.Config.Host, second))
 	require.NoError(t,
-		h.admin.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "rotation-1"}}))
-	old, err := client.New(&rest.Config{Host: h.config.Host, BearerToken: first,
-		TLSClientConfig: rest.TLSClientConfig{CAData: h.config.CAData}}, client.Options{Mapper: h.admin.RESTMapper()})
+		h.Client.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "rotation-1"}}))
+	old, err := client.New(&rest.Config{Host: h.Config.Host, BearerToken: first,
+		TLSClientConfig: rest.TLSClientConfig{CAData: h.Config.CAData}}, client.Options{Mapper: h.Client.RESTMapper()})
 	require.NoError(t, err)
-	mustertest.Eventually(t, maxFailures, "the first credential is rejected", func() error {
+	h.Eventually("the first credential is rejected", func() error {
 		err := old.List(ctx, &corev1.ConfigMapList{})
 		return orError(apierrors.IsUnauthorized(err), "%v", err)
 	})
@@ -179,7 +178,7 @@ func TestProvider_CredentialRotation(t *testing.T) {
 	// The member leaves and joins again.
 	h.joined("rotation", metav1.ConditionFalse)
 	<-e.ctx.Done()
-	mustertest.Eventually(t, maxFailures, "the member is not found", func() error {
+	h.Eventually("the member is not found", func() error {
 		_, err := p.Get(ctx, "rotation")
 		return orError(errors.Is(err, fleet.ErrClusterNotFound), "%v", err)
 	})
@@ -199,7 +198,7 @@ func TestProvider_CredentialRotation(t *testing.T) {
 	defer cancel()
 	go func() { ended <- p.Start(ctx, many) }()
 	e = <-many.engaged
-	require.NoError(t, h.admin.Delete(ctx, secretOf("rotation")))
+	require.NoError(t, h.Client.Delete(ctx, secretOf("rotation")))
 	<-e.ctx.Done()
 	cancel()
 	require.NoError(t, <-ended)
@@ -208,7 +207,7 @@ func TestProvider_CredentialRotation(t *testing.T) {
 // TestPermissions checks that the roles contain no more permissions than necessary.
 func TestPermissions(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), fleet.Options{}) // its user has all permissions that the other tests need
-	c, err := client.New(plane.ForTest(t).User(hubUser), client.Options{Scheme: scheme(), Mapper: h.admin.RESTMapper()})
+	c, err := client.New(plane.ForTest(t).User(hubUser), client.Options{Scheme: scheme(), Mapper: h.Client.RESTMapper()})
 	require.NoError(t, err)
 	ctx := t.Context()
 	f := newFake(t, uidA)
@@ -242,13 +241,13 @@ func TestSecret_MissingPermissionOnMember(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), fleet.Options{})
 	token := h.tokenOf("refuses")
 	require.NoError(t,
-		h.admin.Delete(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "refuses"}}))
-	h.member("refuses", h.planeData(h.config.Host, token))
+		h.Client.Delete(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "refuses"}}))
+	h.member("refuses", h.planeData(h.Config.Host, token))
 	require.Contains(t, h.reachable("refuses", v1alpha1.ReasonUnauthorized).Message, "/api/v1/namespaces/kube-system")
-	require.NoError(t, h.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	h.Create(&rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "refuses"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "refuses"}},
-	}))
+	})
 	h.reachable("refuses", v1alpha1.ReasonReachable)
 }

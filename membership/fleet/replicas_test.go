@@ -14,7 +14,6 @@ import (
 
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
-	"github.com/muster-sdk/muster/mustertest"
 )
 
 // TestReplicas runs two replicas of a hub, and checks the connections of the one that is not the leader: without a
@@ -62,7 +61,7 @@ func TestReplicas(t *testing.T) {
 		f.token.Store(fmt.Sprintf("token-%d", i))
 		leader.secret("replicas", f.data())
 		read := 0
-		mustertest.Eventually(t, maxFailures, "the leader uses the new Secret, and the other replica has read it",
+		leader.Eventually("the leader uses the new Secret, and the other replica has read it",
 			func() error {
 				reviews += count(f.requests.take(), reviewPath)
 				read += count(other.requests.take(), secretPath)
@@ -88,7 +87,7 @@ func TestReplicas(t *testing.T) {
 	waitForProbes := func(times int) {
 		t.Helper()
 		probes := 0
-		mustertest.Eventually(t, maxFailures, "the second replica probes the member", func() error {
+		leader.Eventually("the second replica probes the member", func() error {
 			probes += count(f.requests.take(), "GET /readyz")
 			return orError(probes >= times, "%d probes", probes)
 		})
@@ -106,7 +105,7 @@ func TestReplicas(t *testing.T) {
 	end()
 	<-e.ctx.Done()
 	require.NoError(t, <-ended)
-	mustertest.Eventually(t, maxFailures, "the connections of the Provider are closed", func() error {
+	leader.Eventually("the connections of the Provider are closed", func() error {
 		open := f.open.Load()
 		return orError(open == 0, "%d connections are open", open)
 	})

@@ -18,7 +18,6 @@ import (
 
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
-	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
@@ -64,7 +63,7 @@ func TestRunner(t *testing.T) {
 		"the runner has the MemberCluster of the time of the call")
 
 	// A member that is deleted and created again is another member.
-	require.NoError(t, h.admin.Delete(t.Context(), h.get("runner")))
+	require.NoError(t, h.Client.Delete(t.Context(), h.get("runner")))
 	stays.wait(t)
 	h.member("runner", nil)
 	again := steady.called(t)
@@ -93,16 +92,15 @@ func TestRunner_NotReturning(t *testing.T) {
 	f := newFake(t, uidA)
 	h.member("stays", f.data())
 	c := runner.called(t)
-	mustertest.Eventually(t, maxFailures, "requests to the member succeed",
-		func() error { _, err := c.get("/x"); return err })
+	h.Eventually("requests to the member succeed", func() error { _, err := c.get("/x"); return err })
 	h.change("stays", func(m *v1alpha1.MemberCluster) { m.Spec.JoinMode = v1alpha1.JoinPush })
 	<-c.ctx.Done()
 	_, err := c.get("/x")
 	require.NoError(t, err, "the runner has a grace period to return")
-	mustertest.Eventually(t, maxFailures, "a caller waits for the grace period",
+	h.Eventually("a caller waits for the grace period",
 		func() error { return orError(fake.fake.HasWaiters(), "no caller waits") })
 	fake.fake.Step(grace)
-	mustertest.Eventually(t, maxFailures, "the connections of the runner are closed", func() error {
+	h.Eventually("the connections of the runner are closed", func() error {
 		_, err := c.get("/x")
 		return orError(err != nil, "a request succeeds")
 	})
@@ -142,7 +140,7 @@ func TestUnreachable(t *testing.T) {
 	require.Equal(t, "unreachable-not", runner.called(t).Cluster.Name)
 	h.reachable("unreachable-not", v1alpha1.ReasonReachable)
 	requests := 0
-	mustertest.Eventually(t, maxFailures, "the other member is probed", func() error {
+	h.Eventually("the other member is probed", func() error {
 		requests += len(steady.requests.take())
 		return orError(requests >= 10, "%d requests", requests)
 	})
@@ -158,7 +156,7 @@ func TestUnreachable(t *testing.T) {
 		f.fails.Store(false)
 		h.reachable("unreachable", v1alpha1.ReasonReachable)
 	}
-	mustertest.Eventually(t, maxFailures, "requests succeed again", func() error { _, err := c.get("/x"); return err })
+	h.Eventually("requests succeed again", func() error { _, err := c.get("/x"); return err })
 	require.NoError(t, c.ctx.Err())
 	runner.requireNotCalled(t)
 	require.Equal(t, v1alpha1.ReasonReachable,
@@ -227,7 +225,7 @@ func TestFleet_SteadyState(t *testing.T) {
 	h.event("rest", v1alpha1.ReasonReachable)
 	probed := func(n int) map[string]int {
 		got := map[string]int{}
-		mustertest.Eventually(t, maxFailures, fmt.Sprintf("the member is probed %d times", n), func() error {
+		h.Eventually(fmt.Sprintf("the member is probed %d times", n), func() error {
 			for _, request := range f.requests.take() {
 				got[request]++
 			}

@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
-	"github.com/muster-sdk/muster/mustertest"
 )
 
 const (
@@ -52,7 +52,7 @@ func TestSecret_Changes(t *testing.T) {
 	requireWorking(a)
 	requireEndpoint := func(server string) {
 		t.Helper()
-		mustertest.Eventually(t, maxFailures, "status.endpoint has the server "+server, func() error {
+		h.Eventually("status.endpoint has the server "+server, func() error {
 			endpoint := h.get("life").Status.Endpoint
 			if endpoint == nil {
 				return orError(server == "", "no endpoint")
@@ -84,7 +84,7 @@ func TestSecret_Changes(t *testing.T) {
 	h.reachable("life", v1alpha1.ReasonUnauthorized)
 	requireWorking(a)
 	tries := 0
-	mustertest.Eventually(t, maxFailures, "the hub retries", func() error {
+	h.Eventually("the hub retries", func() error {
 		tries += len(a.requests.take())
 		return orError(tries >= 8, "%d requests", tries)
 	})
@@ -95,7 +95,7 @@ func TestSecret_Changes(t *testing.T) {
 	b.token.Store("better")
 	h.secret("life", b.data())
 	h.reachable("life", v1alpha1.ReasonReachable)
-	mustertest.Eventually(t, maxFailures, "requests go to the new address", func() error {
+	h.Eventually("requests go to the new address", func() error {
 		b.requests.take()
 		_, err := c.get("/mine")
 		if err != nil {
@@ -116,7 +116,7 @@ func TestSecret_Changes(t *testing.T) {
 	runner.requireNotCalled(t)
 
 	// The Secret is deleted and created again.
-	require.NoError(t, h.admin.Delete(t.Context(), secretOf("life")))
+	require.NoError(t, h.Client.Delete(t.Context(), secretOf("life")))
 	h.reachable("life", v1alpha1.ReasonKubeConfigMissing)
 	requireEndpoint("")
 	c.wait(t)
@@ -139,7 +139,7 @@ func TestSecret_Changes(t *testing.T) {
 	// No reference: the condition is removed.
 	h.change("life", func(m *v1alpha1.MemberCluster) { m.Spec.KubeConfigSecretRef = nil })
 	c.wait(t)
-	mustertest.Eventually(t, maxFailures, "the condition is removed", func() error {
+	h.Eventually("the condition is removed", func() error {
 		return orError(meta.FindStatusCondition(h.get("life").Status.Conditions, v1alpha1.ConditionReachable) == nil,
 			"the condition exists")
 	})
@@ -153,10 +153,10 @@ func TestSecret_Changes(t *testing.T) {
 
 // event waits for an Event about a member with a reason, and returns its note.
 func (h *hub) event(member, reason string) (note string) {
-	h.t.Helper()
-	mustertest.Eventually(h.t, maxFailures, "an Event of "+member+" has the reason "+reason, func() error {
+	h.T.Helper()
+	h.Eventually("an Event of "+member+" has the reason "+reason, func() error {
 		var events eventsv1.EventList
-		if err := h.admin.List(h.t.Context(), &events, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		if err := h.Client.List(h.T.Context(), &events, client.InNamespace(metav1.NamespaceDefault)); err != nil {
 			return err
 		}
 		for i := range events.Items {
@@ -189,7 +189,7 @@ func TestSecret_FirstConnectionIsVerified(t *testing.T) {
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			f := newFake(t, uidA)
-			h := &hub{t: t, admin: h.admin}
+			h := &hub{Hub: &testkit.Hub{T: t, Client: h.Client}}
 			name := "first-" + tc.name
 			h.member(name, nil, func(m *v1alpha1.MemberCluster) { m.Spec.ClusterID = tc.spec })
 			if tc.property != "" {
@@ -226,7 +226,7 @@ func TestSecret_Shared(t *testing.T) {
 	h := startHub(t, newMemory(t), fleet.Options{})
 	f := newFake(t, uidA)
 	h.secret("shared", f.data())
-	t.Cleanup(func() { _ = h.admin.Delete(context.Background(), secretOf("shared")) })
+	t.Cleanup(func() { _ = h.Client.Delete(context.Background(), secretOf("shared")) })
 	name := func(m *v1alpha1.MemberCluster) { m.Spec.KubeConfigSecretRef.Name = "shared" }
 	h.member("shared-1", nil, name)
 	h.member("shared-2", nil, name)
@@ -234,8 +234,8 @@ func TestSecret_Shared(t *testing.T) {
 	h.reachable("shared-2", v1alpha1.ReasonReachable)
 	h.requests.take()
 	other := secretOf("nobodys")
-	require.NoError(t, h.admin.Create(t.Context(), other))
-	t.Cleanup(func() { _ = h.admin.Delete(context.Background(), other) })
+	h.Create(other)
+	t.Cleanup(func() { _ = h.Client.Delete(context.Background(), other) })
 	h.secret("shared", map[string]string{"server": "x"})
 	h.reachable("shared-1", v1alpha1.ReasonKubeConfigInvalid)
 	h.reachable("shared-2", v1alpha1.ReasonKubeConfigInvalid)

@@ -18,16 +18,16 @@ import (
 // startProvider starts a provider whose clusters have an index of Secrets, so that their caches list Secrets before
 // they are engaged.
 func (h *hub) startProvider(options fleet.ProviderOptions) (*fleet.Provider[clusterName, aware], *managerOfMany) {
-	h.t.Helper()
+	h.T.Helper()
 	p := fleet.NewProvider[clusterName, aware](h.fleet, options)
 	byType := func(object client.Object) []string { return []string{string(object.(*corev1.Secret).Type)} }
-	require.NoError(h.t, p.IndexField(h.t.Context(), &corev1.Secret{}, "type", byType))
+	require.NoError(h.T, p.IndexField(h.T.Context(), &corev1.Secret{}, "type", byType))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended, many := make(chan error, 1), &managerOfMany{engaged: make(chan engagement, 10)}
 	go func() { ended <- p.Start(ctx, many) }()
-	h.t.Cleanup(func() {
+	h.T.Cleanup(func() {
 		cancel()
-		require.NoError(h.t, <-ended)
+		require.NoError(h.T, <-ended)
 	})
 	return p, many
 }
@@ -57,22 +57,22 @@ func TestProvider_SyncTimeout(t *testing.T) {
 		}
 	}
 	late := h.tokenOf("sync-late")
-	require.NoError(t, h.admin.Delete(t.Context(), bind("sync-late", "cluster-admin")))
-	require.NoError(t, h.admin.Create(t.Context(), bind("sync-late", "view"))) // which does not permit to list Secrets
-	h.member("sync-late", h.planeData(h.config.Host, late))
+	require.NoError(t, h.Client.Delete(t.Context(), bind("sync-late", "cluster-admin")))
+	h.Create(bind("sync-late", "view")) // which does not permit to list Secrets
+	h.member("sync-late", h.planeData(h.Config.Host, late))
 	h.joined("sync-late", metav1.ConditionTrue)
 	require.Contains(t, h.event("sync-late", "RunnerFailed"), "live cluster: the caches of member sync-late have "+
 		"not synced in 2s")
 	h.reachable("sync-late", v1alpha1.ReasonReachable)
 
-	h.member("sync-good", h.planeData(h.config.Host, h.tokenOf("sync-good")))
+	h.member("sync-good", h.planeData(h.Config.Host, h.tokenOf("sync-good")))
 	h.joined("sync-good", metav1.ConditionTrue)
 	require.Equal(t, clusterName("sync-good"), many.next(t).name)
 	_, err := p.Get(t.Context(), "sync-late")
 	require.ErrorIs(t, err, fleet.ErrClusterNotFound, "the caches of the cluster have not synced")
 
-	require.NoError(t, h.admin.Delete(t.Context(), bind("sync-late", "view")))
-	require.NoError(t, h.admin.Create(t.Context(), bind("sync-late", "cluster-admin")))
+	require.NoError(t, h.Client.Delete(t.Context(), bind("sync-late", "view")))
+	h.Create(bind("sync-late", "cluster-admin"))
 	e := many.next(t)
 	require.Equal(t, clusterName("sync-late"), e.name)
 	live, err := p.Get(t.Context(), "sync-late")

@@ -29,14 +29,10 @@ import (
 // grant, and that a member is disengaged when the permission ends.
 func TestProvider_Tenancy(t *testing.T) {
 	scheme := mustertest.Scheme(v1alpha1.AddToScheme, placementv1alpha1.AddToScheme, tenancyv1alpha1.AddToScheme)
-	admin := testkit.Memory(t, scheme, membershipcrds.Install, placementcrds.Install, tenancycrds.Install).Admin()
-	h := &hub{t: t, admin: mustertest.Client(t, admin, scheme), config: admin}
-	ctx, namespace := t.Context(), mustertest.Namespace(t, h.admin)
-	require.NoError(t, h.admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: membership.ConnectionNamespace,
-	}}))
+	h := &hub{Hub: testkit.NewMemoryHub(t, scheme, membershipcrds.Install, placementcrds.Install, tenancycrds.Install)}
+	h.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.ConnectionNamespace}})
 	var grants *tenancy.Grants
-	mustertest.StartManager(t, admin, manager.Options{
+	mustertest.StartManager(t, h.Config, manager.Options{
 		Scheme: scheme, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	}, func(mgr manager.Manager) (err error) {
 		if grants, err = tenancy.SetupWithManager(mgr, tenancy.Options{}); err != nil {
@@ -45,9 +41,9 @@ func TestProvider_Tenancy(t *testing.T) {
 		h.fleet, err = fleet.SetupWithManager(mgr, fleet.Options{ProbeInterval: 150 * time.Millisecond})
 		return err
 	})
-	p := fleet.NewProvider[clusterName, aware](h.fleet, fleet.ProviderOptions{Tenancy: grants, Namespace: namespace})
+	p := fleet.NewProvider[clusterName, aware](h.fleet, fleet.ProviderOptions{Tenancy: grants, Namespace: h.Namespace})
 	many, ended := &managerOfMany{engaged: make(chan engagement, 10)}, make(chan error, 1)
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer func() { cancel(); require.NoError(t, <-ended) }()
 	go func() { ended <- p.Start(ctx, many) }()
 
@@ -66,12 +62,12 @@ func TestProvider_Tenancy(t *testing.T) {
 
 	set := &tenancyv1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "ours"}}
-	require.NoError(t, h.admin.Create(ctx, set))
+	h.Create(set)
 	binding := &tenancyv1alpha1.ClusterSetBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "use"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "use"},
 		Spec:       tenancyv1alpha1.ClusterSetBindingSpec{ClusterSetName: "mine"},
 	}
-	require.NoError(t, h.admin.Create(ctx, binding))
+	h.Create(binding)
 	label := func(team string) {
 		h.change("mine", func(m *v1alpha1.MemberCluster) { m.Labels = map[string]string{"team": team} })
 	}
@@ -93,7 +89,7 @@ func TestProvider_Tenancy(t *testing.T) {
 		case <-time.After(maxFailures):
 			t.Fatal("the member stays engaged")
 		}
-		mustertest.Eventually(t, maxFailures, "the member is not found", func() error {
+		h.Eventually("the member is not found", func() error {
 			_, err := p.Get(ctx, "mine")
 			return orError(errors.Is(err, fleet.ErrClusterNotFound), "%v", err)
 		})
@@ -106,7 +102,7 @@ func TestProvider_Tenancy(t *testing.T) {
 	requireDisengaged(e)
 	label("ours")
 	e = engaged()
-	require.NoError(t, h.admin.Delete(ctx, binding))
+	require.NoError(t, h.Client.Delete(ctx, binding))
 	requireDisengaged(e)
 	require.Empty(t, many.engaged)
 }
