@@ -138,7 +138,7 @@ func testAcceptorDecidesWithoutJoinRequest(t *testing.T) {
 		testkit.Step(t, test.name, func() {
 			cluster := atSite(test.name, test.site, test.mode)
 			cluster.Spec.Accepted = test.accepted
-			require.NoError(t, h.client.Create(t.Context(), cluster))
+			h.Create(cluster)
 			h.untilPhase(test.name, test.phase)
 			cluster = h.untilCondition(test.name, v1alpha1.ConditionAccepted, conditionStatus(test.want), test.cause)
 			require.Equal(t, test.text,
@@ -162,16 +162,16 @@ func testAcceptorDecidesWithoutJoinRequest(t *testing.T) {
 	counted.take()
 	pause(2 * time.Second)
 	require.Empty(t, writes(counted.take()))
-	_, columns := crdtest.Columns(t, h.config, "/apis/membership.muster.dev/v1alpha1/memberclusters/sites-nowhere")
+	_, columns := crdtest.Columns(t, h.Config, "/apis/membership.muster.dev/v1alpha1/memberclusters/sites-nowhere")
 	require.Equal(t, "Pending", columns["Phase"])
 	require.Contains(t, columns["Why"], "set spec.accepted to true")
 
 	// A slow Acceptor delays no other member.
 	slow := []string{"sites-slow-1", "sites-slow-2"}
 	for _, name := range slow {
-		require.NoError(t, h.client.Create(t.Context(), atSite(name, "slow", v1alpha1.JoinPush)))
+		h.Create(atSite(name, "slow", v1alpha1.JoinPush))
 	}
-	h.eventually("the Acceptor is called for the slow site",
+	h.Eventually("the Acceptor is called for the slow site",
 		func() error { return orError(acceptor.busy.Load() > 0, "the Acceptor is not called") })
 	h.change("sites-refused", func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
 	h.untilPhase("sites-refused", v1alpha1.PhaseAccepted)
@@ -193,9 +193,9 @@ func testAcceptorDecidesWithoutJoinRequest(t *testing.T) {
 	h.untilPhase("sites-ours", v1alpha1.PhaseDenied)
 
 	var all v1alpha1.MemberClusterList
-	require.NoError(t, h.client.List(t.Context(), &all))
+	require.NoError(t, h.Client.List(t.Context(), &all))
 	for i := range all.Items {
-		require.NoError(t, h.client.Delete(t.Context(), &all.Items[i]))
+		require.NoError(t, h.Client.Delete(t.Context(), &all.Items[i]))
 	}
 	for i := range all.Items {
 		h.untilGone(all.Items[i].Name)

@@ -31,32 +31,32 @@ import (
 
 // strip deletes an object without its finalizers, like a restore of etcd or an administrator who removes finalizers.
 func (h *testHub) strip(object client.Object) {
-	h.t.Helper()
-	ctx, key := h.t.Context(), client.ObjectKeyFromObject(object)
-	h.eventually("the object has no finalizers", func() error {
-		if err := h.client.Get(ctx, key, object); err != nil {
+	h.T.Helper()
+	ctx, key := h.T.Context(), client.ObjectKeyFromObject(object)
+	h.Eventually("the object has no finalizers", func() error {
+		if err := h.Client.Get(ctx, key, object); err != nil {
 			return client.IgnoreNotFound(err)
 		}
 		object.SetFinalizers(nil)
-		return h.client.Update(ctx, object)
+		return h.Client.Update(ctx, object)
 	})
-	require.NoError(h.t, client.IgnoreNotFound(h.client.Delete(ctx, object)))
-	h.eventually("the object is deleted", func() error {
-		err := h.client.Get(ctx, key, object)
+	require.NoError(h.T, client.IgnoreNotFound(h.Client.Delete(ctx, object)))
+	h.Eventually("the object is deleted", func() error {
+		err := h.Client.Get(ctx, key, object)
 		return orError(apierrors.IsNotFound(err), "%v", err)
 	})
 }
 
 // rejoined waits until the agent has joined the MemberCluster that replaced another one.
 func (h *testHub) rejoined(name string, before types.UID) *v1alpha1.MemberCluster {
-	h.t.Helper()
+	h.T.Helper()
 	cluster := &v1alpha1.MemberCluster{}
-	h.eventually("member "+name+" has joined again", func() error {
-		if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+	h.Eventually("member "+name+" has joined again", func() error {
+		if err := h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
 			return err
 		}
 		self := &v1alpha1.Membership{}
-		if err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName},
+		if err := h.Client.Get(h.T.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName},
 			self); err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (h *testHub) rejoined(name string, before types.UID) *v1alpha1.MemberCluste
 // registeredAs waits until the agent has recorded that it is registered with a UID.
 func (a *testAgent) registeredAs(uid types.UID) {
 	a.t.Helper()
-	eventually(a.t, "the agent is registered as "+string(uid), func() error {
+	mustertest.Eventually(a.t, timeLimit, "the agent is registered as "+string(uid), func() error {
 		record, err := a.store.Load(context.Background())
 		if err != nil {
 			return err
@@ -81,34 +81,34 @@ func (a *testAgent) registeredAs(uid types.UID) {
 
 // recreate replaces a MemberCluster by one with the same spec and another UID, while no hub runs.
 func (h *testHub) recreate(name string, change func(*v1alpha1.MemberClusterSpec)) *v1alpha1.MemberCluster {
-	h.t.Helper()
+	h.T.Helper()
 	before := h.member(name)
 	h.strip(before.DeepCopy())
 	created := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: before.Labels}, Spec: before.Spec}
 	if change != nil {
 		change(&created.Spec)
 	}
-	require.NoError(h.t, h.client.Create(h.t.Context(), created))
+	h.Create(created)
 	return before
 }
 
 // deleteNamespace deletes the namespace of a member, and waits until it is gone.
 func (h *testHub) deleteNamespace(name string) {
-	h.t.Helper()
+	h.T.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-" + name}}
-	require.NoError(h.t, client.IgnoreNotFound(h.client.Delete(h.t.Context(), namespace)))
-	h.eventually("the namespace is removed", func() error {
-		err := h.client.Get(h.t.Context(), client.ObjectKeyFromObject(namespace), namespace)
+	require.NoError(h.T, client.IgnoreNotFound(h.Client.Delete(h.T.Context(), namespace)))
+	h.Eventually("the namespace is removed", func() error {
+		err := h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(namespace), namespace)
 		return orError(apierrors.IsNotFound(err), "%v", err)
 	})
 }
 
 // untilDelivered waits until the hub has removed the request of a cluster, since its agent has joined.
 func (h *testHub) untilDelivered(clusterID string) {
-	h.t.Helper()
-	h.eventually("the request of "+clusterID+" is removed", func() error {
+	h.T.Helper()
+	h.Eventually("the request of "+clusterID+" is removed", func() error {
 		var list v1alpha1.JoinRequestList
-		if err := h.client.List(h.t.Context(), &list, client.InNamespace(membership.RegistrationNamespace)); err != nil {
+		if err := h.Client.List(h.T.Context(), &list, client.InNamespace(membership.RegistrationNamespace)); err != nil {
 			return err
 		}
 		for i := range list.Items {
@@ -122,18 +122,18 @@ func (h *testHub) untilDelivered(clusterID string) {
 
 // printed returns the row that kubectl get prints for an object.
 func (h *testHub) printed(resource string, object client.Object) []any {
-	h.t.Helper()
-	config := rest.CopyConfig(h.config)
+	h.T.Helper()
+	config := rest.CopyConfig(h.Config)
 	config.GroupVersion, config.APIPath = &v1alpha1.GroupVersion, "/apis"
 	config.NegotiatedSerializer = serializer.NewCodecFactory(newScheme()).WithoutConversion()
 	restClient, err := rest.RESTClientFor(config)
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	body, err := restClient.Get().Namespace(object.GetNamespace()).Resource(resource).Name(object.GetName()).
-		SetHeader("Accept", "application/json;as=Table;g=meta.k8s.io;v=v1").Do(h.t.Context()).Raw()
-	require.NoError(h.t, err)
+		SetHeader("Accept", "application/json;as=Table;g=meta.k8s.io;v=v1").Do(h.T.Context()).Raw()
+	require.NoError(h.T, err)
 	table := &metav1.Table{}
-	require.NoError(h.t, json.Unmarshal(body, table))
-	require.Len(h.t, table.Rows, 1)
+	require.NoError(h.T, json.Unmarshal(body, table))
+	require.Len(h.T, table.Rows, 1)
 	return table.Rows[0].Cells
 }
 
@@ -174,7 +174,7 @@ func TestAdoption_MemberClusterWithAnotherUID(t *testing.T) {
 				require.Zero(t, cleaned.calls.Load(), "the agent cleaned up without a request")
 
 				h.remove(name)
-				h.eventually("the agent cleans up after a requested leave",
+				h.Eventually("the agent cleans up after a requested leave",
 					func() error { return orError(cleaned.calls.Load() > 0, "the cleaner was not called") })
 				a.stop()
 			})
@@ -244,7 +244,7 @@ func testAdoptionAnotherHubEndsNoMembership(t *testing.T) {
 	h.stop()
 	h.strip(h.member(name))
 	h.deleteNamespace(name)
-	require.NoError(t, client.IgnoreAlreadyExists(h.client.Create(t.Context(),
+	require.NoError(t, client.IgnoreAlreadyExists(h.Client.Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: otherNamespace}})))
 	startOther(t, h.plane, hub.Options{RegistrationNamespace: otherNamespace, NamespacePrefix: "their-"})
 	theirs := *h.tokenIn(otherNamespace, name, v1alpha1.JoinTokenSpec{AutoAccept: true})
@@ -258,16 +258,16 @@ func testAdoptionAnotherHubEndsNoMembership(t *testing.T) {
 	require.Equal(t, uid, request.Spec.MemberUID)
 
 	current.Store(&theirs)
-	h.eventually("the agent reports that the join.yaml is for another hub", func() error {
+	h.Eventually("the agent reports that the join.yaml is for another hub", func() error {
 		return orError(a.rejectedWith(theirs.HubID), "the agent is %s: %s", a.step().Phase, a.step().Message)
 	})
 	a.registeredAs(uid)
 	var clusters v1alpha1.MemberClusterList
-	require.NoError(t, h.client.List(t.Context(), &clusters))
+	require.NoError(t, h.Client.List(t.Context(), &clusters))
 	require.Empty(t, clusters.Items, "the other hub creates no MemberCluster")
 
 	// The hub removes the request after a minute. The request for the move has the same name.
-	require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), request)))
+	require.NoError(t, client.IgnoreNotFound(h.Client.Delete(t.Context(), request)))
 	moving := theirs
 	moving.MoveFrom = own.HubID
 	current.Store(&moving)
@@ -298,21 +298,21 @@ func testTombstonesLimit(t *testing.T) {
 	h := startHub(t, newMemory(t), hub.Options{MaxTombstones: 2})
 	count := func() int {
 		var list corev1.ConfigMapList
-		require.NoError(t, h.client.List(t.Context(), &list, client.InNamespace(membership.RegistrationNamespace),
+		require.NoError(t, h.Client.List(t.Context(), &list, client.InNamespace(membership.RegistrationNamespace),
 			client.HasLabels{membership.TombstoneLabel}))
 		return len(list.Items)
 	}
 	for _, name := range []string{"bounded-a", "bounded-b", "bounded-c", "bounded-d"} {
-		require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
+		h.Create(&v1alpha1.MemberCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec:       v1alpha1.MemberClusterSpec{ClusterID: "id-" + name, Accepted: new(true)},
-		}))
+		})
 		h.untilPhase(name, v1alpha1.PhaseAccepted)
-		at, _, err := hub.LastRemoval(t.Context(), h.client, membership.RegistrationNamespace, name)
+		at, _, err := hub.LastRemoval(t.Context(), h.Client, membership.RegistrationNamespace, name)
 		require.NoError(t, err)
 		require.True(t, at.IsZero(), "a member that exists was not removed")
 		h.remove(name)
-		at, version, err := hub.LastRemoval(t.Context(), h.client, membership.RegistrationNamespace, name)
+		at, version, err := hub.LastRemoval(t.Context(), h.Client, membership.RegistrationNamespace, name)
 		require.NoError(t, err)
 		require.False(t, at.IsZero())
 		require.NotEmpty(t, version)
@@ -320,7 +320,7 @@ func testTombstonesLimit(t *testing.T) {
 	require.Equal(t, 2, count())
 	h.stop()
 	startHub(t, h.plane, hub.Options{MaxTombstones: 1})
-	h.eventually("the hub keeps at most MaxTombstones",
+	h.Eventually("the hub keeps at most MaxTombstones",
 		func() error { return orError(count() == 1, "%d tombstones exist", count()) })
 }
 
@@ -332,8 +332,8 @@ func testHubIdentity(t *testing.T) {
 	h := startHub(t, newMemory(t), hub.Options{})
 	read := func() (id, epoch string) {
 		stored := &corev1.ConfigMap{}
-		h.eventually("the hub has an identity", func() error {
-			return h.client.Get(t.Context(),
+		h.Eventually("the hub has an identity", func() error {
+			return h.Client.Get(t.Context(),
 				client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: membership.HubConfigMap}, stored)
 		})
 		return stored.Data["id"], stored.Data["epoch"]
@@ -350,12 +350,12 @@ func testHubIdentity(t *testing.T) {
 	a := h.joined(bootstrap, agent.Options{Name: "identity"})
 	h.stop()
 	h = startHub(t, h.plane, hub.Options{})
-	h.eventually("the epoch is increased", func() error {
+	h.Eventually("the epoch is increased", func() error {
 		same, second := read()
 		return orError(same == id && number(second) > number(first), "%s at %s, before %s at %s", same, second, id, first)
 	})
 	h.stop()
-	require.NoError(t, h.client.Delete(t.Context(),
+	require.NoError(t, h.Client.Delete(t.Context(),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace,
 			Name: membership.HubConfigMap}}))
 	h = startHub(t, h.plane, hub.Options{})

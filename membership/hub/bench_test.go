@@ -95,7 +95,7 @@ func BenchmarkJoin(b *testing.B) {
 		began := time.Now()
 		stopFleet := mustertest.Run(b, "the fleet", fleet.Start)
 		h.untilFleet(members, joiners())
-		h.eventually("all requests are collected", h.noRequests)
+		h.Eventually("all requests are collected", h.noRequests)
 		joining += time.Since(began)
 		b.StopTimer()
 		count("hub", &ofHub)
@@ -106,7 +106,7 @@ func BenchmarkJoin(b *testing.B) {
 
 		began = time.Now()
 		inParallel(b, joiners(), removals, func(i int) error {
-			return h.client.Delete(b.Context(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: fleetName(i)}})
+			return h.Client.Delete(b.Context(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: fleetName(i)}})
 		})
 		h.untilFleet(members, 0)
 		leaving += time.Since(began)
@@ -138,14 +138,14 @@ func fleetName(i int) string { return fmt.Sprintf("fleet-%04d", i) }
 
 // newFleet returns a manager for the agents of a fleet.
 func (h *testHub) newFleet(bootstrap *registration.Bootstrap, ofAgents, ofMembers *requests) manager.Manager {
-	h.t.Helper()
-	mgr, err := manager.New(h.config, manager.Options{
-		Scheme: newScheme(), Logger: testLogger(h.t, "fleet"), Metrics: metricsserver.Options{BindAddress: "0"},
+	h.T.Helper()
+	mgr, err := manager.New(h.Config, manager.Options{
+		Scheme: newScheme(), Logger: testLogger(h.T, "fleet"), Metrics: metricsserver.Options{BindAddress: "0"},
 	})
-	require.NoError(h.t, err)
-	member := ofMembers.wrap(h.config)
+	require.NoError(h.T, err)
+	member := ofMembers.wrap(h.Config)
 	for i := range joiners() {
-		require.NoError(h.t, agent.SetupWithManager(mgr, agent.Options{
+		require.NoError(h.T, agent.SetupWithManager(mgr, agent.Options{
 			Name: fleetName(i), ClusterID: "id-" + fleetName(i), Member: member, Store: &testkit.MemoryStore{},
 			Bootstrap: agent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return bootstrap, nil }),
 			HubConfig: func(config *rest.Config) { *config = *ofAgents.wrap(config) },
@@ -156,23 +156,23 @@ func (h *testHub) newFleet(bootstrap *registration.Bootstrap, ofAgents, ofMember
 
 // followFleet returns a cache of the hub's MemberClusters.
 func (h *testHub) followFleet() client.Reader {
-	h.t.Helper()
-	members, err := cache.New(h.config, cache.Options{Scheme: newScheme()})
-	require.NoError(h.t, err)
-	_, err = members.GetInformer(h.t.Context(), &v1alpha1.MemberCluster{}, cache.BlockUntilSynced(false))
-	require.NoError(h.t, err)
-	go func() { _ = members.Start(h.t.Context()) }() // ends with the benchmark
-	require.True(h.t, members.WaitForCacheSync(h.t.Context()))
+	h.T.Helper()
+	members, err := cache.New(h.Config, cache.Options{Scheme: newScheme()})
+	require.NoError(h.T, err)
+	_, err = members.GetInformer(h.T.Context(), &v1alpha1.MemberCluster{}, cache.BlockUntilSynced(false))
+	require.NoError(h.T, err)
+	go func() { _ = members.Start(h.T.Context()) }() // ends with the benchmark
+	require.True(h.T, members.WaitForCacheSync(h.T.Context()))
 	return members
 }
 
 // untilFleet waits until the given number of members exist and all are healthy.
 func (h *testHub) untilFleet(members client.Reader, size int) {
-	h.t.Helper()
+	h.T.Helper()
 	deadline := time.Now().Add(fleetTimeout)
 	for {
 		var list v1alpha1.MemberClusterList
-		require.NoError(h.t, members.List(h.t.Context(), &list, client.UnsafeDisableDeepCopy))
+		require.NoError(h.T, members.List(h.T.Context(), &list, client.UnsafeDisableDeepCopy))
 		var missing *v1alpha1.MemberCluster
 		for i := range list.Items {
 			if !meta.IsStatusConditionTrue(list.Items[i].Status.Conditions, v1alpha1.ConditionHealthy) {
@@ -187,7 +187,7 @@ func (h *testHub) untilFleet(members client.Reader, size int) {
 			if missing != nil {
 				detail = fmt.Sprintf("; %s is %s: %s", missing.Name, missing.Status.Phase, messages(missing.Status.Conditions))
 			}
-			h.t.Fatalf("%d members of %d after %s%s", len(list.Items), size, fleetTimeout, detail)
+			h.T.Fatalf("%d members of %d after %s%s", len(list.Items), size, fleetTimeout, detail)
 		}
 		pause(interval)
 	}
@@ -195,7 +195,7 @@ func (h *testHub) untilFleet(members client.Reader, size int) {
 
 func (h *testHub) noRequests() error {
 	var list v1alpha1.JoinRequestList
-	if err := h.client.List(h.t.Context(), &list); err != nil {
+	if err := h.Client.List(h.T.Context(), &list); err != nil {
 		return err
 	}
 	if n := len(list.Items); n > 0 {
@@ -212,12 +212,12 @@ type samples struct {
 }
 
 func (h *testHub) fleetSamples() samples {
-	h.t.Helper()
+	h.T.Helper()
 	l := samples{h.member(fleetName(0)), &v1alpha1.Membership{}, &coordinationv1.Lease{}}
 	namespace := l.cluster.Status.Namespace
-	require.NoError(h.t, h.client.Get(h.t.Context(),
+	require.NoError(h.T, h.Client.Get(h.T.Context(),
 		client.ObjectKey{Namespace: namespace, Name: membership.MembershipName}, l.self))
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: membership.LeaseName},
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Namespace: namespace, Name: membership.LeaseName},
 		l.lease))
 	return l
 }
@@ -235,22 +235,22 @@ type floor struct {
 
 // newFloor prepares everything that needs no API server, so that the time of the floor is that of the API server.
 func (h *testHub) newFloor(bootstrap *registration.Bootstrap, l samples, counted *requests) *floor {
-	h.t.Helper()
+	h.T.Helper()
 	f := &floor{testHub: h, samples: l, token: &v1alpha1.JoinToken{}}
 	var err error
-	f.bare, err = client.New(counted.wrap(h.config), client.Options{Scheme: newScheme()})
-	require.NoError(h.t, err)
-	require.NoError(h.t, h.client.Get(h.t.Context(),
+	f.bare, err = client.New(counted.wrap(h.Config), client.Options{Scheme: newScheme()})
+	require.NoError(h.T, err)
+	require.NoError(h.T, h.Client.Get(h.T.Context(),
 		client.ObjectKey{Namespace: bootstrap.Namespace, Name: bootstrap.TokenName}, f.token))
 	for i := range floorSize() {
 		claim, err := registration.NewClaimKey()
-		require.NoError(h.t, err)
+		require.NoError(h.T, err)
 		credentialRequest, _, err := token.Method{}.Request(claim, nil)
-		require.NoError(h.t, err)
+		require.NoError(h.T, err)
 		name := floorName(i)
 		request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{ClusterID: "id-" + name, Name: name,
 			Credential: credentialRequest}}
-		require.NoError(h.t, registration.Sign(request, claim, bootstrap))
+		require.NoError(h.T, registration.Sign(request, claim, bootstrap))
 		f.requests = append(f.requests, request)
 	}
 	return f
@@ -355,19 +355,19 @@ func (f *floor) answer(ctx context.Context, request *v1alpha1.JoinRequest, clust
 
 // clean deletes the objects of the floor, because no hub does.
 func (f *floor) clean() {
-	f.t.Helper()
-	ctx := f.t.Context()
+	f.T.Helper()
+	ctx := f.T.Context()
 	withoutFinalizers := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-	inParallel(f.t, len(f.requests), removals, func(i int) error {
+	inParallel(f.T, len(f.requests), removals, func(i int) error {
 		cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: floorName(i)}}
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.NamespaceFor(
 			membership.DefaultNamespacePrefix, cluster.Name)}}
-		return errors.Join(f.client.Patch(ctx, cluster, withoutFinalizers), f.client.Delete(ctx, cluster),
-			f.client.Delete(ctx, namespace))
+		return errors.Join(f.Client.Patch(ctx, cluster, withoutFinalizers), f.Client.Delete(ctx, cluster),
+			f.Client.Delete(ctx, namespace))
 	})
-	require.Eventually(f.t, func() bool {
+	require.Eventually(f.T, func() bool {
 		var list corev1.NamespaceList
-		return f.client.List(ctx, &list, client.HasLabels{membership.MemberLabel}, client.Limit(1)) == nil &&
+		return f.Client.List(ctx, &list, client.HasLabels{membership.MemberLabel}, client.Limit(1)) == nil &&
 			len(list.Items) == 0
 	}, fleetTimeout, time.Second, "the floor's namespaces are gone")
 }

@@ -33,7 +33,7 @@ func testClaimKeys(t *testing.T, h *testHub) {
 			require.NoError(t, err)
 
 			clock.Move(lifetime * 79 / 100)
-			h.eventually("the renewal has a new key", func() error {
+			h.Eventually("the renewal has a new key", func() error {
 				return orError(h.member(name).Spec.ClaimKeys != nil, "spec.claimKeys is not set")
 			})
 			h.untilCondition(name, v1alpha1.ConditionCredentialValid, metav1.ConditionTrue, v1alpha1.ReasonIssued)
@@ -42,7 +42,7 @@ func testClaimKeys(t *testing.T, h *testHub) {
 			require.Equal(t, member.Spec.Claim, keys.Claim)
 			require.NotEqual(t, keys.Claim, keys.Current)
 			require.Nil(t, keys.ReusedAt)
-			h.eventually("the agent has adopted the credential", func() error {
+			h.Eventually("the agent has adopted the credential", func() error {
 				return orError(h.membership(name).Status.Renewal == nil, "the agent still requests a credential")
 			})
 			a.stop()
@@ -63,7 +63,7 @@ func testClaimKeys(t *testing.T, h *testHub) {
 			answered := h.membership(name).Spec.Renewal.ID
 			clock.Move(lifetime * 79 / 100)
 			a.start()
-			h.eventually("the agent renews its credential", func() error {
+			h.Eventually("the agent renews its credential", func() error {
 				answer := h.membership(name).Spec.Renewal
 				return orError(answer.ID != answered && answer.Credential != nil, "answered %v", answer)
 			})
@@ -71,7 +71,7 @@ func testClaimKeys(t *testing.T, h *testHub) {
 			require.NotNil(t, h.member(name).Spec.ClaimKeys.ReusedAt, "the report stays until an administrator removes it")
 			unreport := func() {
 				h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.ClaimKeys.ReusedAt = nil })
-				h.eventually("the report is closed", func() error {
+				h.Eventually("the report is closed", func() error {
 					c := meta.FindStatusCondition(h.member(name).Status.Conditions, v1alpha1.ConditionClusterIDUnique)
 					return orError(c == nil, "%v", c)
 				})
@@ -90,7 +90,7 @@ func testClaimKeys(t *testing.T, h *testHub) {
 			joining.request.Spec.Credential, joining.private, err = method.Request(joining.claim, nil)
 			require.NoError(t, err)
 			require.NoError(t, registration.Sign(joining.request, joining.claim, bootstrap))
-			require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), joining.request.DeepCopy())))
+			require.NoError(t, client.IgnoreNotFound(h.Client.Delete(t.Context(), joining.request.DeepCopy())))
 			createRequest(t, h.requester(bootstrap), joining)
 			h.untilCondition(name, v1alpha1.ConditionClusterIDUnique, metav1.ConditionFalse, v1alpha1.ReasonClaimKeyReused)
 			refused := h.answer(joining, v1alpha1.AnswerHeld)
@@ -100,7 +100,7 @@ func testClaimKeys(t *testing.T, h *testHub) {
 			// An administrator accepts the first key again, as for an agent that was restored.
 			h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.ClaimKeys = nil })
 			h.answer(joining, v1alpha1.AnswerIssued)
-			require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), joining.request)))
+			require.NoError(t, client.IgnoreNotFound(h.Client.Delete(t.Context(), joining.request)))
 			h.remove(name)
 			a.stop()
 		})

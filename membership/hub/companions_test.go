@@ -97,12 +97,11 @@ func answer(namespace, x string) *corev1.ConfigMap {
 
 // requireAnswer creates a request for the companion of a member, and waits for the answer.
 func (h *testHub) requireAnswer(member, x string) {
-	h.t.Helper()
+	h.T.Helper()
 	namespace := "member-" + member
-	require.NoError(h.t, h.client.Create(h.t.Context(),
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ask-" + x}}))
-	h.eventually("the companion answers "+x, func() error {
-		return h.client.Get(h.t.Context(), client.ObjectKeyFromObject(answer(namespace, x)), &corev1.ConfigMap{})
+	h.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ask-" + x}})
+	h.Eventually("the companion answers "+x, func() error {
+		return h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(answer(namespace, x)), &corev1.ConfigMap{})
 	})
 }
 
@@ -116,8 +115,8 @@ func testCompanions(t *testing.T) {
 		request := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: "take-back"}}
 		var left corev1.ConfigMapList
 		if err := errors.Join(
-			client.IgnoreAlreadyExists(h.client.Create(ctx, request)),
-			h.client.List(ctx, &left, client.InNamespace(m.Namespace), client.MatchingLabels{"answer": "yes"}),
+			client.IgnoreAlreadyExists(h.Client.Create(ctx, request)),
+			h.Client.List(ctx, &left, client.InNamespace(m.Namespace), client.MatchingLabels{"answer": "yes"}),
 		); err != nil {
 			return nil, err
 		}
@@ -141,8 +140,8 @@ func testCompanions(t *testing.T) {
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "muster-hub"}},
 		},
 	} {
-		require.NoError(t, h.client.Create(t.Context(), object))
-		t.Cleanup(func() { _ = h.client.Delete(context.Background(), object) })
+		h.Create(object)
+		t.Cleanup(func() { _ = h.Client.Delete(context.Background(), object) })
 	}
 	bootstrap := h.token("companions", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	for _, test := range []struct {
@@ -184,7 +183,7 @@ func testCompanions(t *testing.T) {
 				cluster.Spec.Identity = &rbacv1.Subject{Kind: "User", Name: user}
 				cluster.Spec.Credential = v1alpha1.CredentialIdentity
 			}
-			require.NoError(t, h.client.Create(t.Context(), cluster))
+			h.Create(cluster)
 			a := h.newAgent(bootstrap, options).start()
 			h.untilPhase(name, v1alpha1.PhaseJoined)
 			h.requireAnswer(name, "joined")
@@ -195,7 +194,7 @@ func testCompanions(t *testing.T) {
 				}
 				clock.Move(test.lifetime * 79 / 100)
 				before := h.renewal(name)
-				h.eventually("the credential is renewed and in use", func() error {
+				h.Eventually("the credential is renewed and in use", func() error {
 					self := h.membership(name)
 					return orError(h.renewal(name) != before && self.Status.Renewal == nil, "renewal request %v", self.Status.Renewal)
 				})
@@ -203,11 +202,11 @@ func testCompanions(t *testing.T) {
 			}
 			require.EqualValues(t, 1, companion.started.Load(), "the companion is not restarted")
 
-			h.eventually("the panicking companion is called again",
+			h.Eventually("the panicking companion is called again",
 				func() error { return orError(panics.Load() > 2, "%d panics", panics.Load()) })
 			for range 2 {
 				before := h.leaseVersion(name)
-				h.eventually("the agent sends heartbeats",
+				h.Eventually("the agent sends heartbeats",
 					func() error { return orError(h.leaseVersion(name) != before, "the Lease is unchanged") })
 			}
 
@@ -218,8 +217,8 @@ func testCompanions(t *testing.T) {
 			require.EqualValues(t, 2, companion.started.Load())
 
 			h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(false) })
-			h.eventually("the agent is rejected", func() error { return orError(rejected.Load(), "the agent is not rejected") })
-			h.eventually("the companion has ended",
+			h.Eventually("the agent is rejected", func() error { return orError(rejected.Load(), "the agent is not rejected") })
+			h.Eventually("the companion has ended",
 				func() error { return orError(companion.running.Load() == 0, "the companion runs") })
 			h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
 			h.requireAnswer(name, "accepted-again")
@@ -237,7 +236,7 @@ func testCompanions(t *testing.T) {
 
 // renewal returns the ID of the answer to the member's last renewal.
 func (h *testHub) renewal(name string) string {
-	h.t.Helper()
+	h.T.Helper()
 	if answer := h.membership(name).Spec.Renewal; answer != nil && answer.Credential != nil {
 		return answer.ID
 	}
@@ -246,9 +245,9 @@ func (h *testHub) renewal(name string) string {
 
 // leaseVersion returns the resource version of the member's Lease.
 func (h *testHub) leaseVersion(name string) string {
-	h.t.Helper()
+	h.T.Helper()
 	var lease coordinationv1.Lease
-	require.NoError(h.t, h.client.Get(h.t.Context(),
+	require.NoError(h.T, h.Client.Get(h.T.Context(),
 		client.ObjectKey{Namespace: "member-" + name, Name: membership.LeaseName}, &lease))
 	return lease.ResourceVersion
 }

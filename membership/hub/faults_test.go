@@ -69,7 +69,7 @@ func testForcedLeave(t *testing.T) {
 		require.Zero(t, left.calls.Load())
 
 		a.start()
-		h.eventually("the agent cleans up",
+		h.Eventually("the agent cleans up",
 			func() error { return orError(left.calls.Load() > 0, "the cleaner was not called") })
 		h.request("id-forced-kept", v1alpha1.AnswerHeld, v1alpha1.ReasonStateLeave)
 		h.remove("forced-kept")
@@ -87,14 +87,14 @@ func testForcedLeave(t *testing.T) {
 		h.remove("forced-deleted")
 
 		a.start()
-		h.eventually("the agent cleans up and deletes its record", func() error {
+		h.Eventually("the agent cleans up and deletes its record", func() error {
 			record, _ := a.store.Load(context.Background())
 			return orError(left.calls.Load() > 0 && deregistered.Load() && record == nil, "called %d times, deregistered %v",
 				left.calls.Load(), deregistered.Load())
 		})
 		a.stop()
 		var clusters v1alpha1.MemberClusterList
-		require.NoError(t, h.client.List(t.Context(), &clusters))
+		require.NoError(t, h.Client.List(t.Context(), &clusters))
 		require.Empty(t, clusters.Items, "a deleted member must not join again by itself")
 	})
 }
@@ -143,11 +143,11 @@ func testPartitionTaintAfterGracePeriod(t *testing.T) {
 	for range 2 { // the second time the heartbeats are unsteady, and recovery takes longer
 		network.Stall()
 		h.untilCondition("partition", v1alpha1.ConditionHealthy, metav1.ConditionUnknown, v1alpha1.ReasonHeartbeatLost)
-		h.eventually("the member has the taint",
+		h.Eventually("the member has the taint",
 			func() error { return taints(h.member("partition"), userTaint.Key, membership.TaintUnreachable) })
 		network.Heal()
 		h.untilCondition("partition", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
-		h.eventually("the taint is removed", func() error { return taints(h.member("partition"), userTaint.Key) })
+		h.Eventually("the taint is removed", func() error { return taints(h.member("partition"), userTaint.Key) })
 	}
 	h.remove("partition")
 	a.stop()
@@ -193,20 +193,20 @@ func TestHubAPIServerKilled(t *testing.T) {
 			a.start()
 			h.untilCondition(name, v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
 			// The request of a removed member is answered with Deregistered, and kept until its agent has read the answer.
-			h.eventually("the request is deleted", func() error {
+			h.Eventually("the request is deleted", func() error {
 				var list v1alpha1.JoinRequestList
-				return errors.Join(h.client.List(h.t.Context(), &list), requireNone(&list, func(o client.Object) bool {
+				return errors.Join(h.Client.List(h.T.Context(), &list), requireNone(&list, func(o client.Object) bool {
 					return o.(*v1alpha1.JoinRequest).Spec.Name == name
 				}))
 			})
-			require.NoError(h.t, h.client.Delete(h.t.Context(), h.member(name)))
+			require.NoError(h.T, h.Client.Delete(h.T.Context(), h.member(name)))
 			restart()
 			h.untilGone(name)
 			// If the agent observed the removal before the end of its leave, it has sent a JoinRequest. The answer is kept.
 			h.untilEmpty(name)
 		}},
 		{"steady state", func(h *testHub, name string, a *testAgent, restart func()) {
-			a.options.Member = newMemory(h.t).Config() // the API server of the member is not killed
+			a.options.Member = newMemory(h.T).Config() // the API server of the member is not killed
 			a.start()
 			h.untilCondition(name, v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
 			h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.HeartbeatPeriodSeconds = 1 })
@@ -215,18 +215,18 @@ func TestHubAPIServerKilled(t *testing.T) {
 			since := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy).LastTransitionTime
 			restart()
 			pause(7 * time.Second) // longer than the grace period
-			h.eventually("heartbeats arrive again", func() error {
+			h.Eventually("heartbeats arrive again", func() error {
 				var lease coordinationv1.Lease
 				key := client.ObjectKey{Namespace: "member-" + name, Name: membership.LeaseName}
-				if err := h.client.Get(h.t.Context(), key, &lease); err != nil {
+				if err := h.Client.Get(h.T.Context(), key, &lease); err != nil {
 					return err
 				}
 				ago := time.Since(lease.Spec.RenewTime.Time)
 				return orError(ago < 3*time.Second, "the last heartbeat was %s ago", ago)
 			})
 			healthy := meta.FindStatusCondition(h.member(name).Status.Conditions, v1alpha1.ConditionHealthy)
-			require.Equal(h.t, metav1.ConditionTrue, healthy.Status)
-			require.Equal(h.t, since, healthy.LastTransitionTime, "a hub without connection does not mark members as lost")
+			require.Equal(h.T, metav1.ConditionTrue, healthy.Status)
+			require.Equal(h.T, since, healthy.LastTransitionTime, "a hub without connection does not mark members as lost")
 		}},
 		{"join", func(h *testHub, name string, a *testAgent, restart func()) {
 			requested := make(chan struct{})
@@ -266,11 +266,11 @@ func TestHubAPIServerKilled(t *testing.T) {
 
 // untilClean waits until no object of a member exists on the hub, including its request.
 func (h *testHub) untilClean(prefix string) {
-	h.t.Helper()
+	h.T.Helper()
 	h.untilEmpty(prefix)
-	h.eventually("no request of "+prefix+" is left", func() error {
+	h.Eventually("no request of "+prefix+" is left", func() error {
 		var list v1alpha1.JoinRequestList
-		if err := h.client.List(h.t.Context(), &list); err != nil {
+		if err := h.Client.List(h.T.Context(), &list); err != nil {
 			return err
 		}
 		return requireNone(&list,
@@ -280,22 +280,22 @@ func (h *testHub) untilClean(prefix string) {
 
 // untilEmpty waits until no object exists that the hub created for a member.
 func (h *testHub) untilEmpty(prefix string) {
-	h.t.Helper()
+	h.T.Helper()
 	for _, list := range []client.ObjectList{
 		&corev1.NamespaceList{}, &rbacv1.RoleBindingList{}, &corev1.ServiceAccountList{},
 		&certificatesv1.CertificateSigningRequestList{}, &v1alpha1.MembershipList{},
 	} {
-		h.eventually(fmt.Sprintf("no %T of %s is left", list, prefix), func() error {
-			if err := h.client.List(h.t.Context(), list, client.HasLabels{membership.MemberLabel}); err != nil {
+		h.Eventually(fmt.Sprintf("no %T of %s is left", list, prefix), func() error {
+			if err := h.Client.List(h.T.Context(), list, client.HasLabels{membership.MemberLabel}); err != nil {
 				return err
 			}
 			return requireNone(list,
 				func(o client.Object) bool { return hasPrefix(o.GetLabels()[membership.MemberLabel], prefix) })
 		})
 	}
-	h.eventually("no Lease of "+prefix+" is left", func() error {
+	h.Eventually("no Lease of "+prefix+" is left", func() error {
 		var list coordinationv1.LeaseList
-		if err := h.client.List(h.t.Context(), &list); err != nil {
+		if err := h.Client.List(h.T.Context(), &list); err != nil {
 			return err
 		}
 		return requireNone(&list, func(o client.Object) bool {
@@ -383,7 +383,7 @@ func (h *testHub) killedAfter(bootstrap *registration.Bootstrap, n int) {
 	h.remove(name)
 	kill() // if the agent sent fewer requests
 	<-replaced
-	h.eventually("the agent of "+name+" has left", func() error {
+	h.Eventually("the agent of "+name+" has left", func() error {
 		record, err := a.store.Load(context.Background())
 		return orError(record == nil, "the agent has a record, %v", err)
 	})
@@ -424,7 +424,7 @@ func testHubRepeatedJoinsLeaveNoObjects(t *testing.T) {
 	running.Wait()
 	h.untilClean("many-")
 	var clusters v1alpha1.MemberClusterList
-	require.NoError(t, h.client.List(t.Context(), &clusters))
+	require.NoError(t, h.Client.List(t.Context(), &clusters))
 	require.Empty(t, clusters.Items)
 	pause(time.Minute)
 	require.LessOrEqual(t, goroutines(t), before, "goroutines are left")

@@ -44,18 +44,18 @@ func TestIdentity_JoinsWithoutJoinToken(t *testing.T) {
 
 // announce creates a MemberCluster with an identity.
 func (h *testHub) announce(name string, accepted *bool, subject rbacv1.Subject) {
-	h.t.Helper()
-	require.NoError(h.t, h.client.Create(h.t.Context(), &v1alpha1.MemberCluster{
+	h.T.Helper()
+	h.Create(&v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       v1alpha1.MemberClusterSpec{Accepted: accepted, Identity: &subject, HeartbeatPeriodSeconds: 1},
-	}))
+	})
 }
 
 // byIdentity returns an agent with its own credential and without a JoinToken.
 func (h *testHub) byIdentity(own *rest.Config, name, member string) *testAgent {
-	h.t.Helper()
+	h.T.Helper()
 	bootstrap, err := identity.NewSource(own, member, "")
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	return h.newAgent(nil, agent.Options{
 		Name: name, Method: identity.Method{}, Bootstrap: bootstrap, HubConfig: func(config *rest.Config) {
 			config.CertData, config.KeyData = own.CertData, own.KeyData
@@ -66,33 +66,33 @@ func (h *testHub) byIdentity(own *rest.Config, name, member string) *testAgent {
 
 // refused waits until the hub has no offer for a subject to join as a member.
 func (h *testHub) refused(own *rest.Config, member string) {
-	h.t.Helper()
+	h.T.Helper()
 	bootstrap, err := identity.NewSource(own, member, "")
-	require.NoError(h.t, err)
-	h.eventually("the subject has no bootstrap credential for "+member, func() error {
-		_, err := bootstrap.Load(h.t.Context())
+	require.NoError(h.T, err)
+	h.Eventually("the subject has no bootstrap credential for "+member, func() error {
+		_, err := bootstrap.Load(h.T.Context())
 		return orError(apierrors.IsForbidden(err), "%v", err)
 	})
 }
 
 // offered waits until the hub has an offer for a subject to join as a member.
 func (h *testHub) offered(own *rest.Config, member string) {
-	h.t.Helper()
+	h.T.Helper()
 	bootstrap, err := identity.NewSource(own, member, "")
-	require.NoError(h.t, err)
-	h.eventually("the subject has a bootstrap credential for "+member, func() error {
-		_, err := bootstrap.Load(h.t.Context())
+	require.NoError(h.T, err)
+	h.Eventually("the subject has a bootstrap credential for "+member, func() error {
+		_, err := bootstrap.Load(h.T.Context())
 		return err
 	})
 }
 
 // untilNoOffer waits until the objects of the offer for a member are deleted.
 func (h *testHub) untilNoOffer(member string) {
-	h.t.Helper()
+	h.T.Helper()
 	key := client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: identity.TokenName(member)}
 	for _, object := range []client.Object{&v1alpha1.JoinToken{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}} {
-		h.eventually("the offer for "+member+" is withdrawn", func() error {
-			err := h.client.Get(h.t.Context(), key, object)
+		h.Eventually("the offer for "+member+" is withdrawn", func() error {
+			err := h.Client.Get(h.T.Context(), key, object)
 			return orError(apierrors.IsNotFound(err), "%T %s: %v", object, key, err)
 		})
 	}
@@ -102,9 +102,9 @@ func user(name string) rbacv1.Subject { return rbacv1.Subject{Kind: rbacv1.UserK
 
 func testIdentityServiceAccount(t *testing.T, h *testHub) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "edge"}}
-	require.NoError(t, h.client.Create(t.Context(), account))
+	h.Create(account)
 	request := &authenticationv1.TokenRequest{}
-	require.NoError(t, h.client.SubResource("token").Create(t.Context(), account, request))
+	require.NoError(t, h.Client.SubResource("token").Create(t.Context(), account, request))
 	own := rest.AnonymousClientConfig(h.withCertificate("nobody"))
 	own.BearerToken = request.Status.Token
 
@@ -119,10 +119,10 @@ func testIdentityServiceAccount(t *testing.T, h *testHub) {
 	before := h.member("edge")
 	h.change("edge", func(c *v1alpha1.MemberCluster) { c.Spec.Identity = nil })
 	removed := time.Now()
-	h.eventually("heartbeats continue", func() error {
+	h.Eventually("heartbeats continue", func() error {
 		lease := &coordinationv1.Lease{}
 		key := client.ObjectKey{Namespace: "member-edge", Name: membership.LeaseName}
-		if err := h.client.Get(t.Context(), key, lease); err != nil {
+		if err := h.Client.Get(t.Context(), key, lease); err != nil {
 			return err
 		}
 		renewed := lease.Spec.RenewTime
@@ -157,7 +157,7 @@ func testIdentityOtherSubject(t *testing.T, h *testHub) {
 	stranger := h.withCertificate("stranger")
 	h.refused(stranger, "victim")
 	a := h.byIdentity(stranger, "victim", "victim").start()
-	h.eventually("the agent has no bootstrap credential", func() error {
+	h.Eventually("the agent has no bootstrap credential", func() error {
 		return orError(a.step().Phase == lifecycle.Registering, "%+v", a.step())
 	})
 
@@ -188,11 +188,11 @@ func testIdentityWithdrawn(t *testing.T, h *testHub) {
 	h.offered(first, "changes")
 	key := client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: identity.TokenName("changes")}
 	before, after := &v1alpha1.JoinToken{}, &v1alpha1.JoinToken{}
-	require.NoError(t, h.client.Get(t.Context(), key, before))
+	require.NoError(t, h.Client.Get(t.Context(), key, before))
 	h.change("changes", func(c *v1alpha1.MemberCluster) { c.Spec.Identity = new(user("second")) })
 	h.offered(second, "changes")
 	h.refused(first, "changes")
-	require.NoError(t, h.client.Get(t.Context(), key, after))
+	require.NoError(t, h.Client.Get(t.Context(), key, after))
 	require.NotEqual(t, before.UID, after.UID, "the first subject may have read the Secret of its JoinToken")
 	h.change("changes", func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(false) })
 	h.untilNoOffer("changes")
@@ -212,12 +212,12 @@ func testIdentityNameTaken(t *testing.T, h *testHub) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: identity.TokenName("taken-binding")},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "none"},
 	}
-	require.NoError(t, h.client.Create(t.Context(), binding))
+	h.Create(binding)
 	h.token(identity.TokenName("taken-token"), v1alpha1.JoinTokenSpec{AutoAccept: true})
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: membership.RegistrationNamespace, Name: identity.TokenName("taken-secret"),
 	}}
-	require.NoError(t, h.client.Create(t.Context(), secret))
+	h.Create(secret)
 	names := []string{"taken-binding", "taken-token", "taken-secret", "taken-last"}
 	for _, name := range names {
 		h.announce(name, new(true), user("agent-of-taken"))
@@ -226,20 +226,20 @@ func testIdentityNameTaken(t *testing.T, h *testHub) {
 	for _, name := range names[:3] {
 		h.refused(own, name)
 	}
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
 	require.Empty(t, binding.Subjects)
 	token := &v1alpha1.JoinToken{}
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKey{
 		Namespace: membership.RegistrationNamespace, Name: identity.TokenName("taken-token"),
 	}, token))
 	require.Empty(t, token.OwnerReferences)
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(secret), &corev1.Secret{}))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(secret), &corev1.Secret{}))
 
 	// As soon as the name is free, the subject can join.
-	require.NoError(t, h.client.Delete(t.Context(), secret))
+	require.NoError(t, h.Client.Delete(t.Context(), secret))
 	h.change("taken-secret", func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = nil })
 	h.offered(own, "taken-secret")
-	require.NoError(t, h.client.Delete(t.Context(), binding))
+	require.NoError(t, h.Client.Delete(t.Context(), binding))
 	for _, name := range names {
 		h.remove(name)
 	}

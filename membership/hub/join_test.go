@@ -110,7 +110,7 @@ func testSteadyState(t *testing.T) {
 	a := h.joined(bootstrap, options)
 	h.untilPhase("steady", v1alpha1.PhaseJoined)
 	// After a join, the request is deleted and resources are reported.
-	h.eventually("the hub has sent nothing for three seconds", func() error {
+	h.Eventually("the hub has sent nothing for three seconds", func() error {
 		ofHub.take()
 		pause(3 * time.Second)
 		requests := ofHub.take()
@@ -205,7 +205,7 @@ func testDuplicateClaim(t *testing.T, h *testHub) {
 
 	first.stop()
 	h.change("twin", func(c *v1alpha1.MemberCluster) { c.Spec.Claim = blocked.Status.Claim })
-	h.eventually("the second agent has taken over", func() error {
+	h.Eventually("the second agent has taken over", func() error {
 		cluster := h.member("twin")
 		if cluster.Status.Phase != v1alpha1.PhaseJoined {
 			return fmt.Errorf("the phase is %s: %s", cluster.Status.Phase, messages(cluster.Status.Conditions))
@@ -216,9 +216,9 @@ func testDuplicateClaim(t *testing.T, h *testHub) {
 
 	// The first agent returns with a formerly valid credential. It has no access, and the other agent stays.
 	first.start()
-	h.eventually("the first agent sends a JoinRequest", func() error {
+	h.Eventually("the first agent sends a JoinRequest", func() error {
 		var list v1alpha1.JoinRequestList
-		require.NoError(t, h.client.List(t.Context(), &list))
+		require.NoError(t, h.Client.List(t.Context(), &list))
 		for _, request := range list.Items {
 			if request.Status.Claim == claim && request.Status.Answer == v1alpha1.AnswerHeld {
 				return nil
@@ -270,12 +270,12 @@ func testJoinRequestsAreBlocked(t *testing.T, h *testHub) {
 	} {
 		testkit.Step(t, test.cause, func() {
 			for _, cluster := range test.members {
-				require.NoError(t, h.client.Create(t.Context(), cluster))
+				h.Create(cluster)
 			}
 			a := h.newAgent(bootstrap, agent.Options{Name: "wanted"}).start()
 			request := h.request("id-wanted", test.answer, test.cause)
 			a.stop()
-			require.NoError(t, h.client.Delete(t.Context(), request), test.reason)
+			require.NoError(t, h.Client.Delete(t.Context(), request), test.reason)
 			for _, cluster := range test.members {
 				h.remove(cluster.Name)
 			}
@@ -287,10 +287,10 @@ func testJoinRequestsAreBlocked(t *testing.T, h *testHub) {
 // ID, regardless of the requested name.
 func testPreparedMemberIsMatchedByID(t *testing.T, h *testHub) {
 	bootstrap := h.token("prepared", v1alpha1.JoinTokenSpec{})
-	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
+	h.Create(&v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "prepared"},
 		Spec:       v1alpha1.MemberClusterSpec{ClusterID: "uid-of-it", Accepted: new(true), HeartbeatPeriodSeconds: 1},
-	}))
+	})
 	h.untilCondition("prepared", v1alpha1.ConditionReadyToJoin, metav1.ConditionTrue, v1alpha1.ReasonPrepared)
 	h.untilPhase("prepared", v1alpha1.PhaseAccepted)
 	a := h.newAgent(bootstrap, agent.Options{Name: "some-other-name", ClusterID: "uid-of-it"}).start()

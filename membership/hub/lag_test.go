@@ -63,21 +63,21 @@ func testLaggingCacheNamespaces(t *testing.T) {
 	h.token("unseen", v1alpha1.JoinTokenSpec{}) // the hub has started
 	namespaces.pause()
 	defer namespaces.resume()
-	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
+	h.Create(&v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "unseen"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)},
-	}))
+	})
 	h.untilPrepared("unseen")
 	h.remove("unseen")
-	err := h.client.Get(t.Context(), client.ObjectKey{Name: "member-unseen"}, &corev1.Namespace{})
+	err := h.Client.Get(t.Context(), client.ObjectKey{Name: "member-unseen"}, &corev1.Namespace{})
 	require.True(t, apierrors.IsNotFound(err), "the MemberCluster was removed before its namespace: %v", err)
 }
 
 // untilPrepared waits until the objects of a member exist that an agent needs.
 func (h *testHub) untilPrepared(name string) {
-	h.t.Helper()
-	h.eventually("member "+name+" has a Membership", func() error {
+	h.T.Helper()
+	h.Eventually("member "+name+" has a Membership", func() error {
 		key := client.ObjectKey{Namespace: membership.DefaultNamespacePrefix + name, Name: membership.MembershipName}
-		return h.client.Get(h.t.Context(), key, &v1alpha1.Membership{})
+		return h.Client.Get(h.T.Context(), key, &v1alpha1.Membership{})
 	})
 }
 
@@ -89,10 +89,10 @@ func testLaggingCacheMemberships(t *testing.T) {
 	memberships := lagging{suffix: "/memberships"}
 	h := startHub(t, newMemory(t), hub.Options{}, memberships.wrap)
 	bootstrap := h.token("unheard", v1alpha1.JoinTokenSpec{})
-	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
+	h.Create(&v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "unheard"},
 		Spec:       v1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "id-unheard"},
-	}))
+	})
 	h.untilPrepared("unheard")
 	pause(time.Second) // for the cache of the hub
 	memberships.pause()
@@ -108,12 +108,12 @@ func testLaggingCacheMemberships(t *testing.T) {
 		return []string{"work/guestbook"}, nil
 	})
 	a := h.newAgent(bootstrap, agent.Options{Name: "unheard", Cleaners: []membership.LeaveGate{works}}).start()
-	h.eventually("the agent has joined", func() error {
+	h.Eventually("the agent has joined", func() error {
 		conditions := h.membership("unheard").Status.Conditions
 		return orError(meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionJoined), "%s", messages(conditions))
 	})
-	require.NoError(t, h.client.Delete(t.Context(), h.member("unheard")))
-	h.eventually("the agent cleans up",
+	require.NoError(t, h.Client.Delete(t.Context(), h.member("unheard")))
+	h.Eventually("the agent cleans up",
 		func() error { return orError(calls.Load() > 1, "the cleaner was called %d times", calls.Load()) })
 	cluster := h.untilPhase("unheard", v1alpha1.PhaseLeaving)
 	require.Equal(t, "agent", cluster.Status.Leave.Waiting)
@@ -135,9 +135,9 @@ func testMemberRemainsOfFormerMember(t *testing.T) {
 	bootstrap := h.token("remains", v1alpha1.JoinTokenSpec{})
 	a := h.joined(bootstrap, agent.Options{Name: "remains"})
 	// The request of an agent that has joined would make the next hub create its MemberCluster again.
-	h.eventually("the JoinRequest is deleted", func() error {
+	h.Eventually("the JoinRequest is deleted", func() error {
 		var requests v1alpha1.JoinRequestList
-		if err := h.client.List(t.Context(), &requests); err != nil {
+		if err := h.Client.List(t.Context(), &requests); err != nil {
 			return err
 		}
 		exists := slices.ContainsFunc(requests.Items, func(r v1alpha1.JoinRequest) bool {

@@ -77,32 +77,32 @@ func TestNamespace_DeletedByUserIsRestored(t *testing.T) {
 			})
 			before, uid := &corev1.Namespace{}, h.member(name).UID
 			key := client.ObjectKey{Name: "member-" + name}
-			require.NoError(t, h.client.Get(t.Context(), key, before))
-			h.eventually("the agent may prune", func() error {
+			require.NoError(t, h.Client.Get(t.Context(), key, before))
+			h.Eventually("the agent may prune", func() error {
 				if hub := companionHub.Load(); hub != nil {
 					return hub.MayPrune(t.Context())
 				}
 				return errors.New("the companion does not run")
 			})
-			require.NoError(t, h.client.Create(t.Context(), &corev1.ConfigMap{
+			h.Create(&corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: key.Name, Name: blockedName, Finalizers: []string{blockedFinalizer}},
-			}))
+			})
 			h.untilDelivered("id-" + name)
 
-			mustertest.Change(t, h.client, before, func(namespace *corev1.Namespace) {
+			mustertest.Change(t, h.Client, before, func(namespace *corev1.Namespace) {
 				metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, localplane.NamespaceDelayAnnotation, "5s") // As in any cluster.
 			})
-			require.NoError(t, h.client.Delete(t.Context(), before))
+			require.NoError(t, h.Client.Delete(t.Context(), before))
 			// An earlier result is used for two seconds. The contents of the namespace are deleted after five.
-			h.eventually("the agent must not prune while the namespace is terminating", func() error {
+			h.Eventually("the agent must not prune while the namespace is terminating", func() error {
 				return orError(companionHub.Load().MayPrune(t.Context()) != nil, "MayPrune returns no error")
 			})
 			object := &corev1.ConfigMap{}
-			require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: key.Name, Name: blockedName}, object))
+			require.NoError(t, h.Client.Get(t.Context(), client.ObjectKey{Namespace: key.Name, Name: blockedName}, object))
 			require.Nil(t, object.DeletionTimestamp, "the agent detects the deletion before the contents are deleted")
-			h.eventually("the namespace is restored", func() error {
+			h.Eventually("the namespace is restored", func() error {
 				after := &corev1.Namespace{}
-				if err := h.client.Get(t.Context(), key, after); err != nil {
+				if err := h.Client.Get(t.Context(), key, after); err != nil {
 					return err
 				}
 				return orError(after.UID != before.UID && after.DeletionTimestamp == nil,
@@ -111,7 +111,7 @@ func TestNamespace_DeletedByUserIsRestored(t *testing.T) {
 			require.NotZero(t, gate.released.Load())
 			h.untilPhase(name, v1alpha1.PhaseJoined)
 			h.untilCondition(name, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
-			h.eventually("the agent may prune again",
+			h.Eventually("the agent may prune again",
 				func() error { return companionHub.Load().MayPrune(t.Context()) })
 			require.Equal(t, uid, h.member(name).UID)
 			require.Zero(t, cleaned.calls.Load(), "the agent cleaned up without a request")
@@ -136,8 +136,8 @@ func testClonedClusterIsReported(t *testing.T) {
 	cluster := h.untilCondition(name, v1alpha1.ConditionClusterIDUnique, metav1.ConditionFalse,
 		v1alpha1.ReasonClusterIDTaken)
 	require.Contains(t, messages(cluster.Status.Conditions), "JoinRequest "+clone.request.Name)
-	require.NoError(t, h.client.Delete(t.Context(), clone.request))
-	h.eventually("the clone is not reported any more", func() error {
+	require.NoError(t, h.Client.Delete(t.Context(), clone.request))
+	h.Eventually("the clone is not reported any more", func() error {
 		c := meta.FindStatusCondition(h.member(name).Status.Conditions, v1alpha1.ConditionClusterIDUnique)
 		return orError(c == nil, "%+v", c)
 	})
@@ -152,22 +152,22 @@ func TestHubEpoch_IsConfirmed(t *testing.T) { testkit.Virtual(t, testHubEpochIsC
 func testHubEpochIsConfirmed(t *testing.T) {
 	const name = "epoch"
 	h := startHub(t, newMemory(t), hub.Options{})
-	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
+	h.Create(&v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       v1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "id-" + name},
-	}))
+	})
 	h.untilPhase(name, v1alpha1.PhaseAccepted)
 	read := func() *v1alpha1.Membership {
 		self := &v1alpha1.Membership{}
-		h.eventually("the Membership exists", func() error {
-			return h.client.Get(t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName},
+		h.Eventually("the Membership exists", func() error {
+			return h.Client.Get(t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName},
 				self)
 		})
 		return self
 	}
 	stored := func() int64 {
 		object := &corev1.ConfigMap{}
-		require.NoError(t, h.client.Get(t.Context(),
+		require.NoError(t, h.Client.Get(t.Context(),
 			client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: membership.HubConfigMap}, object))
 		epoch, err := strconv.ParseInt(object.Data["epoch"], 10, 64)
 		require.NoError(t, err)
@@ -175,14 +175,14 @@ func testHubEpochIsConfirmed(t *testing.T) {
 	}
 	require.Zero(t, read().Spec.Hub.Epoch, "no epoch is confirmed without a request")
 	required := stored() + 5
-	h.eventually("the agent reports that the hub was restored", func() error {
+	h.Eventually("the agent reports that the hub was restored", func() error {
 		self := read()
 		self.Status.RequiredHubEpoch = required
-		return h.client.Status().Update(t.Context(), self)
+		return h.Client.Status().Update(t.Context(), self)
 	})
-	h.eventually("the hub increases its epoch",
+	h.Eventually("the hub increases its epoch",
 		func() error { return orError(stored() >= required, "the epoch is %d", stored()) })
-	h.eventually("the hub confirms the epoch", func() error {
+	h.Eventually("the hub confirms the epoch", func() error {
 		return orError(read().Spec.Hub.Epoch >= required, "the confirmed epoch is %d", read().Spec.Hub.Epoch)
 	})
 	h.remove(name)

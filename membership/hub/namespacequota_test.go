@@ -31,21 +31,21 @@ func testNamespaceQuota(t *testing.T) {
 	}
 	requests := &requests{}
 	h := startHub(t, newMemory(t), hub.Options{NamespaceQuota: limit("3")}, requests.wrap)
-	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
+	h.Create(&v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)},
-	}))
+	})
 	other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: "not-of-" + name, Labels: map[string]string{membership.MemberLabel: name},
 	}}
-	require.NoError(t, h.client.Create(t.Context(), other))
-	t.Cleanup(func() { _ = h.client.Delete(t.Context(), other) })
+	h.Create(other)
+	t.Cleanup(func() { _ = h.Client.Delete(t.Context(), other) })
 	h.untilPhase(name, v1alpha1.PhaseAccepted)
 
 	quota := &corev1.ResourceQuota{}
 	key := client.ObjectKey{Namespace: "member-" + name, Name: hub.NamespaceQuotaName}
 	limited := func(h *testHub, n string) {
-		h.eventually("the ResourceQuota allows "+n+" Secrets", func() error {
-			if err := h.client.Get(t.Context(), key, quota); err != nil {
+		h.Eventually("the ResourceQuota allows "+n+" Secrets", func() error {
+			if err := h.Client.Get(t.Context(), key, quota); err != nil {
 				return err
 			}
 			ok := quota.Spec.Hard.Name("count/secrets", resource.DecimalSI).String() == n && len(quota.Spec.Hard) == 1 &&
@@ -56,8 +56,8 @@ func testNamespaceQuota(t *testing.T) {
 	limited(h, "3")
 	// The API server may take a moment to observe the ResourceQuota.
 	created := 0
-	h.eventually("the API server refuses more", func() error {
-		err := h.client.Create(t.Context(), &corev1.Secret{
+	h.Eventually("the API server refuses more", func() error {
+		err := h.Client.Create(t.Context(), &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: fmt.Sprint("a", created)},
 		})
 		if err == nil {
@@ -69,24 +69,24 @@ func testNamespaceQuota(t *testing.T) {
 	require.LessOrEqual(t, created, 10)
 
 	first := time.Now()
-	mustertest.Change(t, h.client, quota, func(quota *corev1.ResourceQuota) { quota.Spec.Hard = limit("100") })
+	mustertest.Change(t, h.Client, quota, func(quota *corev1.ResourceQuota) { quota.Spec.Hard = limit("100") })
 	limited(h, "3")
-	mustertest.Change(t, h.client, quota, func(quota *corev1.ResourceQuota) { quota.Labels = nil })
+	mustertest.Change(t, h.Client, quota, func(quota *corev1.ResourceQuota) { quota.Labels = nil })
 	limited(h, "3")
 	require.GreaterOrEqual(t, time.Since(first), 9*time.Second, "the second correction waits")
-	require.NoError(t, h.client.Delete(t.Context(), quota))
+	require.NoError(t, h.Client.Delete(t.Context(), quota))
 	limited(h, "3")
 
-	require.True(t, apierrors.IsNotFound(h.client.Get(t.Context(),
+	require.True(t, apierrors.IsNotFound(h.Client.Get(t.Context(),
 		client.ObjectKey{Namespace: other.Name, Name: key.Name}, &corev1.ResourceQuota{})),
 		"a namespace with the label is a member's only if it has the member's name")
 	requests.take()
-	mustertest.Change(t, h.client, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "a0"}},
+	mustertest.Change(t, h.Client, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "a0"}},
 		func(object *corev1.Secret) { object.Data = map[string][]byte{"a": []byte("b")} })
-	require.NoError(t, h.client.Delete(t.Context(),
+	require.NoError(t, h.Client.Delete(t.Context(),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "a0"}}))
-	h.eventually("the usage is counted", func() error {
-		if err := h.client.Get(t.Context(), key, quota); err != nil {
+	h.Eventually("the usage is counted", func() error {
+		if err := h.Client.Get(t.Context(), key, quota); err != nil {
 			return err
 		}
 		used := quota.Status.Used.Name("count/secrets", resource.DecimalSI)

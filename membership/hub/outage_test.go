@@ -25,15 +25,15 @@ func testOutageRecordsEvents(t *testing.T) {
 	// The plane is shared: the tests before this one may have left Events about outages of their hubs.
 	earlier := map[types.UID]bool{}
 	var before eventsv1.EventList
-	require.NoError(t, h.client.List(t.Context(), &before, client.InNamespace(membership.RegistrationNamespace)))
+	require.NoError(t, h.Client.List(t.Context(), &before, client.InNamespace(membership.RegistrationNamespace)))
 	for _, event := range before.Items {
 		earlier[event.UID] = true
 	}
 	until := func(reason, kind, note string) {
 		t.Helper()
-		h.eventually("the hub records the Event "+reason, func() error {
+		h.Eventually("the hub records the Event "+reason, func() error {
 			var list eventsv1.EventList
-			if err := h.client.List(t.Context(), &list, client.InNamespace(membership.RegistrationNamespace)); err != nil {
+			if err := h.Client.List(t.Context(), &list, client.InNamespace(membership.RegistrationNamespace)); err != nil {
 				return err
 			}
 			for _, event := range list.Items {

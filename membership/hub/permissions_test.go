@@ -34,13 +34,13 @@ func TestPermissions(t *testing.T) {
 	credentials := map[string]client.Client{}
 	for name, method := range map[string]registration.Method{"a": token.Method{}, "a-b": csr.Method{}} {
 		c, err := client.New(h.admitted(bootstrap, name, method),
-			client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+			client.Options{Scheme: newScheme(), Mapper: h.Client.RESTMapper()})
 		require.NoError(t, err)
 		defer h.remove(name)
 		credentials["agent of "+name] = c
 	}
 	requester, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(),
-		Mapper: h.client.RESTMapper()})
+		Mapper: h.Client.RESTMapper()})
 	require.NoError(t, err)
 
 	const registrationNamespace = membership.RegistrationNamespace
@@ -227,10 +227,10 @@ func TestPermissions(t *testing.T) {
 
 // admitted creates a JoinRequest, and returns the config of an agent with the issued credential.
 func (h *testHub) admitted(bootstrap *registration.Bootstrap, name string, method registration.Method) *rest.Config {
-	h.t.Helper()
-	sender := newRequestSender(h.t, name, method, bootstrap)
+	h.T.Helper()
+	sender := newRequestSender(h.T, name, method, bootstrap)
 	requester := h.requester(bootstrap)
-	h.eventually("a JoinRequest can be created", func() error { return requester.Create(h.t.Context(), sender.request) })
+	h.Eventually("a JoinRequest can be created", func() error { return requester.Create(h.T.Context(), sender.request) })
 	return sender.config(h, bootstrap, h.request("id-"+name, v1alpha1.AnswerIssued, v1alpha1.ReasonIssued))
 }
 
@@ -241,24 +241,24 @@ func testWithdrawnAcceptanceRevokesPermissions(t *testing.T, h *testHub) {
 	for name, method := range map[string]registration.Method{"withdrawn-token": token.Method{},
 		"withdrawn-csr": csr.Method{}} {
 		c, err := client.New(h.admitted(bootstrap, name, method),
-			client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+			client.Options{Scheme: newScheme(), Mapper: h.Client.RESTMapper()})
 		require.NoError(t, err)
 		read := func() error {
 			return c.Get(t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName},
 				&v1alpha1.Membership{})
 		}
-		h.eventually("the agent may read its Membership", read)
+		h.Eventually("the agent may read its Membership", read)
 		// As long as the request exists, its token accepts the member again at once.
-		require.NoError(t, h.client.DeleteAllOf(t.Context(), &v1alpha1.JoinRequest{},
+		require.NoError(t, h.Client.DeleteAllOf(t.Context(), &v1alpha1.JoinRequest{},
 			client.InNamespace(membership.RegistrationNamespace)))
 		for _, accepted := range []*bool{new(false), nil} {
 			h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = accepted })
-			h.eventually("the agent has no access", func() error {
+			h.Eventually("the agent has no access", func() error {
 				err := read()
 				return orError(apierrors.IsForbidden(err), "%v", err)
 			})
 			h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
-			h.eventually("the agent has access again", read)
+			h.Eventually("the agent has access again", read)
 		}
 		h.remove(name)
 	}

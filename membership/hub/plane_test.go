@@ -79,28 +79,26 @@ func (m memoryServer) User(name string, groups ...string) *rest.Config {
 
 // testHub is a hub on an API server. Several of them can run one after the other on one server.
 type testHub struct {
-	t      testing.TB
-	plane  apiServer
-	config *rest.Config
-	client client.Client
-	stop   func()
+	*testkit.Hub
+	plane apiServer
+	stop  func()
 }
 
 // startHub runs a hub until its stop is called, or the test ends. The hub has only the permissions in the folder rbac.
 func startHub(t testing.TB, p apiServer, hubOptions hub.Options,
 	wraps ...func(*rest.Config) *rest.Config) *testHub {
 	t.Helper()
-	admin := p.Config()
-	c := mustertest.Client(t, admin, newScheme(), crds.Install, crds.InstallPolicies)
+	h := &testHub{Hub: testkit.NewHub(t, p.Config(), newScheme(), crds.Install, crds.InstallPolicies), plane: p}
 	address(p, &hubOptions)
-	config := hubUser(t, p, c)
+	config := hubUser(t, p, h.Client)
 	for _, wrap := range wraps {
 		config = wrap(config)
 	}
 	options := manager.Options{Scheme: newScheme(), Logger: testLogger(t, "hub")}
 	stop := mustertest.StartManager(t, config, options,
 		func(mgr manager.Manager) error { return hub.SetupWithManager(mgr, hubOptions) })
-	return &testHub{t: t, plane: p, config: admin, client: c, stop: whenIdle(t, p, stop)}
+	h.stop = whenIdle(t, p, stop)
+	return h
 }
 
 // whenIdle returns a function that stops a manager after it has processed all events, also at the end of the test. A
@@ -122,7 +120,9 @@ func whenIdle(t testing.TB, p apiServer, stop func()) func() {
 
 // with returns the same hub for a subtest.
 func (h *testHub) with(t testing.TB) *testHub {
-	return &testHub{t: t, plane: h.plane, config: h.config, client: h.client, stop: h.stop}
+	same := *h.Hub
+	same.T = t
+	return &testHub{Hub: &same, plane: h.plane, stop: h.stop}
 }
 
 // address sets the address for agents in the options of a hub on a server in memory, whose configs contain none.
@@ -142,9 +142,9 @@ func (h *testHub) connect(config *rest.Config) {
 // withCertificate returns the config of a user with a client certificate and with connections of its own, for a hub on
 // a server in memory.
 func (h *testHub) withCertificate(user string) *rest.Config {
-	h.t.Helper()
+	h.T.Helper()
 	config, err := h.plane.(memoryServer).server.ConfigTLS(user)
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	return config
 }
 
@@ -170,29 +170,29 @@ func testLogger(t testing.TB, name string) logr.Logger {
 
 // token creates a JoinToken and returns its bootstrap credential.
 func (h *testHub) token(name string, spec v1alpha1.JoinTokenSpec) *registration.Bootstrap {
-	h.t.Helper()
+	h.T.Helper()
 	return h.tokenIn(membership.RegistrationNamespace, name, spec)
 }
 
 // tokenIn is like token, for a hub with another registration namespace.
 func (h *testHub) tokenIn(namespace, name string, spec v1alpha1.JoinTokenSpec) *registration.Bootstrap {
-	h.t.Helper()
-	ctx := h.t.Context()
+	h.T.Helper()
+	ctx := h.T.Context()
 	token := &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
-	h.eventually("JoinToken "+name+" is created",
-		func() error { return client.IgnoreAlreadyExists(h.client.Create(ctx, token)) })
-	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), token) })
+	h.Eventually("JoinToken "+name+" is created",
+		func() error { return client.IgnoreAlreadyExists(h.Client.Create(ctx, token)) })
+	h.T.Cleanup(func() { _ = h.Client.Delete(context.Background(), token) })
 	var bootstrap *registration.Bootstrap
-	h.eventually("JoinToken "+name+" has a credential", func() error {
+	h.Eventually("JoinToken "+name+" has a credential", func() error {
 		var secret corev1.Secret
-		if err := h.client.Get(ctx, client.ObjectKeyFromObject(token), &secret); err != nil {
+		if err := h.Client.Get(ctx, client.ObjectKeyFromObject(token), &secret); err != nil {
 			return err
 		}
 		var err error
 		if bootstrap, err = registration.ParseBootstrap(secret.Data[registration.BootstrapKey]); err != nil {
 			return err
 		}
-		if err := h.client.Get(ctx, client.ObjectKeyFromObject(token), token); err != nil {
+		if err := h.Client.Get(ctx, client.ObjectKeyFromObject(token), token); err != nil {
 			return err
 		}
 		return orError(meta.IsStatusConditionTrue(token.Status.Conditions, v1alpha1.ConditionReady), "%s",
@@ -201,53 +201,42 @@ func (h *testHub) tokenIn(namespace, name string, spec v1alpha1.JoinTokenSpec) *
 	return bootstrap
 }
 
-// eventually waits until wrong returns nil, and fails with its last error.
-func (h *testHub) eventually(what string, wrong func() error) {
-	h.t.Helper()
-	eventually(h.t, what, wrong)
-}
-
-func eventually(t testing.TB, what string, wrong func() error) {
-	t.Helper()
-	mustertest.Eventually(t, timeLimit, what, wrong)
-}
-
 // pause waits. It is for polls that have a separate deadline.
 func pause(d time.Duration) { <-time.After(d) }
 
 func (h *testHub) member(name string) *v1alpha1.MemberCluster {
-	h.t.Helper()
+	h.T.Helper()
 	cluster := &v1alpha1.MemberCluster{}
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, cluster))
+	require.NoError(h.T, h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, cluster))
 	return cluster
 }
 
 // change changes a MemberCluster like an administrator.
 func (h *testHub) change(name string, change func(*v1alpha1.MemberCluster)) {
-	h.t.Helper()
-	h.eventually("MemberCluster "+name+" can be changed", func() error {
+	h.T.Helper()
+	h.Eventually("MemberCluster "+name+" can be changed", func() error {
 		cluster := &v1alpha1.MemberCluster{}
-		if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+		if err := h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
 			return err
 		}
 		change(cluster)
-		return h.client.Update(h.t.Context(), cluster)
+		return h.Client.Update(h.T.Context(), cluster)
 	})
 }
 
 // remove deletes a MemberCluster and waits until it is gone.
 func (h *testHub) remove(name string) {
-	h.t.Helper()
-	require.NoError(h.t, h.client.Delete(h.t.Context(),
+	h.T.Helper()
+	require.NoError(h.T, h.Client.Delete(h.T.Context(),
 		&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	h.untilGone(name)
 }
 
 func (h *testHub) untilGone(name string) {
-	h.t.Helper()
-	h.eventually("MemberCluster "+name+" is gone", func() error {
+	h.T.Helper()
+	h.Eventually("MemberCluster "+name+" is gone", func() error {
 		cluster := &v1alpha1.MemberCluster{}
-		err := h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, cluster)
+		err := h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, cluster)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -258,10 +247,10 @@ func (h *testHub) untilGone(name string) {
 }
 
 func (h *testHub) untilPhase(name string, phase v1alpha1.Phase) *v1alpha1.MemberCluster {
-	h.t.Helper()
+	h.T.Helper()
 	cluster := &v1alpha1.MemberCluster{}
-	h.eventually(fmt.Sprintf("member %s is %s", name, phase), func() error {
-		if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+	h.Eventually(fmt.Sprintf("member %s is %s", name, phase), func() error {
+		if err := h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
 			return err
 		}
 		if cluster.Status.Phase != phase {
@@ -275,10 +264,10 @@ func (h *testHub) untilPhase(name string, phase v1alpha1.Phase) *v1alpha1.Member
 // untilCondition waits for a condition's status and reason.
 func (h *testHub) untilCondition(name, kind string, status metav1.ConditionStatus,
 	reason string) *v1alpha1.MemberCluster {
-	h.t.Helper()
+	h.T.Helper()
 	cluster := &v1alpha1.MemberCluster{}
-	h.eventually(fmt.Sprintf("member %s has %s=%s, %s", name, kind, status, reason), func() error {
-		if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+	h.Eventually(fmt.Sprintf("member %s has %s=%s, %s", name, kind, status, reason), func() error {
+		if err := h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
 			return err
 		}
 		if c := meta.FindStatusCondition(cluster.Status.Conditions, kind); c == nil || c.Status != status ||
@@ -300,18 +289,18 @@ func messages(conditions []metav1.Condition) string {
 
 // request waits until the JoinRequest of a cluster ID has an answer.
 func (h *testHub) request(clusterID string, answer v1alpha1.JoinAnswer, reason string) *v1alpha1.JoinRequest {
-	h.t.Helper()
+	h.T.Helper()
 	return h.requestIn(membership.RegistrationNamespace, clusterID, answer, reason)
 }
 
 // requestIn is like request, for a hub with another registration namespace.
 func (h *testHub) requestIn(namespace, clusterID string, answer v1alpha1.JoinAnswer,
 	reason string) *v1alpha1.JoinRequest {
-	h.t.Helper()
+	h.T.Helper()
 	var found *v1alpha1.JoinRequest
-	h.eventually(fmt.Sprintf("the request of %s is %s, %s", clusterID, answer, reason), func() error {
+	h.Eventually(fmt.Sprintf("the request of %s is %s, %s", clusterID, answer, reason), func() error {
 		var list v1alpha1.JoinRequestList
-		if err := h.client.List(h.t.Context(), &list, client.InNamespace(namespace)); err != nil {
+		if err := h.Client.List(h.T.Context(), &list, client.InNamespace(namespace)); err != nil {
 			return err
 		}
 		seen := "no request"
@@ -359,7 +348,7 @@ func (a *testAgent) rejectedWith(text string) bool {
 
 // newAgent returns an agent that is not started. Its cluster ID is its name unless the options contain another one.
 func (h *testHub) newAgent(bootstrap *registration.Bootstrap, options agent.Options) *testAgent {
-	a := &testAgent{t: h.t, plane: h.plane, home: rest.CopyConfig(h.config), store: &testkit.MemoryStore{},
+	a := &testAgent{t: h.T, plane: h.plane, home: rest.CopyConfig(h.Config), store: &testkit.MemoryStore{},
 		options: options, stop: func() {}}
 	a.home.WrapTransport = nil
 	a.options.Store = a.store
@@ -396,13 +385,13 @@ func (a *testAgent) start() *testAgent {
 
 // joined starts an agent and waits until its cluster has joined, with a heartbeat each second.
 func (h *testHub) joined(bootstrap *registration.Bootstrap, options agent.Options) *testAgent {
-	h.t.Helper()
-	require.NoError(h.t, h.client.Create(h.t.Context(), &v1alpha1.MemberCluster{
+	h.T.Helper()
+	h.Create(&v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: options.Name},
 		Spec: v1alpha1.MemberClusterSpec{
 			Accepted: new(true), ClusterID: "id-" + options.Name, HeartbeatPeriodSeconds: 1,
 		},
-	}))
+	})
 	a := h.newAgent(bootstrap, options).start()
 	h.untilCondition(options.Name, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
 	return a

@@ -109,8 +109,8 @@ func testLeaveGatesBlockTheLeave(t *testing.T) {
 	bootstrap := h.token("gates", v1alpha1.JoinTokenSpec{})
 	a, other := h.joined(bootstrap, agent.Options{Name: "gated"}), h.joined(bootstrap, agent.Options{Name: "not-gated"})
 
-	require.NoError(t, h.client.Delete(t.Context(), h.member("gated")))
-	h.eventually("the status contains the gate and the remaining objects", func() error {
+	require.NoError(t, h.Client.Delete(t.Context(), h.member("gated")))
+	h.Eventually("the status contains the gate and the remaining objects", func() error {
 		cluster := h.member("gated")
 		joined := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionJoined)
 		ok := cluster.Status.Leave != nil && cluster.Status.Leave.Waiting == "works" &&
@@ -119,7 +119,7 @@ func testLeaveGatesBlockTheLeave(t *testing.T) {
 	})
 	h.untilCondition("gated", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
 	panics.Store(true)
-	h.eventually("the status reports the panic of the gate", func() error {
+	h.Eventually("the status reports the panic of the gate", func() error {
 		leave := h.member("gated").Status.Leave
 		return orError(strings.Contains(strings.Join(leave.Remaining, ""), "panicked"), "%+v", leave)
 	})
@@ -155,7 +155,7 @@ func testLeaveGatesForcedBeforeNamespaceDeletion(t *testing.T) {
 			func(context.Context, membership.Member) ([]string, error) { calls.Add(1); return nil, nil }),
 		func(ctx context.Context, member membership.Member) error {
 			var namespace corev1.Namespace
-			if err := h.client.Get(ctx, client.ObjectKey{Name: member.Namespace}, &namespace); err != nil {
+			if err := h.Client.Get(ctx, client.ObjectKey{Name: member.Namespace}, &namespace); err != nil {
 				return err
 			}
 			select {
@@ -172,10 +172,10 @@ func testLeaveGatesForcedBeforeNamespaceDeletion(t *testing.T) {
 	}
 	h = startHub(t, newMemory(t), hub.Options{Gates: []membership.LeaveGate{closed, notCalled}})
 	h.token("forcing", v1alpha1.JoinTokenSpec{}) // the hub has started
-	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
+	h.Create(&v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "forcing"},
 		Spec:       v1alpha1.MemberClusterSpec{Accepted: new(true), Leave: v1alpha1.LeavePolicy{DeadlineSeconds: 1}},
-	}))
+	})
 	h.untilPrepared("forcing")
 	h.change("forcing", func(c *v1alpha1.MemberCluster) { c.Spec.State = v1alpha1.StateLeave })
 	left := h.untilPhase("forcing", v1alpha1.PhaseLeft)
@@ -208,10 +208,10 @@ func testLeaveGatesResultIsTruncated(t *testing.T) {
 	})
 	h := startHub(t, newMemory(t), hub.Options{Gates: []membership.LeaveGate{works}})
 	h.token("words", v1alpha1.JoinTokenSpec{}) // the hub has started
-	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
+	h.Create(&v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "words"},
 		Spec:       v1alpha1.MemberClusterSpec{Accepted: new(true), Leave: v1alpha1.LeavePolicy{DeadlineSeconds: 3}},
-	}))
+	})
 	h.untilPrepared("words")
 	h.change("words", func(c *v1alpha1.MemberCluster) { c.Spec.State = v1alpha1.StateLeave })
 	left := h.untilPhase("words", v1alpha1.PhaseLeft)
@@ -234,18 +234,18 @@ func testLeaveGatesCalledPeriodically(t *testing.T) {
 	})
 	h := startHub(t, newMemory(t), hub.Options{Gates: []membership.LeaveGate{works}})
 	h.token("polled", v1alpha1.JoinTokenSpec{}) // the hub has started
-	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
+	h.Create(&v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "polled"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)},
-	}))
+	})
 	h.untilPrepared("polled")
-	require.NoError(t, h.client.Delete(t.Context(), h.member("polled")))
-	h.eventually("the gate is called", func() error { return orError(calls.Load() > 0, "the gate was not called") })
+	require.NoError(t, h.Client.Delete(t.Context(), h.member("polled")))
+	h.Eventually("the gate is called", func() error { return orError(calls.Load() > 0, "the gate was not called") })
 	before, start := calls.Load(), time.Now()
 	for n := range 30 { // At least 9 seconds.
-		h.eventually("the Membership can be changed", func() error {
+		h.Eventually("the Membership can be changed", func() error {
 			self := h.membership("polled")
 			self.Status.Version.Kubernetes = fmt.Sprintf("v1.%d.0", n)
-			return h.client.Status().Update(t.Context(), self)
+			return h.Client.Status().Update(t.Context(), self)
 		})
 		pause(300 * time.Millisecond)
 	}
@@ -302,8 +302,8 @@ func testFailuresRetriedWithBackoff(t *testing.T) {
 	require.Less(t, issuer.issues.Load(), int64(20), "number of calls of Issue")
 	a.stop()
 
-	require.NoError(t, h.client.Delete(t.Context(), h.member("failing")))
-	h.eventually("the failure is shown", func() error {
+	require.NoError(t, h.Client.Delete(t.Context(), h.member("failing")))
+	h.Eventually("the failure is shown", func() error {
 		message := messages(h.member("failing").Status.Conditions)
 		return orError(strings.Contains(message, "failure"), "%s", message)
 	})
@@ -369,7 +369,7 @@ func testRenewal(t *testing.T, h *testHub) {
 			for range 2 {
 				before := ptr.Deref(h.membership(name).Spec.Renewal, v1alpha1.RenewalAnswer{}).ID
 				clock.Move(lifetime * 79 / 100)
-				h.eventually("the credential is renewed and in use", func() error {
+				h.Eventually("the credential is renewed and in use", func() error {
 					self := h.membership(name)
 					answer := self.Spec.Renewal
 					renewed := answer != nil && answer.ID != before && answer.Credential != nil && self.Status.Renewal == nil
@@ -395,7 +395,7 @@ func testRenewal(t *testing.T, h *testHub) {
 		clock.Move(token.DefaultLifetime * 79 / 100)
 		h.untilCondition("renewal-refused", v1alpha1.ConditionCredentialValid, metav1.ConditionFalse,
 			v1alpha1.ReasonRenewalRefused)
-		h.eventually("the agent reports the refusal", func() error {
+		h.Eventually("the agent reports the refusal", func() error {
 			valid := meta.FindStatusCondition(h.membership("renewal-refused").Status.Conditions,
 				v1alpha1.ConditionCredentialValid)
 			return orError(valid != nil && valid.Status == metav1.ConditionFalse, "%+v", valid)
@@ -406,9 +406,9 @@ func testRenewal(t *testing.T, h *testHub) {
 }
 
 func (h *testHub) membership(name string) *v1alpha1.Membership {
-	h.t.Helper()
+	h.T.Helper()
 	self := &v1alpha1.Membership{}
-	require.NoError(h.t, h.client.Get(h.t.Context(),
+	require.NoError(h.T, h.Client.Get(h.T.Context(),
 		client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName}, self))
 	return self
 }
@@ -457,14 +457,14 @@ func testJoinRequestsOldRequestsAreDeleted(t *testing.T) {
 // touch causes a reconcile of the JoinRequest of a cluster.
 func (h *testHub) touch(clusterID string) error {
 	var list v1alpha1.JoinRequestList
-	if err := h.client.List(h.t.Context(), &list, client.InNamespace(membership.RegistrationNamespace)); err != nil {
+	if err := h.Client.List(h.T.Context(), &list, client.InNamespace(membership.RegistrationNamespace)); err != nil {
 		return err
 	}
 	for i := range list.Items {
 		if request := &list.Items[i]; request.Spec.ClusterID == clusterID {
 			before := request.DeepCopy()
 			request.Labels = map[string]string{"touched": "yes"}
-			return h.client.Patch(h.t.Context(), request, client.MergeFrom(before))
+			return h.Client.Patch(h.T.Context(), request, client.MergeFrom(before))
 		}
 	}
 	return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("joinrequests").GroupResource(), clusterID)
@@ -503,9 +503,9 @@ func testFloodIsBounded(t *testing.T) {
 	}
 	require.True(t, apierrors.IsForbidden(refused), "%d requests were created, then: %v", created, refused)
 	require.LessOrEqual(t, created, quota)
-	h.eventually("the number of members equals that of the requests", func() error {
+	h.Eventually("the number of members equals that of the requests", func() error {
 		var clusters v1alpha1.MemberClusterList
-		if err := h.client.List(t.Context(), &clusters); err != nil {
+		if err := h.Client.List(t.Context(), &clusters); err != nil {
 			return err
 		}
 		return orError(len(clusters.Items) == created, "%d members, %d requests", len(clusters.Items), created)
@@ -513,10 +513,10 @@ func testFloodIsBounded(t *testing.T) {
 
 	// Finalizers block neither a deletion by an administrator nor the deletion of old requests.
 	var list v1alpha1.JoinRequestList
-	require.NoError(t, h.client.List(t.Context(), &list))
-	require.NoError(t, h.client.Delete(t.Context(), &list.Items[0]))
-	h.eventually("the request that an administrator deleted is removed", func() error {
-		err := h.client.Get(t.Context(), client.ObjectKeyFromObject(&list.Items[0]), &v1alpha1.JoinRequest{})
+	require.NoError(t, h.Client.List(t.Context(), &list))
+	require.NoError(t, h.Client.Delete(t.Context(), &list.Items[0]))
+	h.Eventually("the request that an administrator deleted is removed", func() error {
+		err := h.Client.Get(t.Context(), client.ObjectKeyFromObject(&list.Items[0]), &v1alpha1.JoinRequest{})
 		return orError(apierrors.IsNotFound(err), "%v", err)
 	})
 	clock.Move(48 * time.Hour)
@@ -524,8 +524,8 @@ func testFloodIsBounded(t *testing.T) {
 		// Timers are real: trigger a reconcile. Another event may have been earlier.
 		require.NoError(t, client.IgnoreNotFound(h.touch(request.Spec.ClusterID)))
 	}
-	h.eventually("all requests are deleted", func() error {
-		if err := h.client.List(t.Context(), &list); err != nil {
+	h.Eventually("all requests are deleted", func() error {
+		if err := h.Client.List(t.Context(), &list); err != nil {
 			return err
 		}
 		return orError(len(list.Items) == 0, "%d requests exist", len(list.Items))
@@ -572,10 +572,10 @@ func TestEvents_EachTransition(t *testing.T) {
 
 // untilEvents waits until there are events with these reasons about an object.
 func (h *testHub) untilEvents(uid types.UID, reasons ...string) {
-	h.t.Helper()
-	h.eventually("all transitions have an Event", func() error {
+	h.T.Helper()
+	h.Eventually("all transitions have an Event", func() error {
 		var list eventsv1.EventList
-		if err := h.client.List(h.t.Context(), &list, client.InNamespace(corev1.NamespaceDefault)); err != nil {
+		if err := h.Client.List(h.T.Context(), &list, client.InNamespace(corev1.NamespaceDefault)); err != nil {
 			return err
 		}
 		seen := map[string]bool{}
@@ -684,9 +684,9 @@ func testAcceptorFailuresAreIsolated(t *testing.T) {
 	h.remove("policy-down")
 	clock.Move(2 * time.Hour)
 	require.NoError(t, h.touch("id-policy-panics"))
-	h.eventually("a request without a decision is deleted automatically", func() error {
+	h.Eventually("a request without a decision is deleted automatically", func() error {
 		var list v1alpha1.JoinRequestList
-		return errors.Join(h.client.List(t.Context(), &list), requireNone(&list, func(o client.Object) bool {
+		return errors.Join(h.Client.List(t.Context(), &list), requireNone(&list, func(o client.Object) bool {
 			return o.(*v1alpha1.JoinRequest).Spec.Name == "policy-panics" && o.GetLabels()["touched"] != ""
 		}))
 	})
@@ -694,9 +694,9 @@ func testAcceptorFailuresAreIsolated(t *testing.T) {
 		a.stop()
 	}
 	var list v1alpha1.JoinRequestList
-	require.NoError(t, h.client.List(t.Context(), &list))
+	require.NoError(t, h.Client.List(t.Context(), &list))
 	for i := range list.Items {
-		require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), &list.Items[i])))
+		require.NoError(t, client.IgnoreNotFound(h.Client.Delete(t.Context(), &list.Items[i])))
 	}
 	h.remove("policy-held")
 }

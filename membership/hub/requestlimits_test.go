@@ -42,7 +42,7 @@ func testJoinRequestLimitOfOneToken(t *testing.T) {
 		}
 		return err
 	}
-	h.eventually("the quota admits a request", func() error { return send("first", thief, stolen) })
+	h.Eventually("the quota admits a request", func() error { return send("first", thief, stolen) })
 	h.request("id-first", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
 	pause(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // creationTimestamp has seconds
 
@@ -56,7 +56,7 @@ func testJoinRequestLimitOfOneToken(t *testing.T) {
 	}
 	list := func() (flood, forged int) {
 		var list v1alpha1.JoinRequestList
-		require.NoError(t, h.client.List(t.Context(), &list))
+		require.NoError(t, h.Client.List(t.Context(), &list))
 		for _, request := range list.Items {
 			issued := meta.FindStatusCondition(request.Status.Conditions, v1alpha1.ConditionIssued)
 			if issued != nil && issued.Reason == v1alpha1.ReasonTokenRefused {
@@ -67,13 +67,13 @@ func testJoinRequestLimitOfOneToken(t *testing.T) {
 		}
 		return flood, forged
 	}
-	h.eventually("the requests are within the limits", func() error {
+	h.Eventually("the requests are within the limits", func() error {
 		valid, invalid := list()
 		return orError(valid <= limit && invalid <= limit, "%d valid requests, %d invalid ones", valid, invalid)
 	})
-	h.eventually("no more clusters exist than requests", func() error {
+	h.Eventually("no more clusters exist than requests", func() error {
 		var clusters v1alpha1.MemberClusterList
-		if err := h.client.List(t.Context(), &clusters); err != nil {
+		if err := h.Client.List(t.Context(), &clusters); err != nil {
 			return err
 		}
 		return orError(len(clusters.Items) <= limit, "%d clusters", len(clusters.Items))
@@ -81,7 +81,7 @@ func testJoinRequestLimitOfOneToken(t *testing.T) {
 	h.request("id-first", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
 
 	start, innocent := time.Now(), h.requester(other)
-	h.eventually("the quota admits the request of another token",
+	h.Eventually("the quota admits the request of another token",
 		func() error { return send("innocent", innocent, other) })
 	t.Logf("the quota admits the request of another token after %s", time.Since(start))
 	h.request("id-innocent", v1alpha1.AnswerIssued, v1alpha1.ReasonIssued)
@@ -102,7 +102,7 @@ func testJoinRequestTokenEnds(t *testing.T) {
 		"kept":    h.token("kept", v1alpha1.JoinTokenSpec{TTLSeconds: never}),
 	}
 	for name, bootstrap := range tokens {
-		h.eventually("the quota admits a request", func() error {
+		h.Eventually("the quota admits a request", func() error {
 			return h.requester(bootstrap).Create(t.Context(), newRequestSender(t, name, csr.Method{}, bootstrap).request)
 		})
 		h.request("id-"+name, v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
@@ -119,7 +119,7 @@ func testJoinRequestTokenEnds(t *testing.T) {
 		}
 	}
 	later(30 * time.Minute)
-	require.NoError(t, h.client.Delete(t.Context(), &v1alpha1.JoinToken{
+	require.NoError(t, h.Client.Delete(t.Context(), &v1alpha1.JoinToken{
 		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: "deleted"},
 	}))
 	ended := h.request("id-deleted", v1alpha1.AnswerDenied, v1alpha1.ReasonTokenEnded)

@@ -17,11 +17,11 @@ import (
 
 // requester returns a client with a bootstrap credential, which may only create and get requests.
 func (h *testHub) requester(bootstrap *registration.Bootstrap) client.Client {
-	h.t.Helper()
+	h.T.Helper()
 	config := bootstrap.RESTConfig()
 	h.connect(config)
-	c, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
-	require.NoError(h.t, err)
+	c, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.Client.RESTMapper()})
+	require.NoError(h.T, err)
 	return c
 }
 
@@ -65,12 +65,12 @@ func newRequestSender(t testing.TB, name string, method registration.Method, boo
 // config returns the config of the agent with the issued credential.
 func (a *requestSender) config(h *testHub, bootstrap *registration.Bootstrap,
 	answered *v1alpha1.JoinRequest) *rest.Config {
-	h.t.Helper()
+	h.T.Helper()
 	material, err := a.method.Open(a.claim, a.private, *answered.Status.Credential)
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	base := bootstrap.RESTConfig()
 	h.connect(base)
 	config, err := material.Config(base, a.claim)
-	require.NoError(h.t, err)
+	require.NoError(h.T, err)
 	return config
 }

@@ -58,7 +58,7 @@ func testRewoundEndsEveryController(t *testing.T) {
 	h := startHub(t, newMemory(t), hub.Options{}) // installs the permissions
 	h.stop()
 	var rewound atomic.Bool
-	config := rest.CopyConfig(h.config)
+	config := rest.CopyConfig(h.Config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return rewinding{next, &rewound} })
 	mgr, err := manager.New(config, manager.Options{
 		Scheme: newScheme(), Logger: testLogger(t, "hub"), Metrics: metricsserver.Options{BindAddress: "0"},

@@ -33,7 +33,7 @@ func testSharedClusterRolesRestored(t *testing.T) {
 	h.requireRoles("the start")
 	for name, rules := range sharedRules() {
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		mustertest.Change(t, h.client, role, func(role *rbacv1.ClusterRole) {
+		mustertest.Change(t, h.Client, role, func(role *rbacv1.ClusterRole) {
 			role.Rules = append(slices.Clone(rules), rbacv1.PolicyRule{
 				APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"},
 			})
@@ -92,20 +92,20 @@ func sharedRules() map[string][]rbacv1.PolicyRule {
 }
 
 func (h *testHub) deleteRoles() {
-	h.t.Helper()
+	h.T.Helper()
 	for name := range sharedRules() {
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		require.NoError(h.t, h.client.Delete(h.t.Context(), role))
+		require.NoError(h.T, h.Client.Delete(h.T.Context(), role))
 	}
 }
 
 func (h *testHub) requireRoles(after string) {
-	h.t.Helper()
+	h.T.Helper()
 	for name, rules := range sharedRules() {
-		mustertest.Eventually(h.t, 2*time.Minute, fmt.Sprintf("ClusterRole %s is restored after %s", name, after),
+		h.Eventually(fmt.Sprintf("ClusterRole %s is restored after %s", name, after),
 			func() error {
 				role := &rbacv1.ClusterRole{}
-				if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, role); err != nil {
+				if err := h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, role); err != nil {
 					return err
 				}
 				if !equality.Semantic.DeepEqual(role.Rules, rules) {

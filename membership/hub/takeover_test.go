@@ -34,7 +34,7 @@ func testTakeover(t *testing.T, h *testHub) {
 		testkit.Step(t, test.name, func() {
 			readerOf := func(agent *requestSender) func() error {
 				config := agent.config(h, bootstrap, h.answer(agent, v1alpha1.AnswerIssued))
-				c, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+				c, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.Client.RESTMapper()})
 				require.NoError(t, err)
 				return func() error {
 					return c.Get(t.Context(), client.ObjectKey{Namespace: "member-" + test.name, Name: membership.MembershipName},
@@ -42,7 +42,7 @@ func testTakeover(t *testing.T, h *testHub) {
 				}
 			}
 			evicted := func(read func() error) {
-				h.eventually("the former agent has no access", func() error {
+				h.Eventually("the former agent has no access", func() error {
 					err := read()
 					return orError(apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err), "%v", err)
 				})
@@ -52,20 +52,20 @@ func testTakeover(t *testing.T, h *testHub) {
 			requester := h.requester(bootstrap)
 			createRequest(t, requester, first)
 			readAsFirst := readerOf(first)
-			h.eventually("the first agent has access", readAsFirst)
+			h.Eventually("the first agent has access", readAsFirst)
 			createRequest(t, requester, second)
 			h.answer(second, v1alpha1.AnswerHeld)
 			require.NoError(t, readAsFirst())
 
 			h.change(test.name, func(c *v1alpha1.MemberCluster) { c.Spec.Claim = second.claim.Fingerprint() })
 			readAsSecond := readerOf(second)
-			h.eventually("the second agent has access", readAsSecond)
+			h.Eventually("the second agent has access", readAsSecond)
 			evicted(readAsFirst)
 			require.Equal(t, test.after.Type(), h.member(test.name).Spec.Credential)
 
 			// Their requests would claim the member again at once.
 			for _, former := range []*requestSender{first, second} {
-				require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), former.request)))
+				require.NoError(t, client.IgnoreNotFound(h.Client.Delete(t.Context(), former.request)))
 			}
 			h.change(test.name, func(c *v1alpha1.MemberCluster) { c.Spec.Claim = "" })
 			evicted(readAsSecond)
@@ -76,10 +76,10 @@ func testTakeover(t *testing.T, h *testHub) {
 
 // answer waits for the answer to a request.
 func (h *testHub) answer(a *requestSender, want v1alpha1.JoinAnswer) *v1alpha1.JoinRequest {
-	h.t.Helper()
+	h.T.Helper()
 	request := &v1alpha1.JoinRequest{}
-	h.eventually("the answer to "+a.request.Name+" is "+string(want), func() error {
-		if err := h.client.Get(h.t.Context(), client.ObjectKeyFromObject(a.request), request); err != nil {
+	h.Eventually("the answer to "+a.request.Name+" is "+string(want), func() error {
+		if err := h.Client.Get(h.T.Context(), client.ObjectKeyFromObject(a.request), request); err != nil {
 			return err
 		}
 		return orError(request.Status.Answer == want, "%s: %s", request.Status.Answer, messages(request.Status.Conditions))
@@ -100,15 +100,14 @@ func testLaggingCacheClaims(t *testing.T) {
 
 	// A member that is accepted and prepared, without a request.
 	early := newRequestSender(t, "early", token.Method{}, bootstrap)
-	require.NoError(t, h.client.Create(t.Context(),
-		&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "early"}, Spec: v1alpha1.MemberClusterSpec{
-			Accepted: new(true), ClusterID: "id-early", Claim: early.claim.Fingerprint(), Credential: v1alpha1.CredentialToken,
-		}}))
+	h.Create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "early"}, Spec: v1alpha1.MemberClusterSpec{
+		Accepted: new(true), ClusterID: "id-early", Claim: early.claim.Fingerprint(), Credential: v1alpha1.CredentialToken,
+	}})
 	// A joined member that renews its credential.
 	late := newRequestSender(t, "late", token.Method{}, bootstrap)
 	createRequest(t, requester, late)
 	config := late.config(h, bootstrap, h.answer(late, v1alpha1.AnswerIssued))
-	agent, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+	agent, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.Client.RESTMapper()})
 	require.NoError(t, err)
 	h.untilCondition("early", v1alpha1.ConditionReadyToJoin, metav1.ConditionTrue, v1alpha1.ReasonPrepared)
 	pause(time.Second) // for the caches of the hub
@@ -130,12 +129,12 @@ func testLaggingCacheClaims(t *testing.T) {
 	require.NoError(t, agent.Status().Patch(t.Context(), asks, client.MergeFrom(before)))
 	pause(3 * time.Second)
 	require.Nil(t, h.membership("late").Spec.Renewal)
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(early.request), early.request))
+	require.NoError(t, h.Client.Get(t.Context(), client.ObjectKeyFromObject(early.request), early.request))
 	require.Nil(t, early.request.Status.Credential, early.request.Status.Answer)
 
 	clusters.resume()
 	h.answer(early, v1alpha1.AnswerHeld)
-	h.eventually("the renewal is refused", func() error {
+	h.Eventually("the renewal is refused", func() error {
 		answer := h.membership("late").Spec.Renewal
 		return orError(answer != nil && strings.Contains(answer.Refused, "claimKey: is "), "%+v", answer)
 	})

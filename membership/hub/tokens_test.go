@@ -44,14 +44,13 @@ func testJoinRequiresToken(t *testing.T) {
 	send := func(a *requestSender) {
 		createRequest(t, requester, a)
 		// Another hub on this plane may accept it.
-		t.Cleanup(func() { _ = h.client.Delete(context.Background(), a.request) })
+		t.Cleanup(func() { _ = h.Client.Delete(context.Background(), a.request) })
 	}
 	announce := func(name string, spec v1alpha1.MemberClusterSpec) {
 		spec.ClusterID = "id-" + name
-		require.NoError(t, h.client.Create(t.Context(),
-			&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}))
+		h.Create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
 		t.Cleanup(func() {
-			_ = h.client.Delete(context.Background(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
+			_ = h.Client.Delete(context.Background(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		})
 	}
 
@@ -73,7 +72,7 @@ func testJoinRequiresToken(t *testing.T) {
 	first := newRequestSender(t, "renamed", csr.Method{}, weak)
 	send(first)
 	blocked := h.request("id-renamed", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
-	require.NoError(t, h.client.Delete(t.Context(), blocked))
+	require.NoError(t, h.Client.Delete(t.Context(), blocked))
 	again := &v1alpha1.JoinRequest{ObjectMeta: metav1.ObjectMeta{Namespace: blocked.Namespace}, Spec: first.request.Spec}
 	pretended := *weak
 	pretended.TokenName = "trusted"
@@ -102,13 +101,13 @@ func testJoinAllowWithoutToken(t *testing.T) {
 	require.NotNil(t, issued.Status.Credential)
 	h.change("tokenless", func(c *v1alpha1.MemberCluster) { c.Spec.Leave.DeadlineSeconds = 1 })
 	h.remove("tokenless")
-	require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), issued)))
+	require.NoError(t, client.IgnoreNotFound(h.Client.Delete(t.Context(), issued)))
 }
 
 func (h *testHub) isGone(name string) bool {
-	h.t.Helper()
-	err := h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, &v1alpha1.MemberCluster{})
-	require.NoError(h.t, client.IgnoreNotFound(err))
+	h.T.Helper()
+	err := h.Client.Get(h.T.Context(), client.ObjectKey{Name: name}, &v1alpha1.MemberCluster{})
+	require.NoError(h.T, client.IgnoreNotFound(err))
 	return err != nil
 }
 
@@ -121,7 +120,7 @@ func testStolenCredentialIsNotRenewed(t *testing.T, h *testHub) {
 			agent := newRequestSender(t, name, method, bootstrap)
 			createRequest(t, h.requester(bootstrap), agent)
 			config := agent.config(h, bootstrap, h.request("id-"+name, v1alpha1.AnswerIssued, v1alpha1.ReasonIssued))
-			member, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+			member, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.Client.RESTMapper()})
 			require.NoError(t, err)
 			uid := h.member(name).UID
 			thief, err := registration.NewClaimKey()
@@ -151,7 +150,7 @@ func testStolenCredentialIsNotRenewed(t *testing.T, h *testHub) {
 				after.Status.Renewal = renewal
 				require.NoError(t, member.Status().Patch(t.Context(), after, client.MergeFrom(before)))
 				var answer *v1alpha1.RenewalAnswer
-				h.eventually("renewal "+test.id+" is answered", func() error {
+				h.Eventually("renewal "+test.id+" is answered", func() error {
 					answer = h.membership(name).Spec.Renewal
 					return orError(answer != nil && answer.ID == test.id, "%+v", answer)
 				})
@@ -171,27 +170,27 @@ func testJoinTokenOwnedByMember(t *testing.T) {
 	h := startHub(t, newMemory(t), hub.Options{})
 	bootstrap := h.token("owned", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	owner := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}
-	require.NoError(t, h.client.Create(t.Context(), owner))
-	t.Cleanup(func() { _ = h.client.Delete(context.Background(), owner) })
-	h.eventually("the token has an owner", func() error {
+	h.Create(owner)
+	t.Cleanup(func() { _ = h.Client.Delete(context.Background(), owner) })
+	h.Eventually("the token has an owner", func() error {
 		token := &v1alpha1.JoinToken{}
-		if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: "owned"},
+		if err := h.Client.Get(t.Context(), client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: "owned"},
 			token); err != nil {
 			return err
 		}
 		token.OwnerReferences = []metav1.OwnerReference{{
 			APIVersion: v1alpha1.GroupVersion.String(), Kind: "MemberCluster", Name: owner.Name, UID: owner.UID,
 		}}
-		return h.client.Update(t.Context(), token)
+		return h.Client.Update(t.Context(), token)
 	})
 	requester := h.requester(bootstrap)
 	send := func(name string) {
 		request := newRequestSender(t, name, csr.Method{}, bootstrap).request
 		// the API server must observe the quota first
-		h.eventually("a JoinRequest can be created", func() error {
+		h.Eventually("a JoinRequest can be created", func() error {
 			return requester.Create(t.Context(), request.DeepCopy())
 		})
-		t.Cleanup(func() { _ = h.client.Delete(context.Background(), request) })
+		t.Cleanup(func() { _ = h.Client.Delete(context.Background(), request) })
 	}
 	send("stranger")
 	denied := h.request("id-stranger", v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused)
@@ -218,8 +217,8 @@ func testProtectedLabels(t *testing.T) {
 			r.Spec.Labels = map[string]string{"region": "eu"}
 		}).request
 		hub := h.requester(bootstrap)
-		h.eventually("the hub accepts the request", func() error { return hub.Create(t.Context(), request.DeepCopy()) })
-		t.Cleanup(func() { _ = h.client.Delete(context.Background(), request) })
+		h.Eventually("the hub accepts the request", func() error { return hub.Create(t.Context(), request.DeepCopy()) })
+		t.Cleanup(func() { _ = h.Client.Delete(context.Background(), request) })
 	}
 	send("steered", strict)
 	denied := h.request("id-steered", v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused)
@@ -233,7 +232,7 @@ func testProtectedLabels(t *testing.T) {
 
 	predefined := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "predefined"}}
 	predefined.Spec = v1alpha1.MemberClusterSpec{ClusterID: "id-predefined", Accepted: new(true)}
-	require.NoError(t, h.client.Create(t.Context(), predefined))
+	h.Create(predefined)
 	send("predefined", strict)
 	h.request("id-predefined", v1alpha1.AnswerIssued, v1alpha1.ReasonIssued)
 	require.Empty(t, h.member("predefined").Labels["region"], "the labels of a request do not change an existing member")
