@@ -118,13 +118,6 @@ func whenIdle(t testing.TB, p apiServer, stop func()) func() {
 	}
 }
 
-// with returns the same hub for a subtest.
-func (h *testHub) with(t testing.TB) *testHub {
-	same := *h.Hub
-	same.T = t
-	return &testHub{Hub: &same, plane: h.plane, stop: h.stop}
-}
-
 // address sets the address for agents in the options of a hub on a server in memory, whose configs contain none.
 func address(p apiServer, options *hub.Options) {
 	if memory, ok := p.(memoryServer); ok {

@@ -118,7 +118,7 @@ func (a *Agent) applyObjects(ctx context.Context, work *v1alpha1.Work, st *state
 		log.FromContext(ctx).Error(err, "Failed to remove owner references of an earlier release", "work", work.Name)
 	}
 	a.watch(work.Name, st, st.plan.objects, r.changes)
-	if err := a.confirmStatus(ctx, work, st, r.changes); err != nil {
+	if err := a.confirmStatus(ctx, work, st, evaluator.inventory); err != nil {
 		return err
 	}
 	evaluator.before = st.status(work)

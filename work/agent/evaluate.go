@@ -92,6 +92,10 @@ func (e *evaluator) one(ctx context.Context, m *planned, change *apply.Change) e
 	if live == nil {
 		var err error
 		if live, err = e.read(ctx, m.id); err != nil {
+			// The watch may still have a Job that was deleted.
+			if kept, ok := e.keptResult(m); ok {
+				return evaluation{ready: kept}
+			}
 			return evaluation{ready: readiness.Result{
 				Status: readiness.Unknown, Message: fmt.Sprintf("the object could not be read: %v", err),
 			}}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/muster-sdk/muster/internal/definition"
 	"github.com/muster-sdk/muster/internal/deletion"
-	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -94,13 +93,13 @@ func (r *recorder) namespaceTerminating(ctx context.Context, namespace string) (
 	return false, nil
 }
 
-// confirmStatus reads the status of a Work from the hub if only the status can have the result of a Job, because the
-// Job was deleted, and this agent has not reported the Work yet: after a start, the cache may be older than the last
-// report of the agent.
-func (a *Agent) confirmStatus(ctx context.Context, work *v1alpha1.Work, st *state, changes []apply.Change) error {
-	if st.reported.version != "" || !slices.ContainsFunc(changes, func(c apply.Change) bool {
-		return c.Reason == v1alpha1.ReasonCompleted && c.Live.UID == ""
-	}) {
+// confirmStatus reads the status of a Work from the hub if only the status may have the result of a Job, because a Job
+// with ttlSecondsAfterFinished has run, and this agent has not reported the Work yet: after a start, the cache may be
+// older than the last report of the agent.
+func (a *Agent) confirmStatus(ctx context.Context, work *v1alpha1.Work, st *state,
+	inventory []v1alpha1.AppliedResource) error {
+	hasRun := func(resource v1alpha1.AppliedResource) bool { return resource.RanHash != "" }
+	if st.reported.version != "" || !slices.ContainsFunc(inventory, hasRun) {
 		return nil
 	}
 	live := &v1alpha1.Work{}
