@@ -45,7 +45,7 @@
 // An agent removes what it created when its member leaves, and nothing else. A hub that installed these objects
 // (joinMode Install) removes them. A user who applied them deletes them after the leave:
 //
-//	kubectl delete -k https://github.com/muster-sdk/muster/deploy/agent/overlays/singleton
+//	kubectl delete --ignore-not-found -k https://github.com/muster-sdk/muster/deploy/agent/overlays/singleton
 //
 // Do not delete them before the leave, and not while the cluster is in another fleet: they contain the
 // CustomResourceDefinition of AppliedWork, which is deleted with all AppliedWorks. A hub, and package membership/admin

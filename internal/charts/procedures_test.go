@@ -326,12 +326,12 @@ func TestProcedures_Kustomize(t *testing.T) {
 
 	p.unjoin()
 	for _, m := range p.members {
-		kubectl(m.Plane, "delete", "--kustomize", agent)
+		kubectl(m.Plane, "delete", "--ignore-not-found", "--kustomize", agent)
 		p.requireLeft(m)
 	}
 	p.musterctl("token", "delete", "edge")
 	p.hubPod.stop()
-	kubectl(p.hub, "delete", "--kustomize", hub)
+	kubectl(p.hub, "delete", "--ignore-not-found", "--kustomize", hub)
 	p.musterctl("clean", "hub", "--yes") // Deletes the objects that the program has created.
 	require.Equal(t, "KIND   NAMESPACE   NAME   ACTION\n", p.musterctl("clean", "hub", "--yes"), "nothing is left")
 }
