@@ -40,7 +40,7 @@ type waitingTest struct {
 func inParallel(t *testing.T, planes planeCount, seconds int) {
 	t.Helper()
 	if os.Getenv(lengthVariable) == "" && os.Getenv(upgradeVariable) == "" {
-		t.Skipf("set %s=scaled, or run .ci/run disaster", lengthVariable)
+		t.Skipf("the test needs several control planes for minutes; set %s=scaled, or run .ci/run disaster", lengthVariable)
 	}
 	t.Parallel()
 	hubPlanes.expect(planes.hubs)

@@ -105,7 +105,7 @@ func testIdentityServiceAccount(t *testing.T, h *testHub) {
 	h.Create(account)
 	request := &authenticationv1.TokenRequest{}
 	require.NoError(t, h.Client.SubResource("token").Create(t.Context(), account, request))
-	own := rest.AnonymousClientConfig(h.withCertificate("nobody"))
+	own := rest.AnonymousClientConfig(h.withCertificate("without-permissions"))
 	own.BearerToken = request.Status.Token
 
 	h.announce("edge", new(true), rbacv1.Subject{Kind: "ServiceAccount", Namespace: "default", Name: "edge"})

@@ -163,7 +163,7 @@ func (f *fixture) manifest(text string) *unstructured.Unstructured {
 func (f *fixture) create(c client.Client, text string) *unstructured.Unstructured {
 	f.T.Helper()
 	u := f.manifest(text)
-	require.NoError(f.T, c.Create(context.Background(), u, client.FieldOwner("somebody")))
+	require.NoError(f.T, c.Create(context.Background(), u, client.FieldOwner("another-client")))
 	return u
 }
 

@@ -214,7 +214,7 @@ func (f *fixture) requireNoMoreWrites(objects []apply.Object, others ...func()) 
 func (f *fixture) create(text string) *unstructured.Unstructured {
 	f.T.Helper()
 	u := manifest(f.T, strings.ReplaceAll(text, "NS", f.Namespace))
-	require.NoError(f.T, f.Client.Create(f.T.Context(), u, client.FieldOwner("somebody")))
+	require.NoError(f.T, f.Client.Create(f.T.Context(), u, client.FieldOwner("another-client")))
 	return u
 }
 

@@ -137,7 +137,7 @@ func TestStore_SpecIsImmutable(t *testing.T) {
 	} {
 		var options []client.PatchOption
 		if kind == types.ApplyPatchType {
-			options = append(options, client.FieldOwner("somebody"))
+			options = append(options, client.FieldOwner("another-client"))
 		}
 		require.NoError(t, h.Client.Patch(t.Context(), h.stored()[info.Name], client.RawPatch(kind, []byte(patch)),
 			options...), kind)
