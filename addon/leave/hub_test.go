@@ -75,9 +75,9 @@ func newRunningHub(f *fixture) *runningHub {
 func (h *runningHub) serve() (stop func()) {
 	h.T.Helper()
 	options := hub.Options{Clock: h.clock}
-	memory, inMemory := h.server.(memoryServer)
+	memory, inMemory := h.server.(testkit.MemoryServer)
 	if inMemory { // Its configs contain no address.
-		options.Server, options.CA = memory.server.URL(), memory.server.CertificateAuthority()
+		options.Server, options.CA = memory.URL(), memory.CertificateAuthority()
 	}
 	stopManager := mustertest.StartManager(h.T, h.server.Config(), manager.Options{Scheme: scheme},
 		func(mgr manager.Manager) error {

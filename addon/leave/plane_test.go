@@ -23,7 +23,6 @@ import (
 	membershipcrds "github.com/muster-sdk/muster/membership/crds"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
-	"github.com/muster-sdk/muster/mustertest/apiserver"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/work/agent"
 	workcrds "github.com/muster-sdk/muster/work/crds"
@@ -44,27 +43,10 @@ var scheme = mustertest.Scheme(membershipv1alpha1.AddToScheme, workv1alpha1.AddT
 var installs = []func(context.Context, client.Client) error{membershipcrds.Install, workcrds.InstallOnHub,
 	workcrds.InstallOnMember, addoncrds.Install}
 
-// An apiServer is a control plane or an API server in memory.
-type apiServer interface {
-	Config() *rest.Config
-	User(name string, groups ...string) *rest.Config
-}
-
-// memoryServer is an API server in memory, for tests in virtual time.
-type memoryServer struct{ server *apiserver.Server }
-
-// Config returns the config of an administrator.
-func (m memoryServer) Config() *rest.Config { return m.server.Admin() }
-
-// User returns the config of a user in these groups.
-func (m memoryServer) User(name string, groups ...string) *rest.Config {
-	return m.server.Config(name, groups...)
-}
-
 // fixture is a hub with one member on one API server. Objects of the member are in the namespace of the Hub.
 type fixture struct {
 	*testkit.Hub
-	server           apiServer
+	server           testkit.Server
 	restricted       client.Client // with exactly the permissions of the folder rbac
 	restrictedConfig *rest.Config  // of restricted
 	member           membership.Member
@@ -74,7 +56,7 @@ type fixture struct {
 // newFixture creates all objects except the MemberCluster and its namespace, on a server in memory.
 func newFixture(t testing.TB, name string) *fixture {
 	t.Helper()
-	return newFixtureAt(t, memoryServer{testkit.Memory(t, scheme, installs...)}, name)
+	return newFixtureAt(t, testkit.MemoryServer{Server: testkit.Memory(t, scheme, installs...)}, name)
 }
 
 // newFixtureOnPlane does the same as newFixture on the control plane.
@@ -83,7 +65,7 @@ func newFixtureOnPlane(t testing.TB, name string) *fixture {
 	return newFixtureAt(t, plane.ForTest(t), name)
 }
 
-func newFixtureAt(t testing.TB, server apiServer, name string) *fixture {
+func newFixtureAt(t testing.TB, server testkit.Server, name string) *fixture {
 	t.Helper()
 	f := &fixture{Hub: testkit.NewHub(t, server.Config(), scheme), server: server,
 		member: membership.Member{Name: name, Namespace: "member-" + name}}

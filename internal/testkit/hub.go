@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/apiserver"
 )
 
 // Hub is an API server as its administrator uses it in a test, and a namespace that no other test uses. The server is
@@ -40,6 +41,25 @@ func NewMemoryHub(t testing.TB, scheme *apiruntime.Scheme,
 	installs ...func(context.Context, client.Client) error) *Hub {
 	t.Helper()
 	return NewHub(t, Memory(t, scheme, installs...).Admin(), scheme)
+}
+
+// Server is a control plane or an API server in memory.
+type Server interface {
+	// Config returns the config of an administrator.
+	Config() *rest.Config
+	// User returns the config of a user in these groups.
+	User(name string, groups ...string) *rest.Config
+}
+
+// MemoryServer is a [Server] in memory, for tests in virtual time.
+type MemoryServer struct{ *apiserver.Server }
+
+// Config returns the config of an administrator.
+func (m MemoryServer) Config() *rest.Config { return m.Admin() }
+
+// User returns the config of a user in these groups.
+func (m MemoryServer) User(name string, groups ...string) *rest.Config {
+	return m.Server.Config(name, groups...)
 }
 
 // hubTimeout limits the waits of a Hub. It matters only if a test fails.

@@ -28,7 +28,6 @@ import (
 	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/mustertest"
-	"github.com/muster-sdk/muster/mustertest/apiserver"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
@@ -43,29 +42,12 @@ const registrationNamespace = membership.RegistrationNamespace
 
 var credentials = []v1alpha1.RegistrationCredential{v1alpha1.RegistrationToken, v1alpha1.RegistrationCertificate}
 
-// An apiServer is a control plane or an API server in memory.
-type apiServer interface {
-	Config() *rest.Config
-	User(name string, groups ...string) *rest.Config
-}
-
-// memoryServer is an API server in memory, for tests in virtual time.
-type memoryServer struct{ server *apiserver.Server }
-
-// Config returns the config of an administrator.
-func (m memoryServer) Config() *rest.Config { return m.server.Admin() }
-
-// User returns the config of a user in these groups.
-func (m memoryServer) User(name string, groups ...string) *rest.Config {
-	return m.server.Config(name, groups...)
-}
-
 // hub is an API server, with a Registrar whose user has the permissions of the folder rbac and those that it grants to
 // agents.
 type hub struct {
 	*testkit.Hub
 	*registration.Registrar
-	on    apiServer
+	on    testkit.Server
 	wire  *wire
 	clock *clocktesting.FakePassiveClock
 }
@@ -84,7 +66,7 @@ var hubRules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string
 // newHub returns a hub on a server in memory.
 func newHub(t testing.TB) *hub {
 	t.Helper()
-	return newHubAt(t, memoryServer{testkit.Memory(t, scheme, crds.Install)})
+	return newHubAt(t, testkit.MemoryServer{Server: testkit.Memory(t, scheme, crds.Install)})
 }
 
 // newHubOnPlane returns a hub on the control plane that tests share.
@@ -93,7 +75,7 @@ func newHubOnPlane(t testing.TB) *hub {
 	return newHubAt(t, plane.ForTest(t))
 }
 
-func newHubAt(t testing.TB, on apiServer) *hub {
+func newHubAt(t testing.TB, on testkit.Server) *hub {
 	t.Helper()
 	h := &hub{Hub: testkit.NewHub(t, on.Config(), scheme), on: on, clock: clocktesting.NewFakePassiveClock(time.Now())}
 	h.exists(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: registrationNamespace}})
@@ -119,8 +101,8 @@ func (h *hub) registrar(w *wire, change ...func(*registration.Options)) *registr
 	config := h.config(w)
 	c := connect(h.T, config)
 	options := registration.Options{Client: c, Live: c, Config: config, Clock: h.clock}
-	if memory, ok := h.on.(memoryServer); ok { // Its configs contain no address.
-		options.Server, options.CA = memory.server.URL(), memory.server.CertificateAuthority()
+	if memory, ok := h.on.(testkit.MemoryServer); ok { // Its configs contain no address.
+		options.Server, options.CA = memory.URL(), memory.CertificateAuthority()
 	}
 	for _, f := range change {
 		f(&options)
@@ -199,8 +181,8 @@ func (h *hub) agentConfig(secret *corev1.Secret) *rest.Config {
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(folder, registration.KubeconfigKey))
 	require.NoError(h.T, err)
-	if memory, ok := h.on.(memoryServer); ok {
-		config.Dial = memory.server.DialContext
+	if memory, ok := h.on.(testkit.MemoryServer); ok {
+		config.Dial = memory.DialContext
 		// client-go watches the files of a certificate until the end of the process.
 		require.NoError(h.T, rest.LoadTLSFiles(config))
 		config.CertFile, config.KeyFile = "", ""

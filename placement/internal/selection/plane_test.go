@@ -20,7 +20,6 @@ import (
 
 	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/mustertest"
-	"github.com/muster-sdk/muster/mustertest/apiserver"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/placement/internal/selection"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
@@ -31,38 +30,23 @@ var plane = localplane.NewPool(1, localplane.Options{Name: "selection"})
 
 func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
 
-// An apiServer is a control plane or an API server in memory.
-type apiServer interface {
-	Config() *rest.Config
-	User(name string, groups ...string) *rest.Config
-}
-
-// memoryServer is an API server in memory, for tests in virtual time.
-type memoryServer struct{ server *apiserver.Server }
-
-// Config returns the config of an administrator.
-func (m memoryServer) Config() *rest.Config { return m.server.Admin() }
-
-// User returns the config of a user in these groups.
-func (m memoryServer) User(name string, groups ...string) *rest.Config {
-	return m.server.Config(name, groups...)
-}
-
 // hub is a namespace of an API server.
 type hub struct {
 	*testkit.Hub
-	server apiServer
+	server testkit.Server
 }
 
 var scheme = mustertest.Scheme(apiextensionsv1.AddToScheme)
 
 // newHub returns a namespace of a server in memory.
-func newHub(t testing.TB) *hub { return hubOn(t, memoryServer{testkit.Memory(t, scheme)}) }
+func newHub(t testing.TB) *hub {
+	return hubOn(t, testkit.MemoryServer{Server: testkit.Memory(t, scheme)})
+}
 
 // newHubOnPlane returns a namespace of the control plane.
 func newHubOnPlane(t testing.TB) *hub { return hubOn(t, plane.ForTest(t)) }
 
-func hubOn(t testing.TB, server apiServer) *hub {
+func hubOn(t testing.TB, server testkit.Server) *hub {
 	t.Helper()
 	return &hub{testkit.NewHub(t, server.Config(), scheme), server}
 }
