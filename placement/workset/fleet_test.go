@@ -279,7 +279,7 @@ func (f *fleetTest) status(what string, holds func(*v1alpha1.WorkSetStatus) bool
 // content. A rollback needs twice as many as a rollout that succeeds. One for each member would be too many.
 const immediateWrites = 20
 
-// quiet waits until writes have stopped, and returns the same counts as waitAvailable.
+// quiet waits until writes have stopped and are observed, and returns the same counts as waitAvailable.
 func (f *fleetTest) quiet() counts {
 	f.T.Helper()
 	last, since := fmt.Sprint(f.writes.counts()), time.Now()
@@ -291,6 +291,7 @@ func (f *fleetTest) quiet() counts {
 		}
 		return time.Since(since) > 1500*time.Millisecond
 	})
+	f.waitCurrent()
 	n := f.writes.counts()
 	f.T.Logf("%d members, %.1fs: %v; failed: %v; agents: %v", len(f.names), took.Seconds(), n,
 		f.writes.failures(), f.agents.counts())

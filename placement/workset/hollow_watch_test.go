@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +35,11 @@ func (f *hollows) watchWorks() *worksObserved {
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			s.follow(ctx, f.Client) // repeated while the hub is down: the client waits for the connection
+			s.follow(ctx, f.Client)
+			select {
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond): // while the hub is down, attempts fail immediately
+			}
 		}
 	}()
 	f.root.Cleanup(func() { cancel(); <-done })
@@ -102,6 +108,23 @@ func (s *worksObserved) all() map[string]*workv1alpha1.Work {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.now)
+}
+
+// waitCurrent waits until the watch has reported the state of the API server. An API server that has started accepts
+// writes earlier than watches.
+func (f *hollows) waitCurrent() {
+	f.T.Helper()
+	f.wait("the watch has reported the current Works", func() bool {
+		var list workv1alpha1.WorkList
+		if f.Client.List(f.T.Context(), &list) != nil {
+			return false
+		}
+		now := f.observed.all()
+		return len(now) == len(list.Items) && !slices.ContainsFunc(list.Items, func(w workv1alpha1.Work) bool {
+			work := now[nameOf(&w)]
+			return work == nil || work.UID != w.UID || work.ResourceVersion != w.ResourceVersion
+		})
+	})
 }
 
 // of returns the Works of the WorkSets in a namespace.
