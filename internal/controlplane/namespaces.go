@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/workqueue"
+	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/namespace/deletion"
 )
@@ -48,6 +50,9 @@ func replaceNamespaceController(ctx context.Context, args []string) ([]string, e
 	if kubeconfig == "" {
 		return nil, errors.New(promptNamespaces + " needs --kubeconfig=PATH")
 	}
+	if err := configureLogging(args); err != nil {
+		return nil, err
+	}
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err
@@ -65,6 +70,21 @@ func replaceNamespaceController(ctx context.Context, args []string) ([]string, e
 		client.Discovery().ServerPreferredNamespacedResources, corev1.FinalizerKubernetes)
 	go runNamespaceController(ctx, client, deleter)
 	return append(args, "--controllers=-namespace-controller"), nil
+}
+
+// configureLogging configures klog as kube-controller-manager does with the same arguments. It is called before the
+// controller starts, because klog must not be configured while goroutines use it. The later call of
+// kube-controller-manager changes nothing.
+func configureLogging(args []string) error {
+	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
+	config := logsapi.NewLoggingConfiguration()
+	flags := pflag.NewFlagSet(args[0], pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	logsapi.AddFlags(config, flags)
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	return logsapi.ValidateAndApply(config, nil)
 }
 
 func runNamespaceController(ctx context.Context, client kubernetes.Interface,
