@@ -30,7 +30,7 @@ func (f *fleetTest) decided() map[string]string {
 
 func (f *fleetTest) stepRestart() {
 	f.stop()
-	before, decided := f.observed.all(), f.decided()
+	before, decided := f.observed.of(f.Namespace), f.decided()
 	f.begin()
 	f.stop = f.control(f.root, f.Namespace, &f.writes, nil)
 	f.wait("the controller reads the revisions", func() bool { return f.writes.read("worksetrevisions") > 0 })
@@ -44,7 +44,7 @@ func (f *fleetTest) stepRestart() {
 // stepCrashes distributes a change with a series of controllers. Each of them stops at one of its first writes, before
 // or after the API server carries it out.
 func (f *fleetTest) stepCrashes() {
-	before := f.observed.all()
+	before := f.observed.of(f.Namespace)
 	revisions := len(f.get("web").Status.Revisions)
 	decided := f.decided()
 	delete(decided, "web")
@@ -204,7 +204,7 @@ func (f *fleetTest) stepDelete() {
 	f.wait("nothing is left on the hub", func() bool {
 		var list v1alpha1.WorkSetRevisionList
 		require.NoError(f.T, f.Client.List(f.T.Context(), &list, client.InNamespace(f.Namespace)))
-		return len(f.observed.all()) == 0 && len(list.Items) == 0
+		return len(f.observed.of(f.Namespace)) == 0 && len(list.Items) == 0
 	})
 	require.Empty(f.T, f.dataOf("web"))
 	require.Empty(f.T, f.dataOf("motd"))

@@ -74,7 +74,7 @@ func (f *fleetTest) stepFailedRollout() {
 	require.Empty(f.T, f.writes.twice())
 	require.NoError(f.T, bounded())
 
-	before := f.observed.all()
+	before := f.observed.of(f.Namespace)
 	f.begin()
 	f.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Overrides = nil })
 	require.Equal(f.T, counts{"PATCH works": len(f.names), "POST worksetrevisions": 1}, f.waitAvailable(len(f.names)))
@@ -126,7 +126,7 @@ func (f *fleetTest) stepPinRevision() {
 
 // stepHubOutage interrupts the API server of the hub during a rollout.
 func (f *fleetTest) stepHubOutage() {
-	before, stable := f.observed.all(), f.get("web").Status.Revision
+	before, stable := f.observed.of(f.Namespace), f.get("web").Status.Revision
 	bounded := f.observed.check(atMostProgressing(f.Namespace, stable, f.slots()))
 	f.setColor("white", func(s *v1alpha1.WorkSetSpec) { s.Rollout = progressive(v1alpha1.FailureHalt) })
 	f.wait("a part of the members is updated", func() bool { return len(f.updated(stable)) > len(f.names)/4 })
@@ -145,7 +145,7 @@ func (f *fleetTest) stepHubOutage() {
 // requireChangedOnce requires that the Works are the same as before, and that each has changed once.
 func (f *fleetTest) requireChangedOnce(before map[string]*workv1alpha1.Work) {
 	f.T.Helper()
-	now := f.observed.all()
+	now := f.observed.of(f.Namespace)
 	require.Len(f.T, now, len(before))
 	for name, was := range before {
 		require.NotNil(f.T, now[name], name)

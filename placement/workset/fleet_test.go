@@ -121,7 +121,7 @@ func (f *fleetTest) stepChange() {
 }
 
 func (f *fleetTest) stepOverride() {
-	before, some := f.observed.all(), f.names[:len(f.names)/10]
+	before, some := f.observed.of(f.Namespace), f.names[:len(f.names)/10]
 	f.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Overrides = override(some, `{"data":{"color":"yellow"}}`) })
 	// The other Works only get the annotations of the revision.
 	require.Equal(f.T, counts{"PATCH works": len(f.names), "POST worksetrevisions": 1}, f.waitAvailable(len(f.names)))
@@ -132,7 +132,7 @@ func (f *fleetTest) stepOverride() {
 
 func (f *fleetTest) stepDeselect() {
 	one := f.names[len(f.names)/2]
-	before := f.observed.all()
+	before := f.observed.of(f.Namespace)
 	f.label(one, "elsewhere")
 	require.Equal(f.T, counts{"PATCH works": 1, "DELETE works": 1}, f.waitAvailable(len(f.names)-1))
 	f.wait("the member deletes the objects", func() bool {
@@ -141,7 +141,7 @@ func (f *fleetTest) stepDeselect() {
 	require.NotContains(f.T, f.dataOf("web"), one)
 	f.untouched(before, 1)
 
-	before = f.observed.all()
+	before = f.observed.of(f.Namespace)
 	f.begin()
 	f.label(one, f.Namespace)
 	require.Equal(f.T, counts{"POST works": 1}, f.waitAvailable(len(f.names)))
@@ -152,7 +152,7 @@ func (f *fleetTest) stepDeselect() {
 // stepPickN reduces the selection to a quarter of the members.
 func (f *fleetTest) stepPickN() {
 	n := len(f.names) / 4
-	before := f.observed.all()
+	before := f.observed.of(f.Namespace)
 	f.policy(func(p *v1alpha1.PlacementSpec) {
 		p.Policy.Type, p.Policy.NumberOfClusters = v1alpha1.PickN, new(int32(n))
 		p.Failover = &v1alpha1.FailoverPolicy{MaxEvictions: new(int32(1)), PeriodSeconds: new(int32(86400))}
@@ -228,7 +228,7 @@ func (f *fleetTest) colors() counts {
 
 // changed returns the Works whose content has changed, and the new ones.
 func (f *fleetTest) changed(before map[string]*workv1alpha1.Work) (names []string) {
-	for name, work := range f.observed.all() {
+	for name, work := range f.observed.of(f.Namespace) {
 		if was := before[name]; was == nil || was.UID != work.UID || was.Generation != work.Generation {
 			names = append(names, name)
 		}
@@ -240,7 +240,7 @@ func (f *fleetTest) changed(before map[string]*workv1alpha1.Work) (names []strin
 // more. It ignores new Works.
 func (f *fleetTest) untouched(before map[string]*workv1alpha1.Work, gone int) {
 	f.T.Helper()
-	now := f.observed.all()
+	now := f.observed.of(f.Namespace)
 	for name, was := range before {
 		if work := now[name]; work == nil {
 			gone--
