@@ -45,8 +45,14 @@ type summary struct {
 	explanation              *v1alpha1.Explanation
 }
 
-// failed returns the summary of a decision that failed.
-func failed(reason string, err error) summary { return summary{reason: reason, message: err.Error()} }
+// failed returns the summary of a decision that failed. The error of an invalid policy names the field already.
+func failed(reason string, err error) summary {
+	message := err.Error()
+	if reason == v1alpha1.ReasonDecideFailed {
+		message = "The decision failed and is retried. The selected clusters stay the same: " + message
+	}
+	return summary{reason: reason, message: message}
+}
 
 // summarize returns the summary of a step with the scheduler's message.
 func summarize(s *step, text string) summary {
