@@ -157,6 +157,8 @@ func (p *Plane) controllerManagerArgs() []string {
 		"--controllers=" + controllers,
 		"--kube-api-qps=" + controllerQPS,
 		"--kube-api-burst=" + controllerBurst,
+		// The default is 15 seconds, for which each test of an autoscaler would wait several times.
+		"--horizontal-pod-autoscaler-sync-period=1s",
 		"--profiling=false",
 	}
 }

@@ -20,8 +20,9 @@
 // Options request, Deployments become available and Jobs complete, although no containers run.
 //
 // A plane differs from a cluster where the difference makes it faster. etcd does not wait for the disk. The controllers
-// have almost no client-side rate limits. Each component has one replica. The contents of a deleted namespace are
-// deleted without the delays of several seconds that Kubernetes has for clusters with several API servers.
+// have almost no client-side rate limits, and evaluate HorizontalPodAutoscalers each second. Each component has one
+// replica. The contents of a deleted namespace are deleted without the delays of several seconds that Kubernetes has
+// for clusters with several API servers.
 //
 // # Faults
 //
