@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/assembly"
-	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
@@ -85,17 +84,7 @@ func (w *system) recreatedWithAnotherUID(t *testing.T) {
 	w.startHub()
 	m.install(t, w.token(m.name))
 
-	w.eventually("the member is joined again under its new UID", func() error {
-		self := &membershipv1alpha1.Membership{}
-		key := client.ObjectKey{Namespace: "member-east", Name: membership.MembershipName}
-		if err := w.client.Get(ctx, key, self); err != nil {
-			return err
-		}
-		if self.Spec.MemberUID != restored.UID {
-			return fmt.Errorf("Membership is of MemberCluster %s", self.Spec.MemberUID)
-		}
-		return w.conditions(m.name, metav1.ConditionTrue)
-	})
+	w.waitUntilJoinedAs(restored)
 	m.requireUnchangedFor(t, before, quiet)
 	w.apply()
 	w.update()

@@ -117,17 +117,7 @@ func (w *system) pushRecreatedWithAnotherUID(t *testing.T) {
 	require.NoError(t, w.client.Create(ctx, restored))
 	w.startHub()
 
-	w.eventually("the member is joined again under its new UID", func() error {
-		self := &membershipv1alpha1.Membership{}
-		key := client.ObjectKey{Namespace: "member-east", Name: membership.MembershipName}
-		if err := w.client.Get(ctx, key, self); err != nil {
-			return err
-		}
-		if self.Spec.MemberUID != restored.UID {
-			return fmt.Errorf("Membership is of MemberCluster %s", self.Spec.MemberUID)
-		}
-		return w.conditions(m.name, metav1.ConditionTrue)
-	})
+	w.waitUntilJoinedAs(restored)
 	m.requireUnchangedFor(t, before, quiet)
 	w.apply()
 	w.update()

@@ -358,6 +358,22 @@ func (w *system) waitUntilJoined(name string) {
 	w.eventually(name+" is joined and healthy", func() error { return w.conditions(name, metav1.ConditionTrue) })
 }
 
+// waitUntilJoinedAs waits until the member is joined under the UID of a new MemberCluster.
+func (w *system) waitUntilJoinedAs(cluster *membershipv1alpha1.MemberCluster) {
+	w.t.Helper()
+	w.eventually(cluster.Name+" is joined again under its new UID", func() error {
+		self := &membershipv1alpha1.Membership{}
+		key := client.ObjectKey{Namespace: "member-" + cluster.Name, Name: membership.MembershipName}
+		if err := w.client.Get(w.t.Context(), key, self); err != nil {
+			return err
+		}
+		if self.Spec.MemberUID != cluster.UID {
+			return fmt.Errorf("Membership is of MemberCluster %s", self.Spec.MemberUID)
+		}
+		return w.conditions(cluster.Name, metav1.ConditionTrue)
+	})
+}
+
 func (w *system) conditions(name string, healthy metav1.ConditionStatus) error {
 	var cluster membershipv1alpha1.MemberCluster
 	if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, &cluster); err != nil {

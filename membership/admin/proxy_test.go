@@ -1,10 +1,7 @@
 package admin
 
 import (
-	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"sync/atomic"
 	"testing"
@@ -15,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 )
 
@@ -29,24 +27,10 @@ func newProxy(t *testing.T, server string) *proxy {
 	at, err := url.Parse(server)
 	require.NoError(t, err)
 	p := &proxy{}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	p.url, err = url.Parse(testkit.ConnectProxy(t, func(r *http.Request) string {
 		p.last.Store(r)
-		onward, err := net.Dial("tcp", at.Host) //nolint:noctx // a test
-		if err != nil {
-			return
-		}
-		defer onward.Close()
-		near, buffered, err := w.(http.Hijacker).Hijack()
-		if err != nil {
-			return
-		}
-		defer near.Close()
-		_, _ = io.WriteString(near, "HTTP/1.1 200 OK\r\n\r\n")
-		go func() { _, _ = io.Copy(onward, buffered) }()
-		_, _ = io.Copy(near, onward)
+		return at.Host
 	}))
-	t.Cleanup(s.Close)
-	p.url, err = url.Parse(s.URL)
 	require.NoError(t, err)
 	return p
 }

@@ -23,6 +23,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
+
+	"github.com/muster-sdk/muster/internal/testkit"
 )
 
 // member is a server that reports the user and the address of each request.
@@ -230,25 +232,12 @@ func TestLive_Rotation(t *testing.T) {
 func TestLive_Proxy(t *testing.T) {
 	server, ca := member(t, "x")
 	requests := make(chan *http.Request, 1)
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	proxy := testkit.ConnectProxy(t, func(r *http.Request) string {
 		requests <- r
-		onward, err := net.Dial("tcp", r.Host) //nolint:noctx // a test
-		if err != nil {
-			return
-		}
-		defer onward.Close()
-		near, buffered, err := w.(http.Hijacker).Hijack()
-		if err != nil {
-			return
-		}
-		defer near.Close()
-		_, _ = io.WriteString(near, "HTTP/1.1 200 OK\r\n\r\n")
-		go func() { _, _ = io.Copy(onward, buffered) }()
-		_, _ = io.Copy(near, onward)
-	}))
-	defer proxy.Close()
+		return r.Host
+	})
 	live, err := NewLive(access(t, map[string]string{
-		ServerKey: server.URL, CAKey: string(ca), TokenKey: "one", ProxyURLKey: proxy.URL, ProxyHeadersKey: "X-Target: east",
+		ServerKey: server.URL, CAKey: string(ca), TokenKey: "one", ProxyURLKey: proxy, ProxyHeadersKey: "X-Target: east",
 	}))
 	require.NoError(t, err)
 	defer live.Close()
