@@ -299,8 +299,8 @@ func (c *cycle) scoreOf(ctx context.Context, cluster *Cluster) (float64, error) 
 		if status != nil {
 			return 0, c.call.failed(at, statusError(status))
 		}
-		if err := invalidScore(score); err != nil {
-			return 0, c.call.failed(at, err)
+		if !isScore(score) {
+			return 0, c.call.failed(at, scoreError(score))
 		}
 		sum += weights[i] * score
 	}

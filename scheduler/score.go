@@ -91,9 +91,9 @@ func (c *cycle) add(p *plugin, weight float64) error {
 		for ; word != 0; word &= word - 1 {
 			slot := i*wordBits + bits.TrailingZeros64(word)
 			score := scores[slot]
-			if err := invalidScore(score); err != nil {
+			if !isScore(score) {
 				c.call.cluster = c.snapshot.clusters[slot]
-				return c.call.failed(&p.places[atScore], err)
+				return c.call.failed(&p.places[atScore], scoreError(score))
 			}
 			totals[slot] += weight * score
 		}
@@ -102,13 +102,11 @@ func (c *cycle) add(p *plugin, weight float64) error {
 	return nil
 }
 
-// invalidScore returns an error if a score is outside of the range.
-func invalidScore(score float64) error {
-	if score >= 0 && score <= MaxScore { // NaN is not
-		return nil
-	}
-	return fmt.Errorf("score %v is not from 0 to %v", score, MaxScore)
-}
+// isScore reports whether a score is in the range. NaN is not. It is inlined, because it is called for each cluster.
+func isScore(score float64) bool { return score >= 0 && score <= MaxScore }
+
+// scoreError returns the error of a score that is outside of the range.
+func scoreError(score float64) error { return fmt.Errorf("score %v is not from 0 to %v", score, MaxScore) }
 
 // Normalize scales the scores of the set to the range from 0 to [MaxScore]: the lowest becomes 0, and the highest
 // MaxScore. If all are equal, all become MaxScore, so that no cluster is preferred.
