@@ -175,7 +175,7 @@ func describe(key string) string {
 // Decide returns the plan for the add-on on all members. It does not modify its argument.
 func Decide(o Observed) Plan {
 	d := newDecider(o)
-	var plan Plan
+	plan := Plan{Decisions: slices.Grow([]Decision(nil), len(d.names))}
 	for _, name := range d.names {
 		plan.Decisions = append(plan.Decisions, d.decide(name))
 	}
@@ -261,9 +261,11 @@ func (d *decider) choose() {
 		d.placements = append(d.placements, placement{key: key, state: p.State, groups: p.Groups})
 		d.certain = d.certain && p.State == Decided
 		for _, c := range p.Clusters {
-			if has := d.installed[c.Name]; c.Refusal != "" && cmp.Or(has.InstalledBy, has.GoesBy) != key {
-				d.refused[c.Name] = cmp.Or(d.refused[c.Name], describe(key)+": "+c.Refusal)
-				continue
+			if c.Refusal != "" {
+				if has := d.installed[c.Name]; cmp.Or(has.InstalledBy, has.GoesBy) != key {
+					d.refused[c.Name] = cmp.Or(d.refused[c.Name], describe(key)+": "+c.Refusal)
+					continue
+				}
 			}
 			if _, before := d.chosen[c.Name]; !before {
 				d.chosen[c.Name] = choice{i, c.Group}
