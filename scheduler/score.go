@@ -106,7 +106,9 @@ func (c *cycle) add(p *plugin, weight float64) error {
 func isScore(score float64) bool { return score >= 0 && score <= MaxScore }
 
 // scoreError returns the error of a score that is outside of the range.
-func scoreError(score float64) error { return fmt.Errorf("score %v is not from 0 to %v", score, MaxScore) }
+func scoreError(score float64) error {
+	return fmt.Errorf("score %v is not from 0 to %v", score, MaxScore)
+}
 
 // Normalize scales the scores of the set to the range from 0 to [MaxScore]: the lowest becomes 0, and the highest
 // MaxScore. If all are equal, all become MaxScore, so that no cluster is preferred.
