@@ -326,3 +326,8 @@ func TestDecide_DefaultMaxRemoving(t *testing.T) {
 	}
 	require.Equal(t, DefaultMaxRemoving, deleted)
 }
+
+func TestDescribe(t *testing.T) {
+	require.Equal(t, "Placement fleet/edge", Describe("fleet", "edge"))
+	require.Equal(t, "ClusterPlacement edge", Describe("", "edge"))
+}

@@ -62,6 +62,9 @@ func TestPlan(t *testing.T) {
 	}{
 		{"nothing changes if the chosen clusters are published", Observed{Published: []Cluster{healthy("a"), healthy("b")},
 			Chosen: []string{"b", "a"}, Wanted: 2}, []string{"b", "a"}},
+		{"a cluster does not replace itself",
+			Observed{Published: []Cluster{{Name: "a", Healthy: true, Ready: true, Replaces: "a"}}, Chosen: []string{"a"},
+				Wanted: 1}, []string{"a"}},
 		{"the first decision is published in the chosen order",
 			Observed{Chosen: []string{"b", "a"}, Wanted: 2}, []string{"b", "a"}},
 		{
