@@ -329,7 +329,11 @@ func (m *Monitor) Stats() Stats {
 	}
 }
 
+// sorted returns nil for no names.
 func sorted(names []string) []string {
+	if len(names) == 0 {
+		return nil
+	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }

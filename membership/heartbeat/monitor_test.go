@@ -548,6 +548,31 @@ func TestOutage_Message(t *testing.T) {
 		outage.String())
 }
 
+// TestMonitor_NoChangeIsNil checks that the result is nil if the only changed member is the one that does not count.
+func TestMonitor_NoChangeIsNil(t *testing.T) {
+	m := NewMonitor(Policy{})
+	require.Nil(t, m.flipped([]string{"a"}, map[*member]bool{{name: "a"}: false}))
+}
+
+// TestMonitor_UntrackWithUnrenewedLease checks that a member whose Lease was created again, and not renewed yet, keeps
+// its last heartbeat.
+func TestMonitor_UntrackWithUnrenewedLease(t *testing.T) {
+	p := newScenario(t, Policy{}, "a")
+	p.beat("a")
+	p.m.Gone("a")
+	p.m.Relist(map[string]time.Time{"a": {}}, p.now)
+	p.m.Untrack("a", p.now)
+	p.track(time.Minute, "a")
+	v, _ := p.m.Health("a")
+	require.Equal(t, Healthy, v.State)
+
+	p.m.Gone("a")
+	p.m.Untrack("a", p.now)
+	p.track(time.Minute, "a")
+	v, _ = p.m.Health("a")
+	require.Equal(t, Awaited, v.State, "without a Lease, the member is not known any more")
+}
+
 func TestMonitor_ClockSkew(t *testing.T) {
 	p := newScenario(t, Policy{}, "a")
 	p.m.Observe("a", epoch.Add(time.Hour), epoch.Add(time.Second))

@@ -24,7 +24,8 @@ type naive struct {
 type naiveMember struct {
 	tracked                 bool
 	period, grace           time.Duration
-	renewed                 time.Time // zero: no Lease
+	lease                   bool
+	renewed                 time.Time // zero: no Lease, or a Lease that was never renewed
 	heard                   time.Time // for display
 	silent, steady, lost    time.Time // for the evaluation: moved by the length of a pause
 	state                   State
@@ -91,8 +92,9 @@ func (n *naive) untrack(name string, now time.Time) {
 		return
 	}
 	delete(n.members, name)
-	if !e.renewed.IsZero() {
-		n.members[name] = &naiveMember{renewed: e.renewed, heard: e.heard, silent: e.silent, everHeard: e.everHeard}
+	if e.lease {
+		n.members[name] = &naiveMember{lease: true, renewed: e.renewed, heard: e.heard, silent: e.silent,
+			everHeard: e.everHeard}
 	}
 	n.reconsider(now)
 }
@@ -104,6 +106,7 @@ func (n *naive) observe(name string, renewed, now time.Time) {
 
 func (n *naive) beat(name string, renewed, now time.Time) {
 	e := n.get(name)
+	e.lease = true
 	if renewed.IsZero() || renewed.Equal(e.renewed) {
 		return
 	}
@@ -127,7 +130,7 @@ func (n *naive) beat(name string, renewed, now time.Time) {
 
 func (n *naive) gone(name string) {
 	if e := n.members[name]; e != nil && e.tracked {
-		e.renewed = time.Time{}
+		e.lease, e.renewed = false, time.Time{}
 	} else {
 		delete(n.members, name)
 	}
@@ -136,7 +139,7 @@ func (n *naive) gone(name string) {
 func (n *naive) relist(leases map[string]time.Time, now time.Time) {
 	for _, name := range slices.Sorted(maps.Keys(leases)) {
 		if e := n.get(name); e.renewed.IsZero() {
-			e.renewed = leases[name]
+			e.lease, e.renewed = true, leases[name]
 		} else {
 			n.beat(name, leases[name], now)
 		}
