@@ -16,9 +16,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestStartAPIServer_KeepsData(t *testing.T) {
+// TestFaults causes faults on one plane, one after the other.
+func TestFaults(t *testing.T) {
 	t.Parallel()
-	p := ForTest(t, Options{Name: "crash", Nodes: 1})
+	p := ForTest(t, Options{Name: "faulty", Nodes: 1})
+	for _, test := range []struct {
+		name  string
+		check func(*testing.T, *Plane)
+	}{
+		{"StartAPIServer keeps the data", checkKeptData},
+		{"PauseAPIServer", checkPause},
+		{"Restore", checkRestore},
+		{"clients with a later resourceVersion", checkLaterResourceVersions},
+		{"Stop ends StartAPIServer", checkStopDuringStart}, // the last one
+	} {
+		if !t.Run(test.name, func(t *testing.T) { test.check(t, p) }) {
+			return
+		}
+	}
+}
+
+// checkKeptData checks the data, the credentials and the controllers of an API server that starts again.
+func checkKeptData(t *testing.T, p *Plane) {
 	client := clientFor(t, p.Config())
 	namespace := newNamespace(t, client)
 	before, err := client.CoreV1().ConfigMaps(namespace).Create(t.Context(),
@@ -45,11 +64,8 @@ func TestStartAPIServer_KeepsData(t *testing.T) {
 	deployAndWait(t, client, namespace) // The controllers have connected again.
 }
 
-func TestStop_EndsStartAPIServer(t *testing.T) {
-	t.Parallel()
-	skipIfShort(t)
-	p, err := startForTest(t, Options{Name: "impatient"})
-	require.NoError(t, err)
+// checkStopDuringStart stops the plane while the API server starts.
+func checkStopDuringStart(t *testing.T, p *Plane) {
 	require.NoError(t, p.KillAPIServer())
 	// The API server does not become ready while etcd is suspended. A suspended etcd does not end by SIGTERM.
 	require.NoError(t, p.running.etcd.cmd.Process.Signal(syscall.SIGSTOP))

@@ -14,9 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-func TestRestore_StateOfTheSnapshot(t *testing.T) {
-	t.Parallel()
-	p := ForTest(t, Options{Name: "restored", Nodes: 1})
+// checkRestore checks the state after a Restore.
+func checkRestore(t *testing.T, p *Plane) {
 	client := clientFor(t, p.Config())
 	namespace := newNamespace(t, client)
 	user := p.User("jane")
@@ -60,11 +59,8 @@ func TestRestore_StateOfTheSnapshot(t *testing.T) {
 	require.Less(t, time.Since(began), 30*time.Second, "kwok manages the node immediately")
 }
 
-// TestRestore_ClientsWithLaterResourceVersions checks clients whose resourceVersion, from before a Restore, does not
-// exist yet.
-func TestRestore_ClientsWithLaterResourceVersions(t *testing.T) {
-	t.Parallel()
-	p := ForTest(t, Options{Name: "rolled-back"})
+// checkLaterResourceVersions checks clients whose resourceVersion, from before a Restore, does not exist yet.
+func checkLaterResourceVersions(t *testing.T, p *Plane) {
 	client := clientFor(t, p.Config())
 	namespace := newNamespace(t, client)
 	configMaps := client.CoreV1().ConfigMaps(namespace)
@@ -126,9 +122,8 @@ func TestSnapshot_ContextEnds(t *testing.T) {
 	createConfigMap(t, clientFor(t, p.Config()), "default", "etcd-runs-again")
 }
 
-func TestPauseAPIServer(t *testing.T) {
-	t.Parallel()
-	p := ForTest(t, Options{Name: "paused"})
+// checkPause checks an API server that is paused.
+func checkPause(t *testing.T, p *Plane) {
 	client := clientFor(t, p.Config())
 	require.NoError(t, p.ResumeAPIServer(), "ResumeAPIServer has no effect on a running API server")
 	require.NoError(t, p.PauseAPIServer(t.Context()))
@@ -144,6 +139,7 @@ func TestPauseAPIServer(t *testing.T) {
 	require.ErrorContains(t, p.PauseAPIServer(t.Context()), "it is not running")
 	require.ErrorContains(t, p.ResumeAPIServer(), "it is not running")
 	requireRefused(t, p.Config())
+	require.NoError(t, p.StartAPIServer(t.Context()))
 }
 
 func createConfigMap(t *testing.T, client kubernetes.Interface, namespace, name string) *corev1.ConfigMap {
