@@ -86,7 +86,11 @@ func TestPermissions(t *testing.T) {
 	for _, name := range []string{"web", "secrets"} {
 		require.NoError(t, h.Client.Delete(t.Context(), h.get(name)))
 	}
-	h.Holds("nothing is left", func() bool { return len(h.works("web")) == 0 })
+	h.Holds("nothing is left", func() bool {
+		var list v1alpha1.WorkSetList
+		require.NoError(t, h.Client.List(t.Context(), &list, client.InNamespace(h.Namespace)))
+		return len(list.Items) == 0 && len(h.works("web")) == 0
+	})
 	r.stop()
 
 	c := mustertest.Client(t, config, scheme)

@@ -1,6 +1,8 @@
 package workset_test
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"testing"
 
@@ -187,8 +189,19 @@ func TestWorkSetDefinitionIsRemoved(t *testing.T) {
 		Kind: "CustomResourceDefinition"})
 	definition.SetName("worksets." + v1alpha1.GroupVersion.Group)
 	require.NoError(t, c.Delete(t.Context(), definition))
-	h.Holds("the definition is deleted", func() bool {
-		return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(definition), definition))
+	h.Eventually("the definition is deleted", func() error {
+		err := c.Get(t.Context(), client.ObjectKeyFromObject(definition), definition)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		var left v1alpha1.WorkSetList
+		err = errors.Join(err, c.List(t.Context(), &left))
+		conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
+		for _, set := range left.Items {
+			err = errors.Join(err, fmt.Errorf("WorkSet %s/%s: finalizers %v, deleted %v", set.Namespace, set.Name,
+				set.Finalizers, set.DeletionTimestamp))
+		}
+		return errors.Join(err, fmt.Errorf("definition: %v", conditions))
 	})
 	require.Equal(t, before, h.uids("web"))
 	require.Zero(t, r.wire.Count("DELETE works"))
