@@ -49,7 +49,7 @@ type summary struct {
 func failed(reason string, err error) summary {
 	message := err.Error()
 	if reason == v1alpha1.ReasonDecideFailed {
-		message = "The decision failed and is retried. The selected clusters stay the same: " + message
+		message = "The decision failed and is retried; the selected clusters stay the same. Error: " + message
 	}
 	return summary{reason: reason, message: message}
 }

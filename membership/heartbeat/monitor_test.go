@@ -548,7 +548,8 @@ func TestOutage_Message(t *testing.T) {
 		outage.String())
 }
 
-// TestMonitor_NoChangeIsNil checks that the result is nil if the only changed member is the one that does not count.
+// TestMonitor_NoChangeIsNil checks that a member whose suspension is the same before and after a call is not reported,
+// and that the result is nil if no other member has changed.
 func TestMonitor_NoChangeIsNil(t *testing.T) {
 	m := NewMonitor(Policy{})
 	require.Nil(t, m.flipped([]string{"a"}, map[*member]bool{{name: "a"}: false}))
