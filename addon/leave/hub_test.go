@@ -25,6 +25,7 @@ import (
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
 	workleave "github.com/muster-sdk/muster/work/leave"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 // recordingGate is a gate whose results are recorded.
@@ -193,7 +194,11 @@ func TestLeave_Forced(t *testing.T) {
 		testkit.Virtual(t, func(t *testing.T) {
 			f := newRunningHub(newFixture(t, "alive"))
 			mesh := f.addon("mesh")
-			f.work("addon-mesh-0", "mesh", "")
+			// A forced leave deletes the namespace at once, and removes the agent's finalizer. Another finalizer keeps the Work
+			// until the controller acts.
+			mustertest.Change(t, f.Client, f.work("addon-mesh-0", "mesh", ""), func(w *workv1alpha1.Work) {
+				w.Finalizers = append(w.Finalizers, "example.com/another")
+			})
 			f.work("shop", "", "")
 			f.deleteMemberCluster()
 			f.eventually(func() error {
