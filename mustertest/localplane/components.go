@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync"
-	"time"
 )
 
 // The names of the programs, as in Kubernetes.
@@ -106,6 +104,9 @@ func (p *Plane) etcdArgs() []string {
 		"--trusted-ca-file=" + p.path("etcd-ca.crt"),
 		"--client-cert-auth",
 		"--log-level=warn",
+		// The member elects itself after up to one election timeout, which is a second by default.
+		"--heartbeat-interval=10",
+		"--election-timeout=100",
 		// The data is deleted with the plane. Only a crash of the machine could lose it before that.
 		"--unsafe-no-fsync",
 	}
@@ -192,14 +193,20 @@ type components struct {
 	controllers map[string]*process // the clients of the API server, by program
 }
 
-// stop ends all components. It returns the errors of components that had ended before. Clients end before their
-// servers.
+// stop ends all components, and returns the errors of components that had ended before. Nothing is lost with SIGKILL,
+// because the data is removed with the plane, and an API server takes more than a second to end after SIGTERM.
 func (c *components) stop() error {
-	err := stopAll(slices.Collect(maps.Values(c.controllers))...)
-	return errors.Join(err, stopAll(c.apiServer), stopAll(c.etcd))
+	var errs []error
+	for _, p := range append(slices.Collect(maps.Values(c.controllers)), c.apiServer, c.etcd) {
+		if p != nil {
+			errs = append(errs, p.ended())
+		}
+	}
+	c.kill()
+	return errors.Join(errs...)
 }
 
-// kill ends all components immediately with SIGKILL.
+// kill ends all components with SIGKILL. Clients end before their servers.
 func (c *components) kill() {
 	for program := range c.controllers {
 		c.controllers[program].kill()
@@ -215,19 +222,4 @@ func kill(running **process) {
 		(*running).kill()
 		*running = nil
 	}
-}
-
-// terminationTimeout is the time that each tier of components has to exit after SIGTERM.
-const terminationTimeout = 2 * time.Second
-
-func stopAll(processes ...*process) error {
-	errs := make([]error, len(processes))
-	var wg sync.WaitGroup
-	for i, process := range processes {
-		if process != nil {
-			wg.Go(func() { errs[i] = process.stop(terminationTimeout) })
-		}
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }

@@ -17,13 +17,11 @@ func (p *Plane) KillAPIServer() error {
 	}
 	process := p.running.apiServer
 	p.running.apiServer = nil
-	select {
-	case <-process.exited:
-		return fmt.Errorf("kill the API server of plane %s: %w", p.opts.Name, process.failure(errors.New("ended by itself")))
-	default:
-		process.kill()
-		return nil
+	if err := process.ended(); err != nil {
+		return fmt.Errorf("kill the API server of plane %s: %w", p.opts.Name, err)
 	}
+	process.kill()
+	return nil
 }
 
 // StartAPIServer starts the API server again after KillAPIServer, on the same address with the same data and

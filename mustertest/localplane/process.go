@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -81,23 +80,14 @@ func (p *process) kill() {
 	<-p.exited
 }
 
-// stop ends the process with SIGTERM, and with SIGKILL if it takes longer than timeLimit. It returns an error with the
-// exit status if the process had ended before.
-func (p *process) stop(timeLimit time.Duration) error {
+// ended returns an error with the exit status if the process has ended by itself.
+func (p *process) ended() error {
 	select {
 	case <-p.exited:
 		return p.failure(errors.New("ended by itself"))
 	default:
+		return nil
 	}
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	timer := time.NewTimer(timeLimit)
-	defer timer.Stop()
-	select {
-	case <-p.exited:
-	case <-timer.C:
-		p.kill()
-	}
-	return nil
 }
 
 // waitUntil calls ready at intervals until it returns nil. It stops when the process exits or the context ends. The

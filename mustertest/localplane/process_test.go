@@ -35,20 +35,16 @@ func TestProcessGetsItsArgumentsAndNothingElse(t *testing.T) {
 	require.Equal(t, "\ttwo words|*|[]", p.tail())
 }
 
-func TestProcessStop(t *testing.T) {
-	terminates := startScript(t, "trap 'exit 0' TERM; echo up; while :; do sleep 0.01; done")
-	waitForLog(t, terminates, "up")
-	require.NoError(t, terminates.stop(eventually))
-	require.NoError(t, terminates.err)
-
-	ignoresTerm := startScript(t, "trap '' TERM; echo up; while :; do sleep 0.01; done")
-	waitForLog(t, ignoresTerm, "up")
-	require.NoError(t, ignoresTerm.stop(10*time.Millisecond))
-	require.ErrorContains(t, ignoresTerm.err, "killed")
+func TestProcessEnded(t *testing.T) {
+	runs := startScript(t, "trap '' TERM; echo up; while :; do sleep 0.01; done")
+	waitForLog(t, runs, "up")
+	require.NoError(t, runs.ended())
+	runs.kill()
+	require.ErrorContains(t, runs.ended(), "component: ended by itself (signal: killed)")
 
 	ended := startScript(t, "echo bye; exit 7")
 	<-ended.exited
-	require.EqualError(t, ended.stop(eventually), "component: ended by itself (exit status 7); the end of its log:\n\tbye")
+	require.EqualError(t, ended.ended(), "component: ended by itself (exit status 7); the end of its log:\n\tbye")
 }
 
 func TestProcessWaitUntil(t *testing.T) {

@@ -69,10 +69,8 @@ func (p *Plane) waitForControllers(ctx context.Context, client *planeClient) err
 	}
 	// The scheduler has no visible effect yet, so check only that no controller has ended.
 	for _, controller := range p.running.controllers {
-		select {
-		case <-controller.exited:
-			return controller.failure(errors.New("ended by itself"))
-		default:
+		if err := controller.ended(); err != nil {
+			return err
 		}
 	}
 	return nil
