@@ -13,14 +13,13 @@ import (
 
 	"github.com/muster-sdk/muster/deploy"
 	"github.com/muster-sdk/muster/mustertest"
-	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 // TestFlowControl_ClassifiesAgents checks on an API server that the manifests of the hub have valid FlowSchemas, that
 // requests of agents of both kinds and of bootstrap credentials are classified as those of agents, that heartbeats are
 // not, and that the requests of the hub have a separate FlowSchema.
 func TestFlowControl_ClassifiesAgents(t *testing.T) {
-	p := mustertest.StartPlane(t, localplane.Options{Name: "flowcontrol"})
+	p := plane.ForTest(t)
 	c := mustertest.Client(t, p.Config(), mustertest.Scheme())
 	objects, err := deploy.Hub()
 	require.NoError(t, err)
