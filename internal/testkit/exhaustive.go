@@ -6,13 +6,13 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// Exhaustive reports whether tests explore models completely, which takes minutes: MUSTER_MODEL=full, as in `.ci/run
-// models` and `.ci/run crashes`. Otherwise tests explore a part that finds most defects.
+// Exhaustive reports whether tests explore models completely, which takes minutes: MUSTER_MODEL=full, as in the step
+// models of .ci/run. Otherwise tests explore a part that finds most defects.
 func Exhaustive() bool { return os.Getenv("MUSTER_MODEL") == "full" }
 
 // Crashes reports whether a test ends a controller at its write number at, which is lost in the given way. Exhaustive
-// tests do so at each write in both ways, and others at each write in one of the two ways. With the race detector, they
-// do so at each fourth write: the step models of .ci/run ends the controllers at all of them without it.
+// tests do so at each write in both ways. Others do so at each second write, and with the race detector at each fourth
+// one, in one of the two ways.
 func Crashes(at int, how mustertest.Loss) bool {
 	oneOfTwo := (how == mustertest.ResponseLost) == (at%2 == 1)
 	switch {
@@ -21,7 +21,7 @@ func Crashes(at int, how mustertest.Loss) bool {
 	case Exhaustive():
 		return true
 	}
-	return oneOfTwo
+	return oneOfTwo && at%4 <= 1
 }
 
 // WithoutRace returns the first number of objects or members, and the second one with the race detector.

@@ -17,14 +17,15 @@ type machine struct {
 	agent       func(AgentObserved) AgentStep
 
 	admission       membership.Decision
-	statusFirst     bool // the hub writes its status before it acts, rather than afterwards
-	namespaceStuck  bool // the namespace is never removed
-	gatesStuck      bool // the gates stay closed when they are forced
-	lags            bool // the only failure is that caches are paused
-	userDeletions   bool // a user deletes objects that the hub has created
-	pair            bool // the older claim is that of another agent
-	twoTypes        bool // the other agent requests a credential of another type
-	stopAtFirst     bool // the walk stops at the first fault
+	statusFirst     bool  // the hub writes its status before it acts, rather than afterwards
+	namespaceStuck  bool  // the namespace is never removed
+	gatesStuck      bool  // the gates stay closed when they are forced
+	lags            bool  // the only failure is that caches are paused
+	userDeletions   bool  // a user deletes objects that the hub has created
+	pair            bool  // the older claim is that of another agent
+	twoTypes        bool  // the other agent requests a credential of another type
+	stopAtFirst     bool  // the walk stops at the first fault
+	mostStates      int32 // 0: all
 	adminSteps      uint8
 	disasters       disasters
 	noPreconditions bool // the hub deletes without preconditions

@@ -296,7 +296,7 @@ type walk struct {
 	changes *phaseChanges
 	batch   batch
 
-	reached int32 // the number of states without those of fair steps only
+	reached int32 // the number of visited states, without those of fair steps only
 }
 
 // step is the name of an edge.
@@ -304,15 +304,18 @@ type step struct{ by, what string }
 
 func (s step) String() string { return s.by + ": " + s.what }
 
-// explore visits all reachable states, the nearest first. For each violated guarantee, it returns the shortest
-// sequence of steps.
+// explore visits all reachable states, or mostStates of them, the nearest first. For each violated guarantee, it
+// returns the shortest sequence of steps.
 func (m *machine) explore(starts []modelState, changes *phaseChanges) (*walk, map[fault]string) {
 	k, broken := &walk{m: m, states: newIndex[modelState](), steps: newIndex[step](), changes: changes}, map[fault]string{}
 	for _, w := range starts {
 		k.number(&w, -1, step{})
 	}
-	unfinished := func(i int32) bool { return i < k.states.count && (!m.stopAtFirst || len(broken) == 0) }
-	for i := int32(0); unfinished(i); {
+	unfinished := func(i int32) bool {
+		return i < k.states.count && (m.mostStates == 0 || i < m.mostStates) && (!m.stopAtFirst || len(broken) == 0)
+	}
+	i := int32(0)
+	for unfinished(i) {
 		for last := i + batchSize; i < last && unfinished(i); i++ {
 			w := k.states.at(i)
 			if wrong := m.checkInvariants(w); wrong != "" && m.isFault(wrong) && broken[wrong] == "" {
@@ -329,7 +332,7 @@ func (m *machine) explore(starts []modelState, changes *phaseChanges) (*walk, ma
 		}
 		k.numberBatch(nil)
 	}
-	k.reached = k.states.count
+	k.reached = i
 	return k, broken
 }
 
