@@ -179,89 +179,83 @@ func testAgentClockIsAnHourOff(t *testing.T, h *testHub) {
 	}
 }
 
-// TestHubAPIServerKilled kills the API server of the hub while a member joins, while it is joined, and while it
+// TestHubAPIServerKilled kills the API server of the hub while a member joins, another one is joined, and a third one
 // leaves. After several lost connections in a minute, informers wait for up to a minute before they connect again. So
-// each case has a separate hub, only the first one needs kube-controller-manager, and no other test uses the plane.
+// the API server is killed once, and no other test uses the plane.
 func TestHubAPIServerKilled(t *testing.T) {
 	t.Parallel()
 	p := localplane.ForTest(t, localplane.Options{Name: "mortal"})
-	for _, test := range []struct {
-		when string
-		do   func(h *testHub, name string, a *testAgent, restart func())
-	}{
-		{"leave", func(h *testHub, name string, a *testAgent, restart func()) {
-			a.start()
-			h.untilCondition(name, v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
-			// The request of a removed member is answered with Deregistered, and kept until its agent has read the answer.
-			h.Eventually("the request is deleted", func() error {
-				var list v1alpha1.JoinRequestList
-				return errors.Join(h.Client.List(h.T.Context(), &list), requireNone(&list, func(o client.Object) bool {
-					return o.(*v1alpha1.JoinRequest).Spec.Name == name
-				}))
-			})
-			require.NoError(h.T, h.Client.Delete(h.T.Context(), h.member(name)))
-			restart()
-			h.untilGone(name)
-			// If the agent observed the removal before the end of its leave, it has sent a JoinRequest. The answer is kept.
-			h.untilEmpty(name)
-		}},
-		{"steady state", func(h *testHub, name string, a *testAgent, restart func()) {
-			a.options.Member = newMemory(h.T).Config() // the API server of the member is not killed
-			a.start()
-			h.untilCondition(name, v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
-			h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.HeartbeatPeriodSeconds = 1 })
-			cluster := h.untilCondition(name, v1alpha1.ConditionHealthy, metav1.ConditionTrue,
-				v1alpha1.ReasonHeartbeating)
-			since := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy).LastTransitionTime
-			restart()
-			pause(7 * time.Second) // longer than the grace period
-			h.Eventually("heartbeats arrive again", func() error {
-				var lease coordinationv1.Lease
-				key := client.ObjectKey{Namespace: "member-" + name, Name: membership.LeaseName}
-				if err := h.Client.Get(h.T.Context(), key, &lease); err != nil {
-					return err
+	h := startHub(t, p, hub.Options{})
+	newAgent := func(name string) *testAgent {
+		return h.newAgent(h.token(name, v1alpha1.JoinTokenSpec{AutoAccept: true}), agent.Options{Name: name})
+	}
+	const joins, joined, leaves = "mortal-joins", "mortal-joined", "mortal-leaves"
+
+	steady := newAgent(joined)
+	steady.options.Member = newMemory(t).Config() // the API server of the member is not killed
+	steady.start()
+	leaving := newAgent(leaves)
+	leaving.start()
+	for _, name := range []string{joined, leaves} {
+		h.untilCondition(name, v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
+	}
+	h.change(joined, func(c *v1alpha1.MemberCluster) { c.Spec.HeartbeatPeriodSeconds = 1 })
+	cluster := h.untilCondition(joined, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
+	since := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy).LastTransitionTime
+	// The request of a removed member is answered with Deregistered, and kept until its agent has read the answer.
+	h.Eventually("the request is deleted", func() error {
+		var list v1alpha1.JoinRequestList
+		return errors.Join(h.Client.List(t.Context(), &list), requireNone(&list, func(o client.Object) bool {
+			return o.(*v1alpha1.JoinRequest).Spec.Name == leaves
+		}))
+	})
+
+	// The agent that joins receives the response to its request after the API server was killed.
+	joining := newAgent(joins)
+	requested, killed := make(chan struct{}), make(chan struct{})
+	once := sync.OnceFunc(func() { close(requested); <-killed })
+	joining.options.HubConfig = func(config *rest.Config) {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return mustertest.RoundTripper(func(request *http.Request) (*http.Response, error) {
+				response, err := next.RoundTrip(request)
+				if request.Method == http.MethodPost {
+					once()
 				}
-				ago := time.Since(lease.Spec.RenewTime.Time)
-				return orError(ago < 3*time.Second, "the last heartbeat was %s ago", ago)
+				return response, err
 			})
-			healthy := meta.FindStatusCondition(h.member(name).Status.Conditions, v1alpha1.ConditionHealthy)
-			require.Equal(h.T, metav1.ConditionTrue, healthy.Status)
-			require.Equal(h.T, since, healthy.LastTransitionTime, "a hub without connection does not mark members as lost")
-		}},
-		{"join", func(h *testHub, name string, a *testAgent, restart func()) {
-			requested := make(chan struct{})
-			once := sync.OnceFunc(func() { close(requested) })
-			a.options.HubConfig = func(config *rest.Config) {
-				config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-					return mustertest.RoundTripper(func(request *http.Request) (*http.Response, error) {
-						response, err := next.RoundTrip(request)
-						if request.Method == http.MethodPost {
-							once()
-						}
-						return response, err
-					})
-				})
-			}
-			a.start()
-			<-requested
-			restart()
-			h.untilCondition(name, v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
-		}},
-	} {
-		t.Run(test.when, func(t *testing.T) {
-			h, name := startHub(t, p, hub.Options{}), "mortal-"+strings.ReplaceAll(test.when, " ", "-")
-			a := h.newAgent(h.token(name, v1alpha1.JoinTokenSpec{AutoAccept: true}), agent.Options{Name: name})
-			test.do(h, name, a, func() {
-				require.NoError(t, p.KillAPIServer())
-				pause(2 * time.Second)
-				ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
-				defer cancel()
-				require.NoError(t, p.StartAPIServer(ctx))
-			})
-			a.stop()
-			h.stop()
 		})
 	}
+	joining.start()
+	<-requested
+	require.NoError(t, h.Client.Delete(t.Context(), h.member(leaves)))
+	require.NoError(t, p.KillAPIServer())
+	close(killed)
+	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
+	defer cancel()
+	require.NoError(t, p.StartAPIServer(ctx))
+	gracePeriod := time.After(7 * time.Second) // rounded up
+
+	h.untilCondition(joins, v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
+	h.untilGone(leaves)
+	// If the agent observed the removal before the end of its leave, it has sent a JoinRequest. The answer is kept.
+	h.untilEmpty(leaves)
+	<-gracePeriod
+	h.Eventually("heartbeats arrive again", func() error {
+		var lease coordinationv1.Lease
+		key := client.ObjectKey{Namespace: "member-" + joined, Name: membership.LeaseName}
+		if err := h.Client.Get(t.Context(), key, &lease); err != nil {
+			return err
+		}
+		ago := time.Since(lease.Spec.RenewTime.Time)
+		return orError(ago < 3*time.Second, "the last heartbeat was %s ago", ago)
+	})
+	healthy := meta.FindStatusCondition(h.member(joined).Status.Conditions, v1alpha1.ConditionHealthy)
+	require.Equal(t, metav1.ConditionTrue, healthy.Status)
+	require.Equal(t, since, healthy.LastTransitionTime, "a hub without connection does not mark members as lost")
+	for _, a := range []*testAgent{joining, leaving, steady} {
+		a.stop()
+	}
+	h.stop()
 }
 
 // untilClean waits until no object of a member exists on the hub, including its request.

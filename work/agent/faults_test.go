@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/testkit"
@@ -18,19 +17,39 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestAPIServersDie kills the API server of the member or of the hub while 60 objects are being applied, and starts it
-// again. The other API server is in memory.
+// TestAPIServersDie kills an API server while two agents apply 60 objects each, and starts it again. It is the API
+// server of the member of one agent and of the hub of the other one. The other API servers are in memory.
 func TestAPIServersDie(t *testing.T) {
 	t.Parallel()
 	victim := localplane.ForTest(t, localplane.Options{Name: "victim"})
 	install(t, newClient(t, victim.Config()))
-	t.Run("member", func(t *testing.T) { testAPIServerDies(t, victim, newMemory(t).Admin(), victim.Config()) })
-	t.Run("hub", func(t *testing.T) { testAPIServerDies(t, victim, victim.Config(), newMemory(t).Admin()) })
+	ofMember := fixtureOf(t, newMemory(t).Admin(), victim.Config())
+	ofHub := fixtureOf(t, victim.Config(), newMemory(t).Admin())
+	works := map[*fixture]*v1alpha1.Work{}
+	for _, f := range []*fixture{ofMember, ofHub} {
+		works[f] = f.applyMany()
+	}
+	for f := range works {
+		f.Eventually("the apply has begun", func() error {
+			if f.data("a003", "k") == "" {
+				return fmt.Errorf("no object is applied yet")
+			}
+			return nil
+		})
+	}
+	require.NoError(t, victim.KillAPIServer())
+	require.NoError(t, victim.StartAPIServer(context.Background()))
+	for f, work := range works {
+		f.requireMany(work)
+	}
 }
 
-func testAPIServerDies(t *testing.T, victim *localplane.Plane, hub, member *rest.Config) {
-	f := fixtureOf(t, hub, member)
-	// The objects take several seconds, so that the API server dies in the midst of them.
+const manyObjects = 60
+
+// applyMany starts an agent and creates a Work with many objects. They take several seconds, so that an API server can
+// be killed in the midst of them.
+func (f *fixture) applyMany() *v1alpha1.Work {
+	f.T.Helper()
 	f.toMember.intercept(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if request.Method == http.MethodPatch {
 			<-time.After(400 * time.Millisecond)
@@ -39,32 +58,28 @@ func testAPIServerDies(t *testing.T, victim *localplane.Plane, hub, member *rest
 	})
 	f.start()
 	var texts []string
-	const objects = 60
-	for i := range objects {
+	for i := range manyObjects {
 		texts = append(texts, configMap(fmt.Sprintf("a%03d", i), "{k: v}"))
 	}
-	work := f.work("shop", "{"+manifests(texts...)+"}")
-	f.Eventually("the apply has begun", func() error {
-		if f.data("a003", "k") == "" {
-			return fmt.Errorf("no object is applied yet")
-		}
-		return nil
-	})
-	require.NoError(t, victim.KillAPIServer())
-	require.NoError(t, victim.StartAPIServer(context.Background()))
+	return f.work("shop", "{"+manifests(texts...)+"}")
+}
+
+// requireMany requires that the Work of applyMany is applied, healed and deleted.
+func (f *fixture) requireMany(work *v1alpha1.Work) {
+	f.T.Helper()
 	f.ready(work)
 	applied := f.applied(work)
-	require.Len(t, applied.Status.Resources, objects)
+	require.Len(f.T, applied.Status.Resources, manyObjects)
 	var list corev1.ConfigMapList
-	require.NoError(t, f.member.List(context.Background(), &list, client.InNamespace(f.name),
+	require.NoError(f.T, f.member.List(context.Background(), &list, client.InNamespace(f.name),
 		client.MatchingLabels{v1alpha1.AppliedLabel: "true"}))
-	require.Len(t, list.Items, objects)
+	require.Len(f.T, list.Items, manyObjects)
 	uids := map[string]string{}
 	for _, o := range list.Items {
 		uids[o.Name] = string(o.UID)
 	}
 	for _, entry := range applied.Status.Resources {
-		require.Equal(t, uids[entry.Name], string(entry.UID), entry.Name)
+		require.Equal(f.T, uids[entry.Name], string(entry.UID), entry.Name)
 	}
 	f.patch(f.read("ConfigMap", "a050"), "data: {k: edited}") // the watches are established again
 	f.Eventually("ConfigMap a050 has k: v", func() error { return equal("v", f.data("a050", "k")) })
