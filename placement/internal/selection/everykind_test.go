@@ -14,14 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	testclock "k8s.io/utils/clock/testing"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/placement/internal/selection"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
 // TestEveryKind checks that a namespace is selected with all its objects, except for those that belong to the hub and
 // those that a controller creates.
-func TestEveryKind(t *testing.T) {
-	h := newHubOnPlane(t)
+func TestEveryKind(t *testing.T) { testkit.Virtual(t, testEveryKind) }
+
+func testEveryKind(t *testing.T) {
+	h := newHub(t)
 	at := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: h.Namespace, Name: name} }
 	account := &corev1.ServiceAccount{ObjectMeta: at("deployer")}
 	h.Create(account, h.configMap("a", map[string]string{"app": "web"}))
@@ -67,8 +70,10 @@ func TestEveryKind(t *testing.T) {
 }
 
 // TestEveryKind_NewKind checks that a kind that is defined later is selected as well.
-func TestEveryKind_NewKind(t *testing.T) {
-	h := newHubOnPlane(t)
+func TestEveryKind_NewKind(t *testing.T) { testkit.Virtual(t, testEveryKindNewKind) }
+
+func testEveryKindNewKind(t *testing.T) {
+	h := newHub(t)
 	clock := testclock.NewFakeClock(time.Now())
 	r := h.start(func(o *selection.Options) { o.Clock = clock })
 	h.Create(h.configMap("a", nil))
@@ -102,8 +107,10 @@ func TestEveryKind_NewKind(t *testing.T) {
 
 // TestEveryKind_Forbidden checks that a kind which the controller may not list is a problem, and that nothing is
 // selected silently without it.
-func TestEveryKind_Forbidden(t *testing.T) {
-	h := newHubOnPlane(t)
+func TestEveryKind_Forbidden(t *testing.T) { testkit.Virtual(t, testEveryKindForbidden) }
+
+func testEveryKindForbidden(t *testing.T) {
+	h := newHub(t)
 	h.Create(h.configMap("a", nil))
 	_, config, _ := h.user(listAndWatch("configmaps"))
 	r := h.start(func(o *selection.Options) { o.Config = config })
