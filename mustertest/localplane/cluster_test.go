@@ -1,6 +1,7 @@
 package localplane
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -17,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -61,13 +61,7 @@ func TestNodesRenewTheirLeases(t *testing.T) {
 }
 
 func TestNodes_HaveTheRequestedCapacity(t *testing.T) {
-	t.Parallel()
-	capacity := corev1.ResourceList{
-		corev1.ResourceCPU:    resource.MustParse("3"),
-		corev1.ResourceMemory: resource.MustParse("5Gi"),
-		corev1.ResourcePods:   resource.MustParse("7"),
-	}
-	p := ForTest(t, Options{Name: "small", Nodes: 2, NodeCapacity: capacity})
+	p := shared.ForTest(t)
 	nodes, err := clientFor(t, p.Config()).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Len(t, nodes.Items, 2)
@@ -87,6 +81,9 @@ func TestNodes_HaveTheRequestedCapacity(t *testing.T) {
 	defer client.close()
 	_, err = client.CoreV1().Nodes().Create(t.Context(), tainted, metav1.CreateOptions{})
 	require.NoError(t, err)
+	defer func() {
+		require.NoError(t, client.CoreV1().Nodes().Delete(context.Background(), tainted.Name, metav1.DeleteOptions{}))
+	}()
 	require.NoError(t, client.hasReadyNodes(2)(t.Context()))
 	require.ErrorContains(t, client.hasReadyNodes(3)(t.Context()), "2 of 3 nodes", "a tainted node does not accept pods")
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -21,7 +23,13 @@ const (
 	tick       = 20 * time.Millisecond
 )
 
-var shared = Shared{Options: Options{Name: "shared", Nodes: 1}}
+var shared = Shared{Options: Options{Name: "shared", Nodes: 2, NodeCapacity: capacity}}
+
+var capacity = corev1.ResourceList{
+	corev1.ResourceCPU:    resource.MustParse("3"),
+	corev1.ResourceMemory: resource.MustParse("5Gi"),
+	corev1.ResourcePods:   resource.MustParse("7"),
+}
 
 func TestMain(m *testing.M) {
 	if os.Getenv(crashingVariable) != "" {

@@ -20,13 +20,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-func TestStopLeavesNothing(t *testing.T) {
+func TestStop_LeavesOnlyTheLogs(t *testing.T) {
 	skipIfShort(t)
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("planes", 0o755))
+	const dir, logs = "planes", "logs"
 	verifyNoLeaks(t)
-	dir := t.TempDir()
 
-	p, err := startForTest(t, Options{Name: "gone", Nodes: 1, Dir: dir})
-	require.NoError(t, err)
+	p, err := startForTest(t, Options{Name: "gone", Nodes: 1, Dir: dir, LogDir: logs})
+	require.NoError(t, err, "relative paths are supported")
 	pids := p.pids()
 	require.Len(t, pids, 6, "five components and the watchdog")
 	for name, pid := range pids {
@@ -41,31 +43,20 @@ func TestStopLeavesNothing(t *testing.T) {
 		require.False(t, alive(pid), name)
 	}
 	require.Empty(t, entries(t, dir))
+	data, err := os.ReadFile(filepath.Join(logs, "kube-apiserver.log"))
+	require.NoError(t, err)
+	require.NotEmpty(t, data)
 	require.NoError(t, p.Stop(), "Stop may be called again")
 	require.ErrorContains(t, p.StartAPIServer(t.Context()), "stopped")
 	require.ErrorContains(t, p.KillAPIServer(), "not running")
 }
 
 func TestPlanesAreIndependent(t *testing.T) {
-	t.Parallel()
-	skipIfShort(t)
-	opts := []Options{{Name: "one"}, {Name: "two"}}
-	planes := make([]*Plane, len(opts))
-	errs := make(chan error)
-	for i := range opts {
-		go func() {
-			var err error
-			planes[i], err = startForTest(t, opts[i])
-			errs <- err
-		}()
-	}
-	for range opts {
-		require.NoError(t, <-errs)
-	}
-	for i, p := range planes {
-		t.Cleanup(func() { require.NoError(t, p.Stop()) })
+	other := ForTest(t, Options{Name: "other"})
+	planes := []*Plane{shared.ForTest(t), other}
+	for _, p := range planes {
 		_, err := clientFor(t, p.Config()).CoreV1().Namespaces().Create(t.Context(),
-			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "only-" + opts[i].Name}}, metav1.CreateOptions{})
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "only-" + p.opts.Name}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
 	for i, p := range planes {
@@ -75,8 +66,8 @@ func TestPlanesAreIndependent(t *testing.T) {
 		for _, namespace := range list.Items {
 			names = append(names, namespace.Name)
 		}
-		require.Contains(t, names, "only-"+opts[i].Name)
-		require.NotContains(t, names, "only-"+opts[1-i].Name)
+		require.Contains(t, names, "only-"+p.opts.Name)
+		require.NotContains(t, names, "only-"+planes[1-i].opts.Name)
 	}
 
 	otherAdmin := planes[0].Config()
@@ -213,20 +204,6 @@ func TestPrepareComesBeforeTheControllers(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 	require.Equal(t, 1, called)
 	require.Empty(t, entries(t, dir))
-}
-
-func TestLogDirOutlivesThePlane(t *testing.T) {
-	skipIfShort(t)
-	t.Chdir(t.TempDir())
-	require.NoError(t, os.Mkdir("planes", 0o755))
-	const logs = "logs"
-	p, err := startForTest(t, Options{LogDir: logs, Dir: "planes"})
-	require.NoError(t, err, "relative paths are supported")
-	require.Len(t, entries(t, "planes"), 1)
-	require.NoError(t, p.Stop())
-	data, err := os.ReadFile(filepath.Join(logs, "kube-apiserver.log"))
-	require.NoError(t, err)
-	require.NotEmpty(t, data)
 }
 
 func TestUserCertificate(t *testing.T) {
