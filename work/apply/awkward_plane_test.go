@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
@@ -82,6 +84,13 @@ func TestAwkward_Quota(t *testing.T) {
 	f.fakeClock()
 	f.create("{apiVersion: v1, kind: ResourceQuota, metadata: {name: none, namespace: NS}, spec: {hard: {services: '0'}}}")
 	service := f.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: 80}]}}")
+	// An API server that has cached that the namespace has no ResourceQuota takes a moment to observe a new one.
+	f.Eventually("the ResourceQuota is enforced", func() error {
+		if err := f.Client.Create(t.Context(), service.Manifest.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) {
+			return fmt.Errorf("want Forbidden, got %w", err)
+		}
+		return nil
+	})
 	change := f.one(service)
 	require.Equal(t, v1alpha1.ReasonForbidden, change.Reason, change.Message)
 	require.Contains(t, change.Message, "quota")
