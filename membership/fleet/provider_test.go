@@ -152,17 +152,17 @@ func TestProvider_CredentialRotation(t *testing.T) {
 	}
 	createCached("one")
 
-	// The Secret gets the next credential, and the first one is revoked.
+	// The Secret gets the next credential, and the first one loses its permissions, at once. After the deletion of its
+	// ServiceAccount it would be accepted for ten more seconds.
 	second := h.tokenOf("rotation-2")
 	h.secret("rotation", h.planeData(h.Config.Host, second))
-	require.NoError(t,
-		h.Client.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "rotation-1"}}))
+	require.NoError(t, h.Client.Delete(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "rotation-1"}}))
 	old, err := client.New(&rest.Config{Host: h.Config.Host, BearerToken: first,
 		TLSClientConfig: rest.TLSClientConfig{CAData: h.Config.CAData}}, client.Options{Mapper: h.Client.RESTMapper()})
 	require.NoError(t, err)
 	h.Eventually("the first credential is rejected", func() error {
 		err := old.List(ctx, &corev1.ConfigMapList{})
-		return orError(apierrors.IsUnauthorized(err), "%v", err)
+		return orError(apierrors.IsForbidden(err), "%v", err)
 	})
 	createCached("two")
 	require.NoError(t, live.GetAPIReader().List(ctx, &corev1.ConfigMapList{}))
