@@ -213,6 +213,8 @@ func TestHubAPIServerKilled(t *testing.T) {
 	// The agent that joins receives the response to its request after the API server was killed.
 	joining := newAgent(joins)
 	requested, killed := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(killed) })
+	defer release() // also if the test fails before
 	once := sync.OnceFunc(func() { close(requested); <-killed })
 	joining.options.HubConfig = func(config *rest.Config) {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -226,10 +228,15 @@ func TestHubAPIServerKilled(t *testing.T) {
 		})
 	}
 	joining.start()
-	<-requested
+	select {
+	case <-requested:
+	case <-time.After(timeLimit):
+		t.Fatal("the agent that joins has sent no request")
+	}
 	require.NoError(t, h.Client.Delete(t.Context(), h.member(leaves)))
 	require.NoError(t, p.KillAPIServer())
-	close(killed)
+	release()
+	pause(2 * time.Second)
 	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
 	defer cancel()
 	require.NoError(t, p.StartAPIServer(ctx))

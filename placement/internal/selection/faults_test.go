@@ -34,10 +34,8 @@ func listAndWatch(resource string, names ...string) rbacv1.PolicyRule {
 
 // TestSelect_MissingPermissions checks that the hub's controller needs only list and watch on the selected objects, and
 // that a Problem reports a missing permission.
-func TestSelect_MissingPermissions(t *testing.T) { testkit.Virtual(t, testSelectMissingPermissions) }
-
-func testSelectMissingPermissions(t *testing.T) {
-	h := newHub(t)
+func TestSelect_MissingPermissions(t *testing.T) {
+	h := newHubOnPlane(t)
 	secret := &corev1.Secret{}
 	secret.Namespace, secret.Name = h.Namespace, "key"
 	h.Create(h.configMap("a", nil), secret)
