@@ -8,6 +8,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
@@ -28,6 +29,11 @@ func TestSelect(t *testing.T) {
 				MaxReplicas:    3,
 			}},
 	)
+	// kube-controller-manager creates this ConfigMap in each namespace, a moment after the namespace.
+	h.Holds("ConfigMap kube-root-ca.crt exists", func() bool {
+		key := client.ObjectKey{Namespace: h.Namespace, Name: "kube-root-ca.crt"}
+		return h.Client.Get(t.Context(), key, &corev1.ConfigMap{}) == nil
+	})
 	r := h.start()
 	for _, tc := range []struct {
 		reason    string
